@@ -1,0 +1,52 @@
+// Lower limits of a collective on a topology that no schedule can beat, each proven.
+// design.md section 8 defines them; docs/guide/bounds.md explains them to users.
+//
+// Units   Bandwidth limits are exact rationals in seconds a byte of M (so that time >= M * value)
+//         and, as `tb`, in M/B. Latency limits are in steps and in picoseconds.
+// Errors  kInfeasible cannot happen: a Topology is strongly connected.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tutti/base/rational.h"
+#include "tutti/coll/collective.h"
+#include "tutti/topo/topology.h"
+
+namespace tutti {
+
+// Why a bandwidth limit holds: `demand` shards must leave the node set through `capacity` bytes/s.
+struct CutCertificate {
+  std::vector<NodeId> inside;
+  Rational shards_out;  // how much must leave, in shards
+  Rational capacity_out;
+};
+
+struct Bounds {
+  int32_t steps = 0;             // no step schedule has fewer steps (hop distances)
+  int64_t latency_ps = 0;        // the smallest sum of alphas on the worst way that must be gone
+  Rational seconds_per_byte;     // bandwidth part: time >= M * this
+  Rational tb;                   // the same in M/B: seconds_per_byte * B
+  std::string bandwidth_reason;  // one line: "cut of 4 ranks", "total link capacity", ...
+  std::optional<CutCertificate> cut;
+  // all-to-all(v): an exact upper bound on the concurrent flow f (units of the smallest link's
+  // bandwidth), proven by link lengths.
+  std::optional<Rational> f_upper;
+  // No bounds: the papers' "ideal" and the limit of reduce-scatter + all-gather. Seconds for M.
+  std::optional<Rational> ideal_seconds_per_byte, rsag_seconds_per_byte;
+  // Regular and homogeneous: latency and bandwidth of a step schedule with barriers add up.
+  bool adds_up = false;
+
+  // The limit for size M, in seconds. `step_barrier`: of a step schedule with a barrier a step,
+  // where adds_up makes it the sum; otherwise the maximum of the parts.
+  double Seconds(int64_t size_bytes, bool step_barrier) const;
+};
+
+Result<Bounds> ComputeBounds(const Topology& topology, const Collective& collective);
+
+// [TL*, TB*] of d-regular networks of N nodes: Moore-bound steps, and (N - 1) / N.
+int32_t MooreBoundSteps(int64_t num_ranks, int64_t degree);
+
+}  // namespace tutti

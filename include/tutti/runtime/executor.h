@@ -1,0 +1,63 @@
+// Runs a plan on local processes over real buffers in shared memory.
+//
+// Model       One process a rank (fork), one anonymous shared mapping for all: nothing stays behind
+//             whatever dies. A receiver reads straight from the sender's buffer; the sender's
+//             instruction is done when the receiver has taken the data. Ranks wait by spinning
+//             briefly and then on a futex, so that 16 ranks make progress on 2 cores.
+// Correctness Every element of every rank is compared with an independently computed result.
+// Errors      kPeerFailed within a second when a rank dies or hangs, naming it; kCancelled on
+//             RequestCancel(). kResourceExhausted when the buffers do not fit, before starting.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tutti/base/result.h"
+#include "tutti/lower/plan.h"
+
+namespace tutti {
+
+enum class DataType : uint8_t { kFloat32, kFloat64, kFloat16, kBfloat16, kInt32, kInt64, kUint8 };
+enum class ReduceOp : uint8_t { kSum, kProd, kMin, kMax, kAvg };
+
+std::string_view Name(DataType type);  // as nccl-tests: "float", "double", "half", "bfloat16", ...
+std::string_view Name(ReduceOp op);
+int32_t SizeOf(DataType type);
+Result<DataType> ParseDataType(std::string_view name);
+Result<ReduceOp> ParseReduceOp(std::string_view name);
+
+struct RunOptions {
+  int64_t size_bytes = 0;  // [M]; rounded down to whole elements a shard, at least one
+  DataType type = DataType::kFloat32;
+  ReduceOp op = ReduceOp::kSum;
+  bool in_place = false;
+  int32_t warmup = 1, iterations = 20;
+  bool check = true;
+  bool record_trace = false;
+  // Tests only: this rank kills itself before its k-th instruction.
+  int32_t die_rank = -1;
+  int64_t die_at_instruction = 0;
+};
+
+struct RunEvent {
+  int32_t rank = 0, stream = 0, instruction = 0;
+  double start_s = 0, end_s = 0;  // since the start of the iteration
+};
+
+struct RunReport {
+  int64_t size_bytes = 0;       // that really ran
+  int64_t count = 0;            // elements, as nccl-tests counts them
+  double time_s = 0;            // mean of the iterations, slowest rank
+  double algbw = 0, busbw = 0;  // bytes/s
+  int64_t wrong = 0;            // elements that differ from the independent result; -1 unchecked
+  std::vector<RunEvent> trace;  // of the last iteration
+};
+
+Result<RunReport> RunPlan(const Plan& plan, const RunOptions& options);
+
+std::string ToChromeTrace(const Plan& plan, const RunReport& report);
+
+}  // namespace tutti

@@ -1,0 +1,41 @@
+// Schedules from schedules. Each result passes the verifier when its argument does.
+// Reference: [direct-connect] Appendix B (reverse schedule, schedule isomorphism, theorems 1, 2).
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "tutti/base/result.h"
+#include "tutti/sched/schedule.h"
+
+namespace tutti {
+
+// A^T: time runs backwards on the transpose. `link_map[l]` is the link of the result's topology
+// that carries what link l carried; from Transpose(topology) or ReverseLinks() below. The result
+// runs collective.Reversed(): transfers reduce when that collective reduces, copy otherwise.
+// Step schedules only. (Definition 5, theorem 1.)
+Schedule Reverse(const Schedule& schedule, const std::vector<LinkId>& link_map,
+                 uint64_t new_topology_fingerprint);
+
+// On a network whose every link has a partner of equal alpha and bandwidth in the other direction:
+// that pairing, so that Reverse() stays on the same topology. nullopt where there is none.
+std::optional<std::vector<LinkId>> ReverseLinks(const Topology& topology);
+
+// f(A): renames ranks and links by an isomorphism from the schedule's topology to another.
+// node_map[u] is the node that u becomes, link_map[l] the link that l becomes. (Definition 7.)
+Result<Schedule> Rename(const Schedule& schedule, const std::vector<NodeId>& node_map,
+                        const std::vector<LinkId>& link_map, uint64_t new_topology_fingerprint);
+
+// First one, then the other, as one schedule of `collective`: reduce-scatter + all-gather is an
+// all-reduce. Both are step schedules of equally many shards on one topology.
+Result<Schedule> Concatenate(const Schedule& first, const Schedule& second,
+                             const Collective& collective);
+
+// Two schedules of one collective on one topology at once: `first` carries the first half of every
+// shard, `second` the other half, step by step together. ([direct-connect] A.6.)
+Result<Schedule> SplitHalves(const Schedule& first, const Schedule& second);
+
+// The same schedule with intervals in finer units: units_per_shard * factor.
+Result<Schedule> Refine(const Schedule& schedule, int32_t factor);
+
+}  // namespace tutti

@@ -1,0 +1,48 @@
+// Synthesizers: algorithms that make a schedule for a topology and a collective. One folder of
+// src/synth a family; one line a synthesizer in src/synth/registry.cc.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "tutti/base/result.h"
+#include "tutti/sched/schedule.h"
+
+namespace tutti {
+
+struct SynthOptions {
+  int32_t chunks = 0;  // P equal chunks a shard; 0: what the algorithm needs
+  uint64_t seed = 1;
+  int64_t size_bytes = int64_t{1} << 30;  // [M], where the best schedule depends on it
+};
+
+struct Synthesizer {
+  std::string_view name;         // as in `-a name`
+  std::string_view description;  // one line
+  std::vector<CollectiveKind> collectives;
+  // The schedule obeys S1 .. S4, carries the topology's fingerprint, the algorithm and the seed.
+  // kInfeasible: this algorithm has no schedule for this network (says why).
+  Result<Schedule> (*synthesize)(const Topology&, const Collective&, const SynthOptions&);
+  // What the collective of `-a name` looks like: trees want all-reduce over one shard.
+  bool one_shard_all_reduce = false;
+};
+
+// In the order in which `tutti compare` shows them by default.
+std::span<const Synthesizer> Synthesizers();
+// kNotFound lists the accepted names.
+Result<const Synthesizer*> FindSynthesizer(std::string_view name);
+
+// Builds schedules of other collectives from an all-gather (or broadcast) maker, as
+// [direct-connect] Appendix B: reduce-scatter is the reversed all-gather, on the same links where
+// every link has a twin in the other direction, through an isomorphism to the transpose where one
+// is found, and otherwise made on the transpose and reversed (corollary 1.1). All-reduce is
+// reduce-scatter + all-gather. `make` gets the topology to work on and the collective it must make
+// (kAllGather, or kBroadcast for broadcast, reduce and one-shard all-reduce).
+using MakeForward = std::function<Result<Schedule>(const Topology&, const Collective&)>;
+Result<Schedule> DeriveFromForward(const Topology& topology, const Collective& collective,
+                                   const MakeForward& make);
+
+}  // namespace tutti

@@ -1,0 +1,17 @@
+// Topology files (`.topo.json`). Format: docs/formats/topology.md.
+// Errors: kIo for the file, kCorrupt / kInvalidArgument naming the JSON path and what is accepted.
+#pragma once
+
+#include <string>
+
+#include "tutti/base/result.h"
+#include "tutti/topo/topology.h"
+
+namespace tutti {
+
+std::string TopologyToJson(const Topology& topology);
+Result<Topology> TopologyFromJson(const std::string& text);
+Result<Topology> ReadTopologyFile(const std::string& path);
+Status WriteTopologyFile(const std::string& path, const Topology& topology);
+
+}  // namespace tutti

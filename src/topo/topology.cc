@@ -1,0 +1,197 @@
+#include "tutti/topo/topology.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_set>
+#include <utility>
+
+#include "tutti/graph/distance.h"
+
+namespace tutti {
+namespace {
+
+constexpr int64_t kMaxBandwidth = int64_t{1} << 50;
+constexpr int64_t kMaxAlphaPs = 1'000'000'000'000'000;
+
+class Fnv1a {
+ public:
+  void Add(uint64_t word) {
+    for (int i = 0; i < 8; ++i) {
+      hash_ = (hash_ ^ (word & 0xff)) * 0x100000001b3u;
+      word >>= 8;
+    }
+  }
+  void Add(int64_t word) { Add(static_cast<uint64_t>(word)); }
+  uint64_t value() const { return hash_; }
+
+ private:
+  uint64_t hash_ = 0xcbf29ce484222325u;
+};
+
+bool HasControlCharacter(const std::string& text) {
+  return std::any_of(text.begin(), text.end(),
+                     [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
+}
+
+// The first fault of the node names, if any (T6).
+std::optional<std::string> FaultOfNames(const std::vector<std::string>& names, size_t num_nodes) {
+  if (names.size() != num_nodes)
+    return fmt::format("got {} node names for {} nodes", names.size(), num_nodes);
+  std::unordered_set<std::string> seen;
+  for (size_t node = 0; node < names.size(); ++node) {
+    if (names[node].empty()) return fmt::format("node {}: its name is empty", node);
+    if (HasControlCharacter(names[node]))
+      return fmt::format("node {}: its name holds a control character", node);
+    if (!seen.insert(names[node]).second)
+      return fmt::format("node {}: the name '{}' is taken by an earlier node", node, names[node]);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+void Topology::Builder::AddLink(NodeId tail, NodeId head, LinkSpec spec) {
+  pending_.push_back({tail, head, spec});
+}
+
+Result<Topology> Topology::Builder::Build() && {
+  if (num_ranks_ < 1)
+    return InvalidArgument(fmt::format("a topology needs at least 1 rank, got {}", num_ranks_));
+  if (num_switches_ < 0)
+    return InvalidArgument(fmt::format("the number of switches is negative: {}", num_switches_));
+  const int32_t num_nodes = num_ranks_ + num_switches_;
+  for (size_t call = 0; call < pending_.size(); ++call) {
+    const auto& [tail, head, spec] = pending_[call];
+    for (NodeId end : {tail, head})
+      if (end.value < 0 || end.value >= num_nodes)
+        return InvalidArgument(
+            fmt::format("link {}: node {} is outside [0, {})", call, end.value, num_nodes));
+    if (spec.bandwidth < 1 || spec.bandwidth > kMaxBandwidth)
+      return InvalidArgument(
+          fmt::format("link {} ({} -> {}): bandwidth {} is outside 1 .. 2^50 B/s", call, tail.value,
+                      head.value, spec.bandwidth));
+    if (spec.alpha_ps < 0 || spec.alpha_ps > kMaxAlphaPs)
+      return InvalidArgument(fmt::format("link {} ({} -> {}): alpha {} ps is outside 0 .. 1000 s",
+                                         call, tail.value, head.value, spec.alpha_ps));
+  }
+
+  Topology topology;
+  topology.num_ranks_ = num_ranks_;
+  topology.name_ = std::move(name_);
+  std::vector<Digraph::Arc> arcs;
+  std::vector<size_t> call_of_arc;
+  for (size_t call = 0; call < pending_.size(); ++call) {
+    const auto& [tail, head, spec] = pending_[call];
+    if (tail == head) {
+      topology.self_loops_.resize(static_cast<size_t>(num_nodes));
+      topology.self_loops_[tail.index()].push_back(spec);
+    } else {
+      arcs.emplace_back(tail, head);
+      call_of_arc.push_back(call);
+    }
+  }
+  std::vector<int32_t> order;
+  topology.graph_ = Digraph(num_nodes, arcs, &order);
+  topology.spec_.reserve(arcs.size());
+  for (int32_t arc : order)
+    topology.spec_.push_back(pending_[call_of_arc[static_cast<size_t>(arc)]].spec);
+
+  if (node_names_.empty())
+    for (int32_t node = 0; node < num_nodes; ++node) node_names_.push_back(std::to_string(node));
+  if (const auto fault = FaultOfNames(node_names_, static_cast<size_t>(num_nodes)))
+    return InvalidArgument(*fault);
+  topology.node_name_ = std::move(node_names_);
+
+  const Connectivity connectivity = CheckStronglyConnected(topology.graph_);
+  if (!connectivity.strongly_connected)
+    return InvalidArgument(
+        fmt::format("the network is disconnected: no way leads from '{}' to '{}'",
+                    topology.node_name(connectivity.from), topology.node_name(connectivity.to)));
+  if (grid_) {
+    int64_t size = 1;
+    for (int32_t dim : grid_->dims) size *= dim;
+    if (size != num_ranks_)
+      return InvalidArgument(
+          fmt::format("a grid of {} ranks cannot describe {} ranks", size, num_ranks_));
+    topology.grid_ = std::move(grid_);
+  }
+  return topology;
+}
+
+std::span<const LinkSpec> Topology::self_loops(NodeId node) const {
+  if (self_loops_.empty()) return {};
+  return self_loops_[node.index()];
+}
+int32_t Topology::in_degree(NodeId node) const {
+  return static_cast<int32_t>(InLinks(node).size() + self_loops(node).size());
+}
+int32_t Topology::out_degree(NodeId node) const {
+  return OutLinks(node).size() + static_cast<int32_t>(self_loops(node).size());
+}
+
+std::optional<int32_t> Topology::regular_degree() const {
+  const int32_t degree = in_degree(NodeId{0});
+  for (NodeId node : Nodes())
+    if (in_degree(node) != degree || out_degree(node) != degree) return std::nullopt;
+  return degree;
+}
+
+bool Topology::is_homogeneous() const {
+  std::optional<LinkSpec> first;
+  const auto same = [&first](const LinkSpec& spec) {
+    if (!first) first = spec;
+    return spec == *first;
+  };
+  for (LinkId link : Links())
+    if (!same(spec(link))) return false;
+  for (NodeId node : Nodes())
+    for (const LinkSpec& loop : self_loops(node))
+      if (!same(loop)) return false;
+  return true;
+}
+
+int64_t Topology::max_in_bandwidth() const {
+  int64_t most = 0;
+  for (NodeId rank : Ranks()) {
+    int64_t total = 0;
+    for (LinkId link : InLinks(rank)) total += bandwidth(link);
+    for (const LinkSpec& loop : self_loops(rank)) total += loop.bandwidth;
+    most = std::max(most, total);
+  }
+  return most;
+}
+
+uint64_t Topology::Fingerprint() const {
+  Fnv1a hash;
+  hash.Add(int64_t{num_ranks_});
+  hash.Add(int64_t{num_nodes()});
+  for (LinkId link : Links()) {
+    hash.Add(int64_t{tail(link).value});
+    hash.Add(int64_t{head(link).value});
+    hash.Add(bandwidth(link));
+    hash.Add(alpha_ps(link));
+  }
+  for (NodeId node : Nodes())
+    for (const LinkSpec& loop : self_loops(node)) {
+      hash.Add(int64_t{node.value});
+      hash.Add(loop.bandwidth);
+      hash.Add(loop.alpha_ps);
+    }
+  return hash.value();
+}
+
+std::string Topology::ToText() const {
+  std::string text =
+      fmt::format("topology ranks={} switches={}\n", num_ranks(), num_nodes() - num_ranks());
+  for (LinkId link : Links())
+    text += fmt::format("link {} -> {} bandwidth={} alpha_ps={}\n", tail(link).value,
+                        head(link).value, bandwidth(link), alpha_ps(link));
+  for (NodeId node : Nodes())
+    for (const LinkSpec& loop : self_loops(node))
+      text += fmt::format("self-loop {} bandwidth={} alpha_ps={}\n", node.value, loop.bandwidth,
+                          loop.alpha_ps);
+  return text;
+}
+
+}  // namespace tutti
