@@ -1,0 +1,52 @@
+#!/bin/sh
+# Installs what Tutti needs to build, test and run, from Debian's packages. Idempotent: installs only
+# what is missing and says what. Works as root or through sudo.
+#
+#   scripts/install-deps.sh          build, run and test
+#   scripts/install-deps.sh --dev    also clang, sanitizer runtimes and the linters that CI uses
+#   scripts/install-deps.sh --list   prints the packages and installs nothing
+set -eu
+
+build="ca-certificates cmake g++ git libbenchmark-dev libcli11-dev libexpected-dev libfmt-dev \
+  libgmp-dev libgmock-dev libgtest-dev libpugixml-dev libspdlog-dev libtbb-dev libzstd-dev make \
+  coinor-libclp-dev ninja-build nlohmann-json3-dev pkg-config python3"
+dev="ccache clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev man-db"
+
+packages=$build
+list=no
+for argument in "$@"; do
+  case $argument in
+    --dev) packages="$packages $dev" ;;
+    --list) list=yes ;;
+    *) echo "install-deps.sh: unknown argument '$argument'; accepted are --dev and --list" >&2; exit 2 ;;
+  esac
+done
+if [ $list = yes ]; then
+  for package in $packages; do echo "$package"; done
+  exit 0
+fi
+
+missing=
+for package in $packages; do
+  case $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true) in
+    installed) ;;
+    *) missing="$missing $package" ;;
+  esac
+done
+if [ -z "$missing" ]; then
+  exit 0
+fi
+
+as_root=
+if [ "$(id -u)" != 0 ]; then
+  if ! command -v sudo >/dev/null 2>&1; then
+    echo "install-deps.sh: missing:$missing" >&2
+    echo "install-deps.sh: run this as root, or install sudo" >&2
+    exit 1
+  fi
+  as_root=sudo
+fi
+echo "installing:$missing"
+$as_root apt-get update -q
+# shellcheck disable=SC2086  # a list of packages
+$as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $missing
