@@ -23,4 +23,30 @@ Result<const Synthesizer*> FindSynthesizer(std::string_view name) {
                    fmt::format("unknown algorithm '{}'; accepted are {}", name, accepted));
 }
 
+Result<Schedule> RunSynthesizer(const Synthesizer& synthesizer, const Topology& topology,
+                                const Collective& collective, const SynthOptions& options) {
+  std::string makes;
+  bool found = false;
+  for (CollectiveKind kind : synthesizer.collectives) {
+    found = found || kind == collective.kind();
+    makes += makes.empty() ? "" : ", ";
+    makes += Name(kind);
+  }
+  if (!found)
+    return MakeError(ErrorCode::kInfeasible,
+                     fmt::format("'{}' makes no {}; it makes {}", synthesizer.name,
+                                 Name(collective.kind()), makes));
+  if (collective.num_ranks() != topology.num_ranks())
+    return InvalidArgument(fmt::format("the collective is for {} ranks, the network has {}",
+                                       collective.num_ranks(), topology.num_ranks()));
+  if (topology.num_ranks() == 1) {
+    Schedule nothing_to_do{.collective = collective};
+    nothing_to_do.topology_fingerprint = topology.Fingerprint();
+    nothing_to_do.algorithm = synthesizer.name;
+    nothing_to_do.seed = options.seed;
+    return nothing_to_do;
+  }
+  return synthesizer.synthesize(topology, collective, options);
+}
+
 }  // namespace tutti

@@ -56,16 +56,16 @@ struct Schedule {
   ScheduleKind kind = ScheduleKind::kStep;
   int32_t units_per_shard = 1;
   int32_t num_steps = 0;
-  std::vector<Transfer> transfers;
+  std::vector<Transfer> transfers{};
 
   // Timed schedules only.
-  std::vector<int64_t> start_ps;
+  std::vector<int64_t> start_ps{};
   int64_t size_bytes = 0;  // [M] it was made for
   LinkModel link_model = LinkModel::kHeld;
 
   // Where it came from.
   uint64_t topology_fingerprint = 0;
-  std::string algorithm;
+  std::string algorithm{};
   uint64_t seed = 0;
 
   friend bool operator==(const Schedule&, const Schedule&) = default;

@@ -35,6 +35,12 @@ std::span<const Synthesizer> Synthesizers();
 // kNotFound lists the accepted names.
 Result<const Synthesizer*> FindSynthesizer(std::string_view name);
 
+// What callers use: refuses a collective the synthesizer does not make (kInfeasible, naming those it
+// makes) and a collective of another number of ranks, then synthesizes. One rank, or none that needs
+// anything: the empty schedule.
+Result<Schedule> RunSynthesizer(const Synthesizer& synthesizer, const Topology& topology,
+                                const Collective& collective, const SynthOptions& options);
+
 // Builds schedules of other collectives from an all-gather (or broadcast) maker, as
 // [direct-connect] Appendix B: reduce-scatter is the reversed all-gather, on the same links where
 // every link has a twin in the other direction, through an isomorphism to the transpose where one
