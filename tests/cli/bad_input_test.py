@@ -1,0 +1,169 @@
+"""Every bad input of the command line: what, where and what would be accepted; exit code 2."""
+import json
+import os
+import signal
+import subprocess
+import time
+
+import harness
+
+
+class BadInput(harness.CliTest):
+    def test_topology_expressions(self):
+        for expression, says in [
+            ("tours(4,4)", ["tours", "torus"]),
+            ("torus(", ["column"]),
+            ("torus(4,4", ["column"]),
+            ("torus(4,x)", ["column", "x"]),
+            ("torus()", ["torus"]),
+            ("torus(0,4)", ["0"]),
+            ("torus(-1,4)", ["-1"]),
+            ("torus(99999999999999999999)", ["99999999999999999999"]),
+            ("torus(100000,100000)", ["100000"]),
+            ("hypercube(60)", ["60"]),
+            ("ring(8,9,10)", ["ring"]),
+            ("complete(4,4,4)", ["complete"]),
+            ("torus(4,4,bw=nan)", ["nan"]),
+            ("torus(4,4,bw=nanGB/s)", ["nan"]),
+            ("torus(4,4,bw=-5GB/s)", ["-5"]),
+            ("torus(4,4,bw=0)", ["bandwidth"]),
+            ("torus(4,4,speed=5)", ["speed"]),
+            ("torus(4,4,bw=[1,2,3]GB/s)", ["3", "2"]),
+            ("torus(4,4,bw=1GB/s,bw=2GB/s)", ["bw"]),
+            ("without(ring(4),links=3)", ["disconnect"]),
+            ("without(ring(4),links=99)", ["99"]),
+            ("", ["column"]),
+            ("torus(4,4))", ["column"]),
+            ("torus(4,4) torus(4,4)", ["column"]),
+        ]:
+            with self.subTest(expression):
+                self.refused("topo", "show", expression, says=says)
+
+    def test_topology_files(self):
+        self.refused("topo", "show", self.path("none.json"), says=["none.json", "No such file"])
+        source = self.path("ring.topo.json")
+        self.ok("topo", "show", "ring(4)", "-o", source)
+        with open(source) as file:
+            good = json.load(file)
+
+        def write(change):
+            text = json.loads(json.dumps(good))
+            change(text)
+            path = self.path("bad.topo.json")
+            with open(path, "w") as file:
+                json.dump(text, file)
+            return path
+
+        def duplicate_name(text):
+            text["nodes"][1]["name"] = text["nodes"][0]["name"]
+
+        def no_links(text):
+            text["links"] = text["links"][:1]
+
+        def unknown_version(text):
+            text["version"] = 999
+
+        for change, says in [(duplicate_name, ["name"]), (no_links, ["disconnected"]),
+                             (unknown_version, ["999"])]:
+            with self.subTest(change.__name__):
+                self.refused("topo", "show", write(change), says=says + ["bad.topo.json"])
+        with open(self.path("cut.json"), "w") as file:
+            file.write(json.dumps(good)[:100])
+        self.refused("topo", "show", self.path("cut.json"), says=["cut.json"])
+
+    def test_names_and_numbers(self):
+        self.refused("synth", "ring(4)", "-a", "magic", says=["magic", "bfb", "ring"])
+        self.refused("synth", "ring(4)", "-c", "all-sing", "-a", "bfb", says=["all-sing", "all-gather"])
+        self.refused("synth", "ring(4)", "-c", "broadcast", "--root", "4", "-a", "direct", says=["root 4"])
+        self.refused("synth", "ring(4)", "-a", "bfb", "--size", "12parsecs", says=["12parsecs"])
+        self.refused("synth", "ring(4)", "-a", "bfb", "--size", "0", says=["size"])
+        self.refused("synth", "ring(4)", "-a", "bfb", "--chunks", "-1", says=["chunks"])
+        self.refused("synth", "ring(4)", says=["algorithm"])
+        self.refused("sing", "ring(4)", says=["sing"])
+        self.refused(says=["subcommand"])
+
+    def test_demand_matrices(self):
+        path = self.path("demand.csv")
+        for text, says in [("1,2\n3\n", ["3 entries", "4 x 4"]), ("1,x\n", ["demand.csv:1", "x"]),
+                           ("0,-1\n", ["-1"])]:
+            with open(path, "w") as file:
+                file.write(text)
+            with self.subTest(text):
+                self.refused("synth", "ring(4)", "-c", "all-to-allv", "--demand", path, "-a", "direct", says=says)
+        self.refused("synth", "ring(4)", "-c", "all-to-allv", "-a", "direct", says=["--demand"])
+
+    def test_schedule_files(self):
+        self.refused("verify", self.path("none.sched"), says=["none.sched"])
+        for name in ("s.sched", "s.sched.json"):
+            good = self.synth("torus(3,3)", "all-gather", "bfb", name)
+            with open(good, "rb") as file:
+                data = file.read()
+            for length in (0, 1, 10, len(data) // 2, len(data) - 1):
+                with open(self.path("cut-" + name), "wb") as file:
+                    file.write(data[:length])
+                with self.subTest(f"{name} cut to {length}"):
+                    for command in (["verify"], ["cost"], ["sim", "--size", "1MiB"], ["run", "--size", "1MiB"]):
+                        self.refused(command[0], self.path("cut-" + name), *command[1:], says=["cut-" + name])
+        with open(self.path("s.sched"), "rb") as file:
+            data = bytearray(file.read())
+        data[len(data) // 2] ^= 0x10
+        with open(self.path("flip.sched"), "wb") as file:
+            file.write(data)
+        self.refused("verify", self.path("flip.sched"), says=["flip.sched"])
+        self.refused("verify", self.path("s.sched"), "--topology", "torus(4,4)", says=["torus(3,3)", "torus(4,4)"])
+
+    def test_paths_that_cannot_be_written(self):
+        good = self.synth("ring(4)", "all-gather", "bfb")
+        nowhere = self.path("no/such/folder/x")
+        for command in (["topo", "show", "ring(4)", "-o", nowhere],
+                        ["synth", "ring(4)", "-a", "bfb", "-o", nowhere],
+                        ["synth", "ring(4)", "-a", "bfb", "-o", nowhere + ".json"],
+                        ["sim", good, "--size", "1MiB", "--trace", nowhere],
+                        ["lower", good, "--to", "msccl-xml", "-o", nowhere]):
+            with self.subTest(" ".join(command)):
+                self.refused(*command, says=["x"])
+
+    def test_full_disk(self):
+        good = self.synth("ring(4)", "all-gather", "bfb")
+        for command in (["topo", "show", "ring(4)", "-o", "/dev/full"],
+                        ["synth", "ring(4)", "-a", "bfb", "-o", "/dev/full"],
+                        ["lower", good, "--to", "msccl-xml", "-o", "/dev/full"]):
+            with self.subTest(" ".join(command)):
+                self.refused(*command, says=["/dev/full", "No space left"])
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([harness.TUTTI, "topo", "list"], stdout=full, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("cannot write to standard output", done.stderr)
+
+    def test_interrupt_leaves_no_half_file(self):
+        path = self.path("big.sched")
+        with open(path, "w") as file:
+            file.write("what was here before")
+        # Far longer than the second that the test waits.
+        process = subprocess.Popen([harness.TUTTI, "synth", "torus(80,80)", "-a", "bfb", "-o", path],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130, err)
+        self.assertEqual(out, "")
+        self.assertIn("interrupted", err)
+        self.assertEqual(os.listdir(self.folder), ["big.sched"])
+        with open(path) as file:
+            self.assertEqual(file.read(), "what was here before")
+
+    def test_interrupt_of_a_run(self):
+        good = self.synth("ring(4)", "all-reduce", "ring")
+        before = set(os.listdir("/dev/shm")) if os.path.isdir("/dev/shm") else set()
+        process = subprocess.Popen([harness.TUTTI, "run", good, "--size", "64MiB", "--iters", "100000"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=20)
+        self.assertEqual(process.returncode, 130, err)
+        after = set(os.listdir("/dev/shm")) if os.path.isdir("/dev/shm") else set()
+        self.assertEqual(before, after)
+
+
+if __name__ == "__main__":
+    harness.main()

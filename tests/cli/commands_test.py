@@ -1,0 +1,161 @@
+"""The commands as their user runs them, over the same schedule from synth to run."""
+import csv
+import json
+import os
+import unittest
+import xml.etree.ElementTree
+
+import harness
+
+KEYS = {"topology", "nodes", "ranks", "links", "degree", "diameter"}
+
+
+class Commands(harness.CliTest):
+    def test_topo_show(self):
+        shown = self.json("topo", "show", "torus(4,4)")
+        self.assertLessEqual(KEYS, shown.keys())
+        self.assertEqual((shown["ranks"], shown["links"], shown["degree"], shown["diameter"]), (16, 64, 4, 4))
+        self.assertEqual(shown["bounds"]["all-gather"]["tb_bound"], {"num": 15, "den": 16, "value": 0.9375})
+        self.assertEqual(shown["bounds"]["all-gather"]["tl_bound"], 4)
+        text = self.ok("topo", "show", "torus(4,4)")
+        self.assertIn("vertex-transitive", text)
+        for collective in shown["bounds"]:
+            self.assertIn(collective, text)
+
+    def test_expression_and_file_are_the_same_network(self):
+        path = self.path("t.json")
+        self.ok("topo", "show", "without(torus(3,3,3),links=3,seed=7)", "-o", path)
+        by_file, by_expression = (self.json("synth", t, "-a", "bfb") for t in
+                                  (path, "without(torus(3,3,3),links=3,seed=7)"))
+        self.assertEqual(by_file["tb"], by_expression["tb"])
+
+    def test_synth_reports_what_it_made(self):
+        made = self.json("synth", "hypercube(4)", "-c", "all-reduce", "-a", "bfb", "--size", "1GiB")
+        for key in KEYS | {"collective", "algorithm", "seed", "chunks", "steps", "transfers", "tl",
+                           "tl_bound", "tb", "tb_bound", "time_s", "bound_s", "efficiency", "algbw", "busbw",
+                           "synthesis_s", "peak_rss_bytes", "verified"}:
+            self.assertIn(key, made)
+        self.assertEqual(made["tl"], 8)
+        self.assertEqual((made["tb"]["num"], made["tb"]["den"]), (15, 8))
+        self.assertIs(made["verified"], True)
+        self.assertLessEqual(made["efficiency"], 1)
+
+    def test_same_seed_same_bytes_on_any_thread_count(self):
+        one = self.synth("genkautz(4,60)", "all-reduce", "bfb", "one.sched", "-j", "1")
+        two = self.synth("genkautz(4,60)", "all-reduce", "bfb", "two.sched", "-j", "2")
+        with open(one, "rb") as a, open(two, "rb") as b:
+            self.assertEqual(a.read(), b.read())
+
+    def test_json_and_binary_hold_the_same_schedule(self):
+        for name in ("s.sched", "s.sched.json"):
+            path = self.synth("torus(3,3)", "reduce-scatter", "bfb", name)
+            cost = self.json("cost", path)
+            self.assertEqual((cost["tb"]["num"], cost["tb"]["den"]), (8, 9))
+            self.assertTrue(self.json("verify", path)["verified"])
+
+    def test_a_wrong_schedule_is_not_proven(self):
+        path = self.synth("ring(5)", "all-gather", "bfb", "s.sched.json")
+        with open(path) as file:
+            schedule = json.load(file)
+        del schedule["transfers"][3]
+        with open(path, "w") as file:
+            json.dump(schedule, file)
+        answer = self.json("verify", path, code=1)
+        self.assertIs(answer["verified"], False)
+        self.assertGreater(len(answer["violations"]), 0)
+        done = harness.run("verify", path)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("NOT correct", done.stdout)
+
+    def test_sim_agrees_with_cost_and_eager_is_not_later(self):
+        path = self.synth("torus(4,4)", "all-reduce", "bfb")
+        analytic = self.json("cost", path, "--size", "64MiB")["time_s"]
+        times = {}
+        for model in ("held", "pipelined"):
+            for mode in ("barrier", "eager"):
+                sim = self.json("sim", path, "--size", "64MiB", "--link-model", model, "--mode", mode)
+                times[model, mode] = sim["time_s"]
+                self.assertLessEqual(sim["efficiency"], 1 + 1e-12)
+            self.assertAlmostEqual(times[model, "barrier"] / analytic, 1, delta=1e-9)
+            self.assertLessEqual(times[model, "eager"], times[model, "barrier"])
+
+    def test_traces_are_json(self):
+        path = self.synth("ring(4)", "all-reduce", "ring")
+        for command in ("sim", "run"):
+            trace = self.path(command + ".json")
+            self.ok(command, path, "--size", "64KiB", "--trace", trace)
+            with open(trace) as file:
+                events = json.load(file)["traceEvents"]
+            self.assertTrue(any(event["ph"] == "X" for event in events))
+
+    def test_compare_has_a_row_an_algorithm(self):
+        answer = self.json("compare", "dgx1", "-c", "all-reduce", "--size", "1MiB,1GiB")
+        rows = [row for row in answer["rows"] if "error" not in row]
+        self.assertGreaterEqual(len({row["algorithm"] for row in rows}), 5)
+        for row in rows:
+            self.assertTrue(row["verified"])
+            self.assertLessEqual(row["efficiency"], 1 + 1e-12)
+            self.assertGreater(row["time_s"], 0)
+        # torus-dims needs a grid, and says so.
+        self.assertTrue(any("error" in row and row["algorithm"] == "torus-dims" for row in answer["rows"]))
+
+    def test_lower_writes_xml_that_passes_its_checker(self):
+        path = self.synth("dgx1", "all-reduce", "bfb")
+        for dialect in ("msccl", "executor-nccl", "rccl"):
+            xml_path = self.path(dialect + ".xml")
+            self.ok("lower", path, "--to", "msccl-xml", "--dialect", dialect, "-o", xml_path)
+            root = xml.etree.ElementTree.parse(xml_path).getroot()
+            self.assertEqual((root.tag, root.get("ngpus"), root.get("coll")), ("algo", "8", "allreduce"))
+            self.assertTrue(self.json("verify", xml_path, "--dialect", dialect)["verified"])
+            step = root.find(".//step[@type='r']")
+            step.set("srcoff" if step.get("dstoff") is None else "dstoff", "0" if step.get("dstoff") != "0" else "1")
+            with open(xml_path, "wb") as file:
+                file.write(xml.etree.ElementTree.tostring(root))
+            self.json("verify", xml_path, "--dialect", dialect, code=1)
+
+    def test_run_checks_every_byte(self):
+        for collective, algorithm in [("all-reduce", "ring"), ("all-reduce", "bfb"), ("all-gather", "bfb"),
+                                      ("reduce-scatter", "bfb"), ("broadcast", "direct"),
+                                      ("all-to-all", "direct"), ("reduce", "dbt")]:
+            path = self.synth("hypercube(3)", collective, algorithm)
+            for dtype, op in [("float", "sum"), ("half", "max"), ("int32", "prod"), ("bfloat16", "avg")]:
+                answer = self.json("run", path, "--size", "100KB", "--type", dtype, "--op", op, "-n", "2")
+                self.assertEqual(answer["rows"][0]["wrong"], 0, (collective, dtype, op))
+
+    def test_run_prints_the_columns_of_nccl_tests(self):
+        path = self.synth("ring(4)", "all-reduce", "ring")
+        text = self.ok("run", path, "--size", "1MiB,4MiB", "-n", "2")
+        rows = [line.split() for line in text.splitlines() if line and not line.startswith("#")]
+        self.assertEqual([row[0] for row in rows], ["1048576", "4194304"])
+        self.assertEqual(rows[0][1:5], ["262144", "float", "sum", "-1"])
+        self.assertEqual(len(rows[0]), 13)
+        self.assertIn("Out of bounds values : 0 OK", text)
+
+    def test_all_to_allv_takes_the_matrix_file(self):
+        matrix = self.path("demand.csv")
+        with open(matrix, "w", newline="") as file:
+            csv.writer(file).writerows([[(3 * s + d) * 1000 for d in range(4)] for s in range(4)])
+        path = self.synth("ring(4)", "all-to-allv", "direct", "v.sched", "--demand", matrix)
+        self.assertTrue(self.json("verify", path)["verified"])
+
+    def test_every_command_has_help_with_an_example(self):
+        for command in (["topo", "show"], ["topo", "list"], ["synth"], ["verify"], ["cost"], ["sim"],
+                        ["compare"], ["lower"], ["run"], ["docs", "man"]):
+            text = self.ok(*command, "--help")
+            self.assertIn("Example:", text)
+        self.assertRegex(self.ok("--version"), r"tutti \d+\.\d+\.\d+")
+
+    def test_docs_come_from_the_flags(self):
+        self.ok("docs", "man", "-o", self.path("man1"))
+        self.assertIn("tutti-synth.1", os.listdir(self.path("man1")))
+        completion = self.path("tutti.bash")
+        with open(completion, "w") as file:
+            file.write(self.ok("docs", "completion"))
+        script = (f"source {completion}; COMP_WORDS=(tutti synth --ch); COMP_CWORD=2; _tutti; "
+                  "echo ${COMPREPLY[@]}")
+        done = harness.subprocess.run(["bash", "-c", script], capture_output=True, text=True)
+        self.assertEqual(done.stdout.strip(), "--chunks")
+
+
+if __name__ == "__main__":
+    unittest.main()

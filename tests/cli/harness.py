@@ -1,0 +1,53 @@
+"""What the black-box tests of the command share: running it and judging what it printed."""
+import json
+import os
+import re
+import subprocess
+import tempfile
+import unittest
+
+TUTTI = os.environ.get("TUTTI", "build/release/bin/tutti")
+
+
+def run(*arguments, timeout=120, **options):
+    return subprocess.run([TUTTI, *map(str, arguments)], capture_output=True, text=True,
+                          timeout=timeout, **options)
+
+
+class CliTest(unittest.TestCase):
+    def setUp(self):
+        self._folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self._folder.cleanup)
+        self.folder = self._folder.name
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def ok(self, *arguments, **options):
+        done = run(*arguments, **options)
+        self.assertEqual(done.returncode, 0, f"{arguments}: {done.stderr}{done.stdout}")
+        return done.stdout
+
+    def json(self, *arguments, code=0):
+        done = run(*arguments, "--json")
+        self.assertEqual(done.returncode, code, f"{arguments}: {done.stderr}")
+        return json.loads(done.stdout)  # one object and nothing else
+
+    def refused(self, *arguments, says=(), code=2, **options):
+        """Bad input: the exit code, one clear error that says `says`, no output, no stack trace."""
+        done = run(*arguments, **options)
+        self.assertEqual(done.returncode, code, f"{arguments}: {done.stderr}{done.stdout}")
+        self.assertEqual(done.stdout, "")
+        self.assertTrue(done.stderr.startswith("tutti: error: "), done.stderr)
+        self.assertNotRegex(done.stderr, re.compile(r"terminate|what\(\)|internal error|\.cc:\d+"))
+        for words in says:
+            self.assertIn(words, done.stderr)
+        return done.stderr
+
+    def synth(self, topology, collective, algorithm, name="s.sched", *more):
+        path = self.path(name)
+        self.ok("synth", topology, "-c", collective, "-a", algorithm, "-o", path, *more)
+        return path
+
+
+main = unittest.main
