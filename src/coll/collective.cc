@@ -100,7 +100,10 @@ Result<Collective> Collective::Make(Kind kind, int32_t num_ranks, Options option
   if (kind == Kind::kAllToAllV) {
     const Result<int64_t> largest = LargestRow(options.demand, num_ranks);
     if (!largest) return tl::unexpected(largest.error());
-    coll.weight_of_size_ = *largest;
+    if (options.weight_of_size < 0 || options.weight_of_size >= kMaxTotal)
+      return InvalidArgument(fmt::format("the weight of M must be within 0 .. 2^62 - 1, got {}",
+                                         options.weight_of_size));
+    coll.weight_of_size_ = options.weight_of_size == 0 ? *largest : options.weight_of_size;
     coll.demand_ = std::move(options.demand);
   }
   return coll;

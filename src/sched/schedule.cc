@@ -3,6 +3,7 @@
 #include <limits>
 #include <numeric>
 
+#include "tutti/base/check.h"
 #include "tutti/base/units.h"
 
 namespace tutti {

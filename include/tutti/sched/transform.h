@@ -1,4 +1,6 @@
 // Schedules from schedules. Each result passes the verifier when its argument does.
+//
+// Complexity  O(transfers) time and memory, besides what is said.
 // Reference: [direct-connect] Appendix B (reverse schedule, schedule isomorphism, theorems 1, 2).
 #pragma once
 
@@ -12,30 +14,41 @@ namespace tutti {
 
 // A^T: time runs backwards on the transpose. `link_map[l]` is the link of the result's topology
 // that carries what link l carried; from Transpose(topology) or ReverseLinks() below. The result
-// runs collective.Reversed(): transfers reduce when that collective reduces, copy otherwise.
+// runs collective.Reversed(): transfers reduce when that collective reduces, copy otherwise; of an
+// all-reduce, reductions become copies and copies reductions. All-to-all blocks (s, d) become
+// (d, s). Reversing twice by inverse maps gives the same schedule, order included. Switches cannot
+// reduce, so the result is of use for all-gather and broadcast only between ranks.
 // Step schedules only. (Definition 5, theorem 1.)
 Schedule Reverse(const Schedule& schedule, const std::vector<LinkId>& link_map,
                  uint64_t new_topology_fingerprint);
 
 // On a network whose every link has a partner of equal alpha and bandwidth in the other direction:
-// that pairing, so that Reverse() stays on the same topology. nullopt where there is none.
+// that pairing, so that Reverse() stays on the same topology. nullopt where there is none. The
+// pairing is an involution: the k-th link u -> v of one spec belongs to the k-th v -> u of it.
+// O(links log links).
 std::optional<std::vector<LinkId>> ReverseLinks(const Topology& topology);
 
 // f(A): renames ranks and links by an isomorphism from the schedule's topology to another.
-// node_map[u] is the node that u becomes, link_map[l] the link that l becomes. (Definition 7.)
+// node_map[u] is the node that u becomes, link_map[l] the link that l becomes; the root, shards and
+// the demand follow the ranks. kInvalidArgument: ranks are not permuted among themselves, or a link
+// has no image or shares it. Also for timed schedules. (Definition 7.)
 Result<Schedule> Rename(const Schedule& schedule, const std::vector<NodeId>& node_map,
                         const std::vector<LinkId>& link_map, uint64_t new_topology_fingerprint);
 
 // First one, then the other, as one schedule of `collective`: reduce-scatter + all-gather is an
-// all-reduce. Both are step schedules of equally many shards on one topology.
+// all-reduce. Both are step schedules of equally many shards on one topology; `first` starts from
+// what `collective` starts from, `second` ends where it ends, and each shard is handed over at a
+// rank where `first` has finished it. kInvalidArgument: what does not fit; kResourceExhausted: the
+// common denominator or the number of steps leaves 32 bits.
 Result<Schedule> Concatenate(const Schedule& first, const Schedule& second,
                              const Collective& collective);
 
 // Two schedules of one collective on one topology at once: `first` carries the first half of every
-// shard, `second` the other half, step by step together. ([direct-connect] A.6.)
+// shard, `second` the other half, step by step together. Errors as above. ([direct-connect] A.6.)
 Result<Schedule> SplitHalves(const Schedule& first, const Schedule& second);
 
-// The same schedule with intervals in finer units: units_per_shard * factor.
+// The same schedule with intervals in finer units: units_per_shard * factor, factor >= 1.
+// kResourceExhausted where that leaves 31 bits.
 Result<Schedule> Refine(const Schedule& schedule, int32_t factor);
 
 }  // namespace tutti

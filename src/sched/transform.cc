@@ -1,0 +1,287 @@
+#include "tutti/sched/transform.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "tutti/base/check.h"
+
+namespace tutti {
+namespace {
+
+constexpr int64_t kMaxInt32 = std::numeric_limits<int32_t>::max();
+
+bool IsAllToAll(CollectiveKind kind) {
+  return kind == CollectiveKind::kAllToAll || kind == CollectiveKind::kAllToAllV;
+}
+
+// A copy of everything but the transfers.
+Schedule WithoutTransfers(const Schedule& schedule, Collective collective) {
+  Schedule header{.collective = std::move(collective)};
+  header.kind = schedule.kind;
+  header.units_per_shard = schedule.units_per_shard;
+  header.num_steps = schedule.num_steps;
+  header.size_bytes = schedule.size_bytes;
+  header.link_model = schedule.link_model;
+  header.topology_fingerprint = schedule.topology_fingerprint;
+  header.algorithm = schedule.algorithm;
+  header.seed = schedule.seed;
+  return header;
+}
+
+Result<int32_t> CommonUnits(const Schedule& first, const Schedule& second) {
+  const int64_t units = std::lcm(int64_t{first.units_per_shard}, int64_t{second.units_per_shard});
+  if (units > kMaxInt32)
+    return MakeError(ErrorCode::kResourceExhausted,
+                     fmt::format("chunks in {}ths and {}ths of a shard have no common unit below "
+                                 "2^31",
+                                 first.units_per_shard, second.units_per_shard));
+  return static_cast<int32_t>(units);
+}
+
+// What two schedules need to be joined by any of the functions here.
+Status CheckJoinable(const Schedule& first, const Schedule& second) {
+  if (first.kind != ScheduleKind::kStep || second.kind != ScheduleKind::kStep)
+    return InvalidArgument("only step schedules can be joined, got a timed one");
+  if (first.topology_fingerprint != second.topology_fingerprint)
+    return InvalidArgument(
+        fmt::format("the schedules are for different topologies: fingerprints {:016x} and {:016x}",
+                    first.topology_fingerprint, second.topology_fingerprint));
+  return {};
+}
+
+bool Covers(const Collective::Ranks& outer, const Collective::Ranks& inner) {
+  return outer.all || outer == inner;
+}
+
+Status CheckSequence(const Collective& first, const Collective& second, const Collective& whole) {
+  for (const Collective* part : {&first, &second})
+    if (part->num_ranks() != whole.num_ranks() || part->num_shards() != whole.num_shards())
+      return InvalidArgument(fmt::format("{} has {} shards over {} ranks, {} has {} over {}",
+                                         Name(part->kind()), part->num_shards(), part->num_ranks(),
+                                         Name(whole.kind()), whole.num_shards(),
+                                         whole.num_ranks()));
+  for (ShardId shard : whole.Shards()) {
+    if (first.contributors(shard) != whole.contributors(shard))
+      return InvalidArgument(fmt::format("shard {}: {} does not start from what {} starts from",
+                                         shard.value, Name(first.kind()), Name(whole.kind())));
+    if (!Covers(first.destinations(shard), second.contributors(shard)))
+      return InvalidArgument(fmt::format("shard {}: {} does not end at the rank where {} starts",
+                                         shard.value, Name(first.kind()), Name(second.kind())));
+    if (!Covers(second.destinations(shard), whole.destinations(shard)))
+      return InvalidArgument(fmt::format("shard {}: {} does not end where {} ends", shard.value,
+                                         Name(second.kind()), Name(whole.kind())));
+    if (first.weight(shard) != whole.weight(shard) || second.weight(shard) != whole.weight(shard))
+      return InvalidArgument(fmt::format("shard {}: its sizes differ", shard.value));
+  }
+  return {};
+}
+
+// The names of both makers, once where they agree.
+std::string JointName(const Schedule& first, const Schedule& second) {
+  if (first.algorithm == second.algorithm || second.algorithm.empty()) return first.algorithm;
+  if (first.algorithm.empty()) return second.algorithm;
+  return first.algorithm + "+" + second.algorithm;
+}
+
+// Appends `transfer` in finer units, moved by `offset` of them and by `steps`.
+void AppendMoved(std::vector<Transfer>& out, Transfer transfer, int32_t factor, int32_t offset,
+                 int32_t steps) {
+  transfer.begin = transfer.begin * factor + offset;
+  transfer.end = transfer.end * factor + offset;
+  transfer.step += steps;
+  out.push_back(transfer);
+}
+
+Status CheckMaps(const Schedule& schedule, const std::vector<NodeId>& node_map,
+                 const std::vector<LinkId>& link_map) {
+  const auto num_ranks = static_cast<size_t>(schedule.collective.num_ranks());
+  if (node_map.size() < num_ranks)
+    return InvalidArgument(
+        fmt::format("the map has {} nodes for {} ranks", node_map.size(), num_ranks));
+  std::vector<bool> taken(num_ranks, false);
+  for (size_t rank = 0; rank < num_ranks; ++rank) {
+    const int32_t image = node_map[rank].value;
+    if (image < 0 || node_map[rank].index() >= num_ranks)
+      return InvalidArgument(fmt::format("rank {} becomes node {}, which is no rank; there are {}",
+                                         rank, image, num_ranks));
+    if (taken[node_map[rank].index()])
+      return InvalidArgument(fmt::format("two ranks become rank {}", image));
+    taken[node_map[rank].index()] = true;
+  }
+  std::vector<LinkId> images = link_map;
+  std::sort(images.begin(), images.end());
+  if (const auto twice = std::adjacent_find(images.begin(), images.end()); twice != images.end())
+    return InvalidArgument(fmt::format("two links become link {}", twice->value));
+  if (!images.empty() && images.front().value < 0)
+    return InvalidArgument(fmt::format("a link becomes link {}", images.front().value));
+  for (size_t i = 0; i < schedule.transfers.size(); ++i)
+    if (schedule.transfers[i].link.index() >= link_map.size())
+      return InvalidArgument(fmt::format("transfer {} uses link {}, the map has {} links", i,
+                                         schedule.transfers[i].link.value, link_map.size()));
+  return {};
+}
+
+Result<Collective> RenameCollective(const Collective& collective,
+                                    const std::vector<NodeId>& node_map) {
+  Collective::Options options;
+  if (collective.has_root()) options.root = node_map[collective.root().index()].value;
+  if (collective.kind() == CollectiveKind::kAllReduce)
+    options.all_reduce_shards = collective.num_shards();
+  if (collective.kind() == CollectiveKind::kAllToAllV) {
+    const auto n = static_cast<size_t>(collective.num_ranks());
+    options.weight_of_size = collective.weight_of_size();
+    options.demand.resize(n * n);
+    for (size_t s = 0; s < n; ++s)
+      for (size_t d = 0; d < n; ++d)
+        options.demand[node_map[s].index() * n + node_map[d].index()] =
+            collective.demand()[s * n + d];
+  }
+  return Collective::Make(collective.kind(), collective.num_ranks(), std::move(options));
+}
+
+}  // namespace
+
+Schedule Reverse(const Schedule& schedule, const std::vector<LinkId>& link_map,
+                 uint64_t new_topology_fingerprint) {
+  TUTTI_CHECK(schedule.kind == ScheduleKind::kStep);
+  const Collective& collective = schedule.collective;
+  Schedule result = WithoutTransfers(schedule, collective.Reversed());
+  result.topology_fingerprint = new_topology_fingerprint;
+  const bool all_reduce = collective.kind() == CollectiveKind::kAllReduce;
+  const TransferOp op = result.collective.reduces() ? TransferOp::kReduce : TransferOp::kCopy;
+  const bool transposes = IsAllToAll(collective.kind());
+  const int32_t n = collective.num_ranks();
+  result.transfers.reserve(schedule.transfers.size());
+  for (auto it = schedule.transfers.rbegin(); it != schedule.transfers.rend(); ++it) {
+    Transfer transfer = *it;
+    transfer.link = link_map[it->link.index()];
+    transfer.step = schedule.num_steps - 1 - it->step;
+    transfer.op = op;
+    if (all_reduce)
+      transfer.op = it->op == TransferOp::kCopy ? TransferOp::kReduce : TransferOp::kCopy;
+    if (transposes) transfer.shard.value = (it->shard.value % n) * n + it->shard.value / n;
+    result.transfers.push_back(transfer);
+  }
+  return result;
+}
+
+std::optional<std::vector<LinkId>> ReverseLinks(const Topology& topology) {
+  // Sorted by (one end, other end, spec, id), once seen from the tail, once from the head.
+  using Key = std::array<int64_t, 5>;
+  std::vector<Key> forward, backward;
+  for (LinkId link : topology.Links()) {
+    const int64_t tail = topology.tail(link).value, head = topology.head(link).value;
+    const LinkSpec& spec = topology.spec(link);
+    forward.push_back({tail, head, spec.bandwidth, spec.alpha_ps, link.value});
+    backward.push_back({head, tail, spec.bandwidth, spec.alpha_ps, link.value});
+  }
+  std::sort(forward.begin(), forward.end());
+  std::sort(backward.begin(), backward.end());
+  std::vector<LinkId> partner(forward.size());
+  for (size_t i = 0; i < forward.size(); ++i) {
+    if (!std::equal(forward[i].begin(), forward[i].end() - 1, backward[i].begin()))
+      return std::nullopt;
+    partner[static_cast<size_t>(forward[i].back())] =
+        LinkId{static_cast<int32_t>(backward[i].back())};
+  }
+  return partner;
+}
+
+Result<Schedule> Rename(const Schedule& schedule, const std::vector<NodeId>& node_map,
+                        const std::vector<LinkId>& link_map, uint64_t new_topology_fingerprint) {
+  if (const Status maps = CheckMaps(schedule, node_map, link_map); !maps)
+    return tl::unexpected(maps.error());
+  Result<Collective> renamed = RenameCollective(schedule.collective, node_map);
+  if (!renamed) return tl::unexpected(renamed.error());
+  Schedule result = WithoutTransfers(schedule, std::move(*renamed));
+  result.topology_fingerprint = new_topology_fingerprint;
+  result.transfers = schedule.transfers;
+  result.start_ps = schedule.start_ps;
+  const int32_t n = schedule.collective.num_ranks();
+  const bool by_pair = IsAllToAll(schedule.collective.kind());
+  const bool by_rank = !by_pair && schedule.collective.num_shards() == n;
+  const auto image = [&](int32_t rank) { return node_map[static_cast<size_t>(rank)].value; };
+  for (Transfer& transfer : result.transfers) {
+    transfer.link = link_map[transfer.link.index()];
+    const int32_t shard = transfer.shard.value;
+    if (by_rank) transfer.shard.value = image(shard);
+    if (by_pair) transfer.shard.value = image(shard / n) * n + image(shard % n);
+  }
+  return result;
+}
+
+Result<Schedule> Concatenate(const Schedule& first, const Schedule& second,
+                             const Collective& collective) {
+  if (const Status status = CheckJoinable(first, second); !status)
+    return tl::unexpected(status.error());
+  if (const Status status = CheckSequence(first.collective, second.collective, collective); !status)
+    return tl::unexpected(status.error());
+  const Result<int32_t> units = CommonUnits(first, second);
+  if (!units) return tl::unexpected(units.error());
+  if (int64_t{first.num_steps} + second.num_steps > kMaxInt32)
+    return MakeError(
+        ErrorCode::kResourceExhausted,
+        fmt::format("{} + {} steps are more than 2^31 - 1", first.num_steps, second.num_steps));
+  Schedule result = WithoutTransfers(first, collective);
+  result.algorithm = JointName(first, second);
+  result.units_per_shard = *units;
+  result.num_steps = first.num_steps + second.num_steps;
+  result.transfers.reserve(first.transfers.size() + second.transfers.size());
+  for (const Transfer& transfer : first.transfers)
+    AppendMoved(result.transfers, transfer, *units / first.units_per_shard, 0, 0);
+  for (const Transfer& transfer : second.transfers)
+    AppendMoved(result.transfers, transfer, *units / second.units_per_shard, 0, first.num_steps);
+  return result;
+}
+
+Result<Schedule> SplitHalves(const Schedule& first, const Schedule& second) {
+  if (const Status status = CheckJoinable(first, second); !status)
+    return tl::unexpected(status.error());
+  if (!(first.collective == second.collective))
+    return InvalidArgument("both halves must run the same collective over the same ranks");
+  const Result<int32_t> units = CommonUnits(first, second);
+  if (!units) return tl::unexpected(units.error());
+  if (int64_t{*units} * 2 > kMaxInt32)
+    return MakeError(
+        ErrorCode::kResourceExhausted,
+        fmt::format("half of 1/{} shard is too fine a unit; at most 2^31 - 1 units", *units));
+  Schedule result = WithoutTransfers(first, first.collective);
+  result.algorithm = JointName(first, second);
+  result.units_per_shard = *units * 2;
+  result.num_steps = std::max(first.num_steps, second.num_steps);
+  result.transfers.reserve(first.transfers.size() + second.transfers.size());
+  auto next = second.transfers.begin();
+  const auto append_second_before = [&](int64_t step) {
+    for (; next != second.transfers.end() && next->step < step; ++next)
+      AppendMoved(result.transfers, *next, *units / second.units_per_shard, *units, 0);
+  };
+  for (const Transfer& transfer : first.transfers) {
+    append_second_before(transfer.step);
+    AppendMoved(result.transfers, transfer, *units / first.units_per_shard, 0, 0);
+  }
+  append_second_before(int64_t{result.num_steps});
+  return result;
+}
+
+Result<Schedule> Refine(const Schedule& schedule, int32_t factor) {
+  if (factor < 1)
+    return InvalidArgument(fmt::format("the factor of a refinement is at least 1, got {}", factor));
+  if (int64_t{schedule.units_per_shard} * factor > kMaxInt32)
+    return MakeError(ErrorCode::kResourceExhausted,
+                     fmt::format("{} x {} units a shard are more than 2^31 - 1",
+                                 schedule.units_per_shard, factor));
+  Schedule result = schedule;
+  result.units_per_shard *= factor;
+  for (Transfer& transfer : result.transfers) {
+    transfer.begin *= factor;
+    transfer.end *= factor;
+  }
+  return result;
+}
+
+}  // namespace tutti
