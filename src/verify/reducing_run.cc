@@ -1,0 +1,168 @@
+#include <algorithm>
+#include <numeric>
+
+#include "runs.h"
+
+namespace tutti::verify {
+namespace {
+
+constexpr SetRef kAllRanks{SetRef::Form::kAll, 0};
+
+}  // namespace
+
+ReducingRun::ReducingRun(const Problem& problem)
+    : problem_(problem),
+      intervals_(problem.schedule().units_per_shard),
+      sets_(problem.topology().num_ranks()) {}
+
+void ReducingRun::Run(ShardId shard, Findings& findings, Probe* probe) {
+  Start(problem_.OfShard(shard));
+  size_t arrived = 0;
+  for (size_t local = 0; local < transfers_.size(); ++local) {
+    const int64_t now = problem_.Start(transfers_[local]);
+    // What takes no time at all arrives after it was sent nevertheless.
+    while (arrived < by_arrival_.size() && by_arrival_[arrived] < local &&
+           problem_.Arrival(transfers_[by_arrival_[arrived]]) <= now)
+      Arrive(by_arrival_[arrived++], findings, probe);
+    Send(local, findings);
+  }
+  while (arrived < by_arrival_.size()) Arrive(by_arrival_[arrived++], findings, probe);
+  CheckEnd(shard, findings);
+  Finish();
+}
+
+void ReducingRun::Start(std::span<const uint32_t> transfers) {
+  transfers_ = transfers;
+  intervals_.Assign(problem_, transfers);
+  const size_t count = intervals_.count();
+  held_.clear();
+  for (NodeId node : problem_.topology().Nodes())
+    held_.insert(held_.end(), count,
+                 problem_.topology().is_rank(node) ? ContributionSets::One(node.value) : SetRef{});
+  last_writer_.assign(held_.size(), -1);
+  by_arrival_.resize(transfers.size());
+  std::iota(by_arrival_.begin(), by_arrival_.end(), uint32_t{0});
+  if (problem_.timed())
+    std::stable_sort(by_arrival_.begin(), by_arrival_.end(), [this](uint32_t a, uint32_t b) {
+      return problem_.Arrival(transfers_[a]) < problem_.Arrival(transfers_[b]);
+    });
+  first_carried_.clear();
+  carried_.clear();
+}
+
+void ReducingRun::Send(size_t local, Findings& findings) {
+  const Transfer& transfer = problem_.transfer(transfers_[local]);
+  const NodeId tail = problem_.topology().tail(transfer.link);
+  const size_t row = tail.index() * intervals_.count(), end = intervals_.IndexOf(transfer.end);
+  first_carried_.push_back(carried_.size());
+  for (size_t i = intervals_.IndexOf(transfer.begin); i < end; ++i) {
+    carried_.push_back(sets_.Share(held_[row + i]));
+    if (sets_.Count(carried_.back()) == 0) faults_.Add(ViolationKind::kNotHeld, i, intervals_);
+  }
+  faults_.Flush(problem_, transfers_[local], tail, problem_.Start(transfers_[local]), findings);
+}
+
+void ReducingRun::Arrive(size_t local, Findings& findings, Probe* probe) {
+  const uint32_t index = transfers_[local];
+  const Transfer& transfer = problem_.transfer(index);
+  const NodeId head = problem_.topology().head(transfer.link);
+  const size_t row = head.index() * intervals_.count(), end = intervals_.IndexOf(transfer.end);
+  size_t from = first_carried_[local];
+  for (size_t i = intervals_.IndexOf(transfer.begin); i < end; ++i) {
+    const SetRef carried = carried_[from++];
+    if (sets_.Count(carried) == 0) continue;  // reported when it was sent
+    const size_t cell = row + i;
+    if (Clashes(cell, local)) {
+      AddClash(cell, local, i, carried);
+    } else {
+      if (transfer.op == TransferOp::kReduce)
+        ReduceInto(cell, i, carried);
+      else
+        CopyInto(cell, local, i, carried);
+      last_writer_[cell] = index;
+      if (probe != nullptr && probe->transfer < 0 && probe->node == head &&
+          intervals_.begin(i) <= probe->unit && probe->unit < intervals_.end(i) &&
+          sets_.Contains(held_[cell], probe->contributor))
+        probe->transfer = index;
+    }
+    sets_.Release(carried);
+  }
+  faults_.Flush(problem_, index, head, problem_.Start(index), findings);
+}
+
+// Two writes of one instant have no order; only reductions do not mind.
+bool ReducingRun::Clashes(size_t cell, size_t local) const {
+  const int64_t other = last_writer_[cell];
+  if (other < 0) return false;
+  const auto before = static_cast<uint32_t>(other);
+  const uint32_t index = transfers_[local];
+  return problem_.Arrival(before) == problem_.Arrival(index) &&
+         (problem_.transfer(before).op == TransferOp::kCopy ||
+          problem_.transfer(index).op == TransferOp::kCopy);
+}
+
+void ReducingRun::AddClash(size_t cell, size_t local, size_t interval, SetRef carried) {
+  const bool copies =
+      problem_.transfer(transfers_[local]).op == TransferOp::kCopy &&
+      problem_.transfer(static_cast<uint32_t>(last_writer_[cell])).op == TransferOp::kCopy;
+  const bool same = copies && sets_.Equal(held_[cell], carried);
+  Finding* finding = faults_.Add(
+      same ? ViolationKind::kRedundantDelivery : ViolationKind::kOverwrite, interval, intervals_);
+  if (finding != nullptr) finding->other = last_writer_[cell];
+}
+
+void ReducingRun::ReduceInto(size_t cell, size_t interval, SetRef carried) {
+  const int32_t common = sets_.FirstCommon(held_[cell], carried);
+  if (common >= 0) {
+    Finding* finding = faults_.Add(ViolationKind::kDoubleReduction, interval, intervals_);
+    if (finding != nullptr) finding->contributor = common;
+  }
+  held_[cell] = sets_.Unite(held_[cell], carried);
+}
+
+void ReducingRun::CopyInto(size_t cell, size_t local, size_t interval, SetRef carried) {
+  const SetRef before = held_[cell];
+  const NodeId head = problem_.topology().head(problem_.transfer(transfers_[local]).link);
+  if (sets_.Equal(before, carried)) {
+    Finding* finding = faults_.Add(ViolationKind::kRedundantDelivery, interval, intervals_);
+    if (finding != nullptr) finding->other = last_writer_[cell];
+    return;
+  }
+  // A switch has no contribution to lose: it forwards one value after the other.
+  if (problem_.topology().is_rank(head) && !sets_.IsSubset(before, carried)) {
+    Finding* finding = faults_.Add(ViolationKind::kOverwrite, interval, intervals_);
+    if (finding != nullptr) finding->contributor = sets_.FirstOutside(before, carried);
+    return;
+  }
+  held_[cell] = sets_.Share(carried);
+  sets_.Release(before);
+}
+
+void ReducingRun::CheckEnd(ShardId shard, Findings& findings) const {
+  const int32_t num_ranks = problem_.topology().num_ranks();
+  const Collective::Ranks destinations = problem_.collective().destinations(shard);
+  const auto check = [&](NodeId rank) {
+    const size_t row = rank.index() * intervals_.count();
+    for (size_t i = 0; i < intervals_.count(); ++i) {
+      const int32_t count = sets_.Count(held_[row + i]);
+      if (count == num_ranks) continue;
+      findings.Add({.kind = ViolationKind::kPostcondition,
+                    .time = kAtTheEnd,
+                    .shard = shard,
+                    .node = rank,
+                    .begin = intervals_.begin(i),
+                    .end = intervals_.end(i),
+                    .contributor = sets_.FirstOutside(kAllRanks, held_[row + i]),
+                    .lacking = num_ranks - count});
+      return;
+    }
+  };
+  if (!destinations.all) return check(destinations.one);
+  for (NodeId rank : problem_.topology().Ranks()) check(rank);
+}
+
+void ReducingRun::Finish() {
+  for (SetRef set : held_) sets_.Release(set);
+}
+
+}  // namespace tutti::verify
