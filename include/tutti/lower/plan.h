@@ -25,8 +25,8 @@
 //             Scratch slots are what the lowering needs for relayed blocks and partial sums.
 // In place    input and output may be the same memory as nccl-tests lays it out (all-gather: input
 //             is output slot r; reduce-scatter: output is input slot r; all-reduce, broadcast,
-//             reduce: the same). A plan is correct both ways: hazards between an input slot and the
-//             output slot it aliases are dependencies.
+//             reduce: the same; gather and scatter: the root's own block). A plan is correct both
+//             ways: hazards between an input slot and the output slot it aliases are dependencies.
 // Invariants  P1  peers, streams, offsets in range; dependencies point to other streams of the
 // rank.
 //             P2  dependencies, program order and connections have no cycle (with `fifo_depth`
@@ -95,8 +95,20 @@ struct Plan {
   std::vector<RankPlan> ranks;
 };
 
-// Where a slot's input and output are one when the call is in place, -1 where there is no such
-// slot: input slot of `rank` that output slot `slot` aliases.
+// The table above, slot by slot. -1 where the rank has no such slot for that shard.
+int32_t NumInputSlots(const Collective& collective, NodeId rank);
+int32_t NumOutputSlots(const Collective& collective, NodeId rank);
+int32_t InputSlot(const Collective& collective, NodeId rank, ShardId shard);
+int32_t OutputSlot(const Collective& collective, NodeId rank, ShardId shard);
+// The inverse: slot in [0, NumInputSlots()) or [0, NumOutputSlots()).
+ShardId InputShard(const Collective& collective, NodeId rank, int32_t slot);
+ShardId OutputShard(const Collective& collective, NodeId rank, int32_t slot);
+
+// The input slot of `rank` that its output slot `output_slot` aliases when the call is in place, or
+// -1. Where a slot has a partner both hold the same shard. All-to-all has no in-place form.
 int32_t InPlaceInputSlot(const Collective& collective, NodeId rank, int32_t output_slot);
+
+// Canonical text, one instruction a line: equal plans print equal bytes.
+std::string PlanToText(const Plan& plan);
 
 }  // namespace tutti
