@@ -20,7 +20,15 @@ namespace tutti {
 inline constexpr int64_t kMaxNodes = 1 << 20;
 inline constexpr int64_t kMaxLinks = 1 << 24;
 
-Result<Topology> ParseTopology(std::string_view expression);
+struct ParseLimits {
+  int64_t max_nodes = kMaxNodes;
+  int64_t max_links = kMaxLinks;  // self-loops count
+  bool allow_files = true;
+};
+
+// name() of the result is the expression in canonical form (or the name a file gives itself), and
+// parses to the same network. Links are in the order (tail, head, bandwidth, alpha).
+Result<Topology> ParseTopology(std::string_view expression, const ParseLimits& limits = {});
 
 struct FamilyInfo {
   std::string_view name;       // "torus"

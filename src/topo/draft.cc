@@ -1,0 +1,56 @@
+#include "draft.h"
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+#include <utility>
+
+namespace tutti::topo {
+
+int64_t SaturatingAdd(int64_t a, int64_t b) {
+  int64_t sum = 0;
+  return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<int64_t>::max() : sum;
+}
+
+int64_t SaturatingMul(int64_t a, int64_t b) {
+  int64_t product = 0;
+  return __builtin_mul_overflow(a, b, &product) ? std::numeric_limits<int64_t>::max() : product;
+}
+
+int64_t SaturatingPow(int64_t base, int64_t exponent) {
+  if (base <= 1) return exponent == 0 ? 1 : base;
+  int64_t power = 1;
+  for (int64_t i = 0; i < exponent && power < std::numeric_limits<int64_t>::max(); ++i)
+    power = SaturatingMul(power, base);
+  return power;
+}
+
+LinkSpec LinkParameters::Share(size_t dimension, int64_t links) const {
+  LinkSpec spec = Link(dimension);
+  if (bandwidth.given() && bandwidth_is_shared) spec.bandwidth /= links * parallel;
+  return spec;
+}
+
+LinkSpec LinkParameters::Override(LinkSpec spec, size_t dimension) const {
+  if (bandwidth.given()) spec.bandwidth = bandwidth.at(dimension);
+  if (alpha_ps.given()) spec.alpha_ps = alpha_ps.at(dimension);
+  return spec;
+}
+
+Result<Topology> FinishDraft(Draft draft, int64_t parallel, std::string name) {
+  const auto key = [](const DraftLink& link) {
+    return std::tuple(link.tail, link.head, link.spec.bandwidth, link.spec.alpha_ps);
+  };
+  std::sort(draft.links.begin(), draft.links.end(),
+            [&key](const DraftLink& a, const DraftLink& b) { return key(a) < key(b); });
+  Topology::Builder builder(draft.num_ranks, draft.num_switches);
+  for (const DraftLink& link : draft.links)
+    for (int64_t copy = 0; copy < parallel; ++copy)
+      builder.AddLink(NodeId{link.tail}, NodeId{link.head}, link.spec);
+  builder.SetName(std::move(name));
+  builder.SetNodeNames(std::move(draft.names));
+  if (draft.grid) builder.SetGrid(*std::move(draft.grid));
+  return std::move(builder).Build();
+}
+
+}  // namespace tutti::topo

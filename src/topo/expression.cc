@@ -1,0 +1,319 @@
+#include "tutti/topo/expression.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "families/family.h"
+#include "syntax.h"
+#include "tutti/base/units.h"
+#include "tutti/topo/json.h"
+
+namespace tutti {
+namespace topo {
+namespace {
+
+// A network and the canonical text that stands for it.
+struct Evaluated {
+  Topology topology;
+  std::string text;
+};
+
+size_t EditDistance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({substituted, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row[b.size()];
+}
+
+tl::unexpected<Error> UnknownFamily(const SyntaxNode& node) {
+  constexpr size_t kNearest = 3, kLongest = 40;
+  std::vector<std::pair<size_t, std::string_view>> near;
+  std::vector<std::string_view> all;
+  for (const Family& family : Families()) {
+    all.push_back(family.info.name);
+    const size_t distance =
+        EditDistance(std::string_view(node.text).substr(0, kLongest), family.info.name);
+    if (distance <= 3 && distance < family.info.name.size())
+      near.emplace_back(distance, family.info.name);
+  }
+  std::sort(near.begin(), near.end());
+  near.resize(std::min(near.size(), kNearest));
+  std::string hint;
+  for (const auto& candidate : near)
+    hint += (hint.empty() ? "; nearest: " : ", ") + std::string(candidate.second);
+  return MakeError(ErrorCode::kNotFound,
+                   fmt::format("column {}: unknown family '{}'{}; accepted: {}", node.column,
+                               Shown(node.text), hint, fmt::join(all, ", ")));
+}
+
+Result<int64_t> ParseWhole(const SyntaxNode& node) {
+  constexpr size_t kDigits = 18;
+  std::string_view digits = node.text;
+  const bool negative = digits.starts_with('-');
+  if (negative) digits.remove_prefix(1);
+  const bool whole = node.kind == SyntaxNode::Kind::kWord && !digits.empty() &&
+                     digits.find_first_not_of("0123456789") == digits.npos;
+  if (!whole)
+    return FaultAt(node.column, fmt::format("found '{}', wanted a whole number", Shown(node.text)));
+  while (digits.size() > 1 && digits.front() == '0') digits.remove_prefix(1);
+  if (digits.size() > kDigits)
+    return FaultAt(node.column, fmt::format("the number {} is too large", Shown(node.text)));
+  int64_t value = 0;
+  for (char c : digits) value = 10 * value + (c - '0');
+  return negative ? -value : value;
+}
+
+// `bw=` or `alpha=`: one value or a list, whose unit may stand behind it.
+Status ParseQuantities(const SyntaxNode& node, Result<int64_t> (*parse)(std::string_view),
+                       int64_t least, int64_t most, PerDimension<int64_t>& out) {
+  out.column = node.column;
+  out.is_list = node.kind == SyntaxNode::Kind::kList;
+  if (node.has_parentheses || node.kind == SyntaxNode::Kind::kPath)
+    return FaultAt(node.column, fmt::format("{}=: found '{}', wanted a value with a unit or a list",
+                                            node.keyword, Shown(node.text)));
+  const auto add = [&](size_t column, const std::string& text) -> Status {
+    const Result<int64_t> value = parse(text);
+    if (!value) return FaultAt(column, fmt::format("{}=: {}", node.keyword, value.error().message));
+    if (*value < least || *value > most)
+      return FaultAt(column, fmt::format("{}=: '{}' is outside {} .. {}", node.keyword, Shown(text),
+                                         least, most));
+    out.values.push_back(*value);
+    return {};
+  };
+  if (!out.is_list) return add(node.column, node.text);
+  for (const SyntaxNode& item : node.items)
+    if (Status status = add(item.column, item.text + node.text); !status) return status;
+  return {};
+}
+
+// "50GB/s" or "[35GiB/s,80GiB/s]".
+std::string Print(const PerDimension<int64_t>& values, std::string (*format)(int64_t)) {
+  std::vector<std::string> texts;
+  for (int64_t value : values.values) texts.push_back(format(value));
+  const std::string text = fmt::format("{}", fmt::join(texts, ","));
+  return values.is_list ? fmt::format("[{}]", text) : text;
+}
+
+std::string PrintPath(const std::string& path) {
+  const bool plain = path.find_first_of(" \t\n\r(),=[]\"") == path.npos;
+  return plain ? path : fmt::format("\"{}\"", path);
+}
+
+class Evaluator {
+ public:
+  explicit Evaluator(const ParseLimits& limits) : limits_(limits) {}
+
+  Result<Evaluated> Evaluate(const SyntaxNode& node) const {
+    switch (node.kind) {
+      case SyntaxNode::Kind::kPath:
+        return EvaluatePath(node);
+      case SyntaxNode::Kind::kCall:
+        return EvaluateCall(node);
+      default:
+        return FaultAt(node.column,
+                       fmt::format("found '{}', wanted a network: a family such as torus(4,4) or a "
+                                   "path that ends in .json",
+                                   Shown(node.text)));
+    }
+  }
+
+ private:
+  Result<Evaluated> EvaluatePath(const SyntaxNode& node) const {
+    if (!limits_.allow_files)
+      return FaultAt(node.column,
+                     fmt::format("'{}': files are not accepted here", Shown(node.text)));
+    Result<Topology> topology = ReadTopologyFile(node.text);
+    if (!topology) return tl::unexpected(topology.error());
+    if (topology->num_nodes() > limits_.max_nodes || topology->num_links() > limits_.max_links)
+      return FaultAt(node.column,
+                     fmt::format("'{}': {} nodes and {} links, at most {} and {} are "
+                                 "accepted",
+                                 Shown(node.text), topology->num_nodes(), topology->num_links(),
+                                 limits_.max_nodes, limits_.max_links));
+    return Evaluated{*std::move(topology), PrintPath(node.text)};
+  }
+
+  Result<Evaluated> EvaluateCall(const SyntaxNode& node) const {
+    const Family* family = FindFamily(node.text);
+    if (family == nullptr) return UnknownFamily(node);
+    FamilyCall call;
+    call.family = family;
+    call.column = node.column;
+    call.options.resize(family->options.size());
+    call.links.defaults = family->default_link;
+    call.limits = limits_;
+    std::string arguments;
+    if (Status status = CollectArguments(node, call, arguments); !status)
+      return tl::unexpected(status.error());
+    if (Status status = CollectKeywords(node, call); !status) return tl::unexpected(status.error());
+    arguments += PrintKeywords(call);
+    std::string text(family->info.name);
+    if (!arguments.empty()) text += fmt::format("({})", arguments.substr(1));
+
+    Result<Draft> draft = family->build(call);
+    if (!draft) return tl::unexpected(draft.error());
+    Result<Topology> topology = FinishDraft(*std::move(draft), call.links.parallel, text);
+    if (!topology) {
+      const std::string message = fmt::format("{}: {}", Shown(text), topology.error().message);
+      return FaultAt(node.column, message);
+    }
+    return Evaluated{*std::move(topology), std::move(text)};
+  }
+
+  // Networks first, then numbers. Appends ",argument" for each to `text`.
+  Status CollectArguments(const SyntaxNode& node, FamilyCall& call, std::string& text) const {
+    const Family& family = *call.family;
+    for (const SyntaxNode& item : node.items) {
+      if (!item.keyword.empty()) continue;
+      const bool is_network =
+          item.kind == SyntaxNode::Kind::kCall || item.kind == SyntaxNode::Kind::kPath;
+      if (is_network && call.sizes.empty() && call.operands.size() < family.operands.most) {
+        Result<Evaluated> operand = Evaluate(item);
+        if (!operand) return tl::unexpected(operand.error());
+        call.operands.push_back(std::move(operand->topology));
+        text += fmt::format(",{}", operand->text);
+        continue;
+      }
+      if (family.sizes.most == 0 || call.operands.size() < family.operands.least)
+        return FaultAt(item.column, fmt::format("{}: found '{}', wanted {}", family.info.signature,
+                                                Shown(item.text), WantedOf(family)));
+      const Result<int64_t> size = ParseWhole(item);
+      if (!size)
+        return FaultAt(item.column, fmt::format("{}: found '{}', wanted {}", family.info.signature,
+                                                Shown(item.text), "a whole number"));
+      call.sizes.push_back(*size);
+      call.size_columns.push_back(item.column);
+      text += fmt::format(",{}", *size);
+    }
+    const auto within = [](size_t count, Range range) {
+      return range.least <= count && count <= range.most;
+    };
+    if (!within(call.operands.size(), family.operands) || !within(call.sizes.size(), family.sizes))
+      return call.Fault(fmt::format("got {}, wanted {}", Counted(call), WantedOf(family)));
+    return {};
+  }
+
+  static std::string Plural(size_t count, const std::string& what) {
+    return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+  }
+
+  static std::string Counted(const FamilyCall& call) {
+    if (call.family->operands.most == 0) return Plural(call.sizes.size(), "number");
+    if (call.family->sizes.most == 0) return Plural(call.operands.size(), "network");
+    return Plural(call.operands.size(), "network") + " and " + Plural(call.sizes.size(), "number");
+  }
+
+  static std::string WantedOf(const Family& family) {
+    const auto describe = [](Range range, const char* what) {
+      if (range.least == range.most) return Plural(range.least, what);
+      if (range.most == kAny) return "at least " + Plural(range.least, what);
+      return fmt::format("{} to {} {}s", range.least, range.most, what);
+    };
+    if (family.operands.most == 0)
+      return family.sizes.most == 0 ? "no argument" : describe(family.sizes, "number");
+    if (family.sizes.most == 0) return describe(family.operands, "network");
+    return describe(family.operands, "network") + " and " + describe(family.sizes, "number");
+  }
+
+  static Status CollectKeywords(const SyntaxNode& node, FamilyCall& call) {
+    constexpr int64_t kMaxParallel = 1 << 16;
+    constexpr int64_t kMaxBandwidth = int64_t{1} << 50;
+    constexpr int64_t kMaxAlphaPs = 1'000'000'000'000'000;
+    const Family& family = *call.family;
+    std::set<std::string_view> seen;
+    for (const SyntaxNode& item : node.items) {
+      const std::string& key = item.keyword;
+      if (key.empty()) continue;
+      if (!seen.insert(key).second)
+        return FaultAt(item.keyword_column,
+                       fmt::format("the keyword '{}' stands there twice", Shown(key)));
+      const auto option = std::find(family.options.begin(), family.options.end(), key);
+      if (key == "bw" || (key == "bw_per_link" && family.shares_bandwidth)) {
+        if (call.links.bandwidth.given())
+          return FaultAt(item.keyword_column, "bw= and bw_per_link= exclude each other");
+        call.links.bandwidth_is_shared = key == "bw" && family.shares_bandwidth;
+        if (Status status =
+                ParseQuantities(item, ParseBandwidth, 1, kMaxBandwidth, call.links.bandwidth);
+            !status)
+          return status;
+      } else if (key == "alpha") {
+        if (Status status =
+                ParseQuantities(item, ParseDurationPs, 0, kMaxAlphaPs, call.links.alpha_ps);
+            !status)
+          return status;
+      } else if (key == "parallel" || option != family.options.end()) {
+        const Result<int64_t> value = ParseWhole(item);
+        if (!value) return tl::unexpected(value.error());
+        const int64_t least = key == "parallel" ? 1 : 0;
+        if (*value < least || (key == "parallel" && *value > kMaxParallel))
+          return FaultAt(item.column, fmt::format("got {}={}, wanted at least {}{}", key, *value,
+                                                  least, least == 1 ? " and at most 65536" : ""));
+        if (key == "parallel")
+          call.links.parallel = *value;
+        else
+          call.options[static_cast<size_t>(option - family.options.begin())] = *value;
+      } else {
+        return FaultAt(item.keyword_column,
+                       fmt::format("unknown keyword '{}' of {}; accepted: {}", Shown(key),
+                                   family.info.name, fmt::join(KeywordsOf(family), ", ")));
+      }
+    }
+    return {};
+  }
+
+  static std::vector<std::string_view> KeywordsOf(const Family& family) {
+    std::vector<std::string_view> keywords = family.options;
+    keywords.insert(keywords.end(), {"alpha", "bw"});
+    if (family.shares_bandwidth) keywords.push_back("bw_per_link");
+    keywords.push_back("parallel");
+    return keywords;
+  }
+
+  static std::string PrintKeywords(const FamilyCall& call) {
+    std::string text;
+    for (size_t i = 0; i < call.options.size(); ++i)
+      if (call.options[i]) text += fmt::format(",{}={}", call.family->options[i], *call.options[i]);
+    const LinkParameters& links = call.links;
+    if (links.parallel != 1) text += fmt::format(",parallel={}", links.parallel);
+    if (links.bandwidth.given()) {
+      const bool own = call.family->shares_bandwidth && !links.bandwidth_is_shared;
+      text += fmt::format(",{}={}", own ? "bw_per_link" : "bw",
+                          Print(links.bandwidth, FormatBandwidth));
+    }
+    if (links.alpha_ps.given())
+      text += fmt::format(",alpha={}", Print(links.alpha_ps, FormatDurationPs));
+    return text;
+  }
+
+  const ParseLimits& limits_;
+};
+
+}  // namespace
+}  // namespace topo
+
+Result<Topology> ParseTopology(std::string_view expression, const ParseLimits& limits) {
+  const Result<topo::SyntaxNode> node = topo::ParseSyntax(expression);
+  if (!node) return tl::unexpected(node.error());
+  Result<topo::Evaluated> evaluated = topo::Evaluator(limits).Evaluate(*node);
+  if (!evaluated) return tl::unexpected(evaluated.error());
+  return std::move(evaluated->topology);
+}
+
+std::vector<FamilyInfo> TopologyFamilies() {
+  std::vector<FamilyInfo> infos;
+  for (const topo::Family& family : topo::Families()) infos.push_back(family.info);
+  return infos;
+}
+
+}  // namespace tutti

@@ -1,0 +1,99 @@
+// What a topology family is: one line of the registry (registry.cc) and one function that turns a
+// call such as `torus(4,4,bw=25GB/s)` into a Draft.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "draft.h"
+#include "tutti/base/result.h"
+#include "tutti/topo/expression.h"
+
+namespace tutti::topo {
+
+struct Family;
+
+// A call with its arguments evaluated.
+struct FamilyCall {
+  const Family* family = nullptr;
+  size_t column = 1;
+  std::vector<Topology> operands;
+  std::vector<int64_t> sizes;
+  std::vector<size_t> size_columns;
+  std::vector<std::optional<int64_t>> options;  // as Family::options, nullopt when not given
+  LinkParameters links;
+  ParseLimits limits;
+
+  // The error of this call, of its i-th number, or none when that number is within [least, most].
+  tl::unexpected<Error> Fault(const std::string& message) const;
+  tl::unexpected<Error> FaultOfSize(size_t i, const std::string& message) const;
+  Status CheckSize(size_t i, int64_t least,
+                   int64_t most = std::numeric_limits<int64_t>::max()) const;
+  Status CheckSizes(int64_t least) const;
+
+  // An empty draft of this size with room for `num_links` links, once the size is within the limits
+  // and lists of link parameters have `dimensions` values. Self-loops count as links.
+  Result<Draft> Start(int64_t num_ranks, int64_t num_switches, int64_t num_links,
+                      size_t dimensions) const;
+};
+
+struct Range {
+  size_t least = 0;
+  size_t most = 0;
+};
+inline constexpr size_t kAny = std::numeric_limits<size_t>::max();
+
+struct Family {
+  FamilyInfo info;
+  Range operands;  // networks, before the numbers
+  Range sizes;     // whole numbers
+  Result<Draft> (*build)(const FamilyCall&);
+  std::vector<std::string_view> options = {};  // keywords with a whole number
+  bool shares_bandwidth = false;               // bw= is a rank's total in a dimension
+  LinkSpec default_link = {};
+};
+
+// Sorted by name.
+std::span<const Family> Families();
+// nullptr: no family has this name.
+const Family* FindFamily(std::string_view name);
+
+// grids.cc
+Result<Draft> BuildRing(const FamilyCall& call);
+Result<Draft> BuildUniring(const FamilyCall& call);
+Result<Draft> BuildBiring(const FamilyCall& call);
+Result<Draft> BuildTorus(const FamilyCall& call);
+Result<Draft> BuildMesh(const FamilyCall& call);
+Result<Draft> BuildHypercube(const FamilyCall& call);
+Result<Draft> BuildTwistedHypercube(const FamilyCall& call);
+Result<Draft> BuildTwistedTorus(const FamilyCall& call);
+// graphs.cc
+Result<Draft> BuildComplete(const FamilyCall& call);
+Result<Draft> BuildBipartite(const FamilyCall& call);
+Result<Draft> BuildHamming(const FamilyCall& call);
+Result<Draft> BuildCirculant(const FamilyCall& call);
+Result<Draft> BuildDircirculant(const FamilyCall& call);
+Result<Draft> BuildDebruijn(const FamilyCall& call);
+Result<Draft> BuildKautz(const FamilyCall& call);
+Result<Draft> BuildGenkautz(const FamilyCall& call);
+// machines.cc
+Result<Draft> BuildDgx1(const FamilyCall& call);
+Result<Draft> BuildRfs(const FamilyCall& call);
+Result<Draft> BuildSwitch(const FamilyCall& call);
+Result<Draft> BuildSwitch2d(const FamilyCall& call);
+Result<Draft> BuildDragonfly(const FamilyCall& call);
+// operators.cc
+Result<Draft> BuildProduct(const FamilyCall& call);
+Result<Draft> BuildPower(const FamilyCall& call);
+Result<Draft> BuildTranspose(const FamilyCall& call);
+Result<Draft> BuildBidirectional(const FamilyCall& call);
+Result<Draft> BuildWithout(const FamilyCall& call);
+Result<Draft> BuildUnwind(const FamilyCall& call);
+
+}  // namespace tutti::topo

@@ -1,0 +1,471 @@
+#include "tutti/topo/json.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "tutti/base/file.h"
+#include "tutti/base/units.h"
+#include "tutti/topo/expression.h"
+#include "tutti/topo/properties.h"
+
+namespace tutti {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::string_view kFormat = "tutti-topology";
+constexpr int64_t kVersion = 1;
+constexpr int64_t kMaxBandwidth = int64_t{1} << 50;
+constexpr int64_t kMaxAlphaPs = 1'000'000'000'000'000;
+
+// --- Writing -------------------------------------------------------------------------------------
+
+std::string Quoted(const std::string& text) {
+  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+bool HasDefaultNames(const Topology& topology) {
+  for (NodeId node : topology.Nodes())
+    if (topology.node_name(node) != std::to_string(node.value)) return false;
+  return true;
+}
+
+// Whether reading `cables` as duplex entries in their order gives the links of `topology` back: the
+// reader numbers links by tail, ties in the order of the file.
+bool DuplexKeepsOrder(const Topology& topology, const std::vector<Cable>& cables) {
+  std::vector<int32_t> next;
+  for (NodeId node : topology.Nodes()) {
+    const IdRange<LinkId> out = topology.OutLinks(node);
+    next.push_back(out.empty() ? 0 : out[0].value);
+  }
+  for (const Cable& cable : cables) {
+    if (!cable.back || topology.spec(cable.there) != topology.spec(*cable.back)) return false;
+    for (LinkId link : {cable.there, *cable.back})
+      if (next[topology.tail(link).index()]++ != link.value) return false;
+  }
+  return true;
+}
+
+class Writer {
+ public:
+  explicit Writer(const Topology& topology)
+      : topology_(topology),
+        default_names_(HasDefaultNames(topology)),
+        homogeneous_(topology.num_links() > 0 && topology.is_homogeneous()) {}
+
+  std::string Write() {
+    text_ = fmt::format("{{\n  \"format\": \"{}\",\n  \"version\": {}", kFormat, kVersion);
+    if (!topology_.name().empty()) text_ += ",\n  \"name\": " + Quoted(topology_.name());
+    WriteNodes();
+    if (const auto& grid = topology_.grid())
+      text_ += fmt::format(",\n  \"grid\": {{\"dims\": [{}], \"wraps\": {}}}",
+                           fmt::join(grid->dims, ", "), grid->wraps);
+    if (homogeneous_)
+      text_ += ",\n  \"link_defaults\": {" + Spec(topology_.spec(LinkId{0})).substr(2) + "}";
+    WriteLinks();
+    WriteSelfLoops();
+    return text_ + "\n}\n";
+  }
+
+ private:
+  std::string End(NodeId node) const {
+    return default_names_ ? std::to_string(node.value) : Quoted(topology_.node_name(node));
+  }
+
+  // ", "-separated with a leading ", ".
+  static std::string Spec(const LinkSpec& spec) {
+    return fmt::format(", \"bandwidth\": \"{}\", \"alpha\": \"{}\"",
+                       FormatBandwidth(spec.bandwidth), FormatDurationPs(spec.alpha_ps));
+  }
+  std::string SpecIfNeeded(const LinkSpec& spec) const { return homogeneous_ ? "" : Spec(spec); }
+
+  void WriteNodes() {
+    if (default_names_) {
+      text_ += fmt::format(",\n  \"ranks\": {},\n  \"switches\": {}", topology_.num_ranks(),
+                           topology_.num_nodes() - topology_.num_ranks());
+      return;
+    }
+    text_ += ",\n  \"nodes\": [";
+    for (NodeId node : topology_.Nodes())
+      text_ += fmt::format("{}\n    {{\"name\": {}, \"kind\": \"{}\"}}", node.value == 0 ? "" : ",",
+                           Quoted(topology_.node_name(node)),
+                           topology_.is_rank(node) ? "rank" : "switch");
+    text_ += "\n  ]";
+  }
+
+  void WriteLinks() {
+    text_ += ",\n  \"links\": [";
+    const std::vector<Cable> cables = CablesOf(topology_);
+    const bool duplex = DuplexKeepsOrder(topology_, cables);
+    bool first = true;
+    const auto write = [&](LinkId link) {
+      text_ += fmt::format("{}\n    {{\"from\": {}, \"to\": {}{}{}}}", first ? "" : ",",
+                           End(topology_.tail(link)), End(topology_.head(link)),
+                           duplex ? ", \"duplex\": true" : "", SpecIfNeeded(topology_.spec(link)));
+      first = false;
+    };
+    if (duplex)
+      for (const Cable& cable : cables) write(cable.there);
+    else
+      for (LinkId link : topology_.Links()) write(link);
+    text_ += first ? "]" : "\n  ]";
+  }
+
+  void WriteSelfLoops() {
+    bool first = true;
+    for (NodeId node : topology_.Nodes())
+      for (const LinkSpec& loop : topology_.self_loops(node)) {
+        text_ += fmt::format("{}\n    {{\"node\": {}{}}}", first ? ",\n  \"self_loops\": [" : ",",
+                             End(node), SpecIfNeeded(loop));
+        first = false;
+      }
+    if (!first) text_ += "\n  ]";
+  }
+
+  const Topology& topology_;
+  const bool default_names_;
+  const bool homogeneous_;  // one link_defaults instead of numbers at every link
+  std::string text_;
+};
+
+// --- Reading -------------------------------------------------------------------------------------
+
+tl::unexpected<Error> Fault(const std::string& path, const std::string& message) {
+  return InvalidArgument(path + ": " + message);
+}
+
+// What was found, short.
+std::string Found(const Json& value) {
+  std::string text = value.dump(-1, ' ', true, Json::error_handler_t::replace);
+  if (text.size() > 60) text = text.substr(0, 60) + "...";
+  return text;
+}
+
+// Parses with every key of an object at most once, which the library alone would let pass.
+Result<Json> ParseJson(const std::string& text) {
+  std::vector<std::set<std::string>> keys;
+  std::optional<std::string> twice;
+  const auto watch = [&](int, Json::parse_event_t event, Json& parsed) {
+    if (event == Json::parse_event_t::object_start) keys.emplace_back();
+    if (event == Json::parse_event_t::object_end && !keys.empty()) keys.pop_back();
+    if (event == Json::parse_event_t::key && !keys.empty() && !twice &&
+        !keys.back().insert(parsed.get<std::string>()).second)
+      twice = Found(parsed);
+    return true;
+  };
+  try {
+    Json json = Json::parse(text, watch);
+    if (twice) return InvalidArgument(fmt::format("the key {} stands twice in one object", *twice));
+    return json;
+  } catch (const Json::exception& e) {
+    return MakeError(ErrorCode::kCorrupt, fmt::format("no valid JSON: {}", e.what()));
+  }
+}
+
+Status CheckKeys(const Json& object, const std::string& path,
+                 const std::vector<std::string_view>& accepted) {
+  if (!object.is_object()) return Fault(path, "found " + Found(object) + ", wanted an object");
+  for (const auto& [key, value] : object.items())
+    if (std::find(accepted.begin(), accepted.end(), key) == accepted.end())
+      return Fault(path, fmt::format("unknown key {}; accepted: {}", Found(Json(key)),
+                                     fmt::join(accepted, ", ")));
+  return {};
+}
+
+Result<int64_t> ReadInteger(const Json& value, const std::string& path, int64_t least,
+                            int64_t most) {
+  const bool fits = value.is_number_unsigned()
+                        ? value.get<uint64_t>() <= static_cast<uint64_t>(most) &&
+                              static_cast<int64_t>(value.get<uint64_t>()) >= least
+                        : value.is_number_integer() && value.get<int64_t>() >= least &&
+                              value.get<int64_t>() <= most;
+  if (!fits)
+    return Fault(path, fmt::format("found {}, wanted a whole number within {} .. {}", Found(value),
+                                   least, most));
+  return value.get<int64_t>();
+}
+
+class Reader {
+ public:
+  explicit Reader(const Json& json) : json_(json) {}
+
+  Result<Topology> Read() {
+    if (Status status = ReadHeader(); !status) return tl::unexpected(status.error());
+    if (Status status = ReadNodes(); !status) return tl::unexpected(status.error());
+    Topology::Builder builder(num_ranks_, num_nodes() - num_ranks_);
+    if (Status status = ReadDefaults(); !status) return tl::unexpected(status.error());
+    if (Status status = ReadLinks(builder); !status) return tl::unexpected(status.error());
+    if (Status status = ReadSelfLoops(builder); !status) return tl::unexpected(status.error());
+    if (Status status = ReadGrid(builder); !status) return tl::unexpected(status.error());
+    if (json_.contains("name")) builder.SetName(json_["name"].get<std::string>());
+    builder.SetNodeNames(std::move(names_));
+    return std::move(builder).Build();
+  }
+
+ private:
+  int32_t num_nodes() const { return num_nodes_; }
+
+  Status ReadHeader() {
+    if (!json_.is_object()) return Fault("$", "found " + Found(json_) + ", wanted an object");
+    if (json_.value("format", Json()) != Json(kFormat))
+      return MakeError(
+          ErrorCode::kCorrupt,
+          fmt::format("$.format: found {}, wanted \"{}\"",
+                      json_.contains("format") ? Found(json_["format"]) : "nothing", kFormat));
+    if (json_.value("version", Json()) != Json(kVersion))
+      return MakeError(
+          ErrorCode::kCorrupt,
+          fmt::format("$.version: found {}, this reader knows version {}",
+                      json_.contains("version") ? Found(json_["version"]) : "nothing", kVersion));
+    if (Status status =
+            CheckKeys(json_, "$",
+                      {"format", "version", "name", "source", "comment", "nodes", "ranks",
+                       "switches", "grid", "link_defaults", "links", "self_loops"});
+        !status)
+      return status;
+    for (const char* key : {"name", "source", "comment"})
+      if (json_.contains(key) && !json_[key].is_string())
+        return Fault(fmt::format("$.{}", key), "found " + Found(json_[key]) + ", wanted a string");
+    return {};
+  }
+
+  Status ReadNodes() {
+    if (!json_.contains("nodes")) return ReadNodeCounts();
+    if (json_.contains("ranks") || json_.contains("switches"))
+      return Fault("$", "nodes excludes ranks and switches");
+    const Json& nodes = json_["nodes"];
+    if (!nodes.is_array() || nodes.size() > static_cast<size_t>(kMaxNodes))
+      return Fault("$.nodes", fmt::format("wanted a list of at most {} nodes", kMaxNodes));
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      const std::string path = fmt::format("$.nodes[{}]", i);
+      if (Status status = CheckKeys(nodes[i], path, {"name", "kind"}); !status) return status;
+      for (const char* key : {"name", "kind"})
+        if (!nodes[i].contains(key) || !nodes[i][key].is_string())
+          return Fault(path, fmt::format("wanted the field {}, a string", key));
+      std::string name = nodes[i]["name"];
+      const std::string kind = nodes[i]["kind"];
+      if (kind != "rank" && kind != "switch")
+        return Fault(path + ".kind",
+                     "found " + Found(nodes[i]["kind"]) + ", wanted \"rank\" or \"switch\"");
+      if (kind == "rank" && static_cast<size_t>(num_ranks_) < i)
+        return Fault(path + ".kind", "a rank behind a switch; ranks come first");
+      if (kind == "rank") ++num_ranks_;
+      if (!by_name_.emplace(name, static_cast<int32_t>(i)).second)
+        return Fault(path + ".name", "the name " + Found(nodes[i]["name"]) + " is taken");
+      names_.push_back(std::move(name));
+    }
+    num_nodes_ = static_cast<int32_t>(names_.size());
+    return {};
+  }
+
+  Status ReadNodeCounts() {
+    if (!json_.contains("ranks")) return Fault("$", "wanted the field nodes, or ranks");
+    const Result<int64_t> ranks = ReadInteger(json_["ranks"], "$.ranks", 1, kMaxNodes);
+    if (!ranks) return tl::unexpected(ranks.error());
+    const Result<int64_t> switches =
+        json_.contains("switches")
+            ? ReadInteger(json_["switches"], "$.switches", 0, kMaxNodes - *ranks)
+            : Result<int64_t>(0);
+    if (!switches) return tl::unexpected(switches.error());
+    num_ranks_ = static_cast<int32_t>(*ranks);
+    num_nodes_ = static_cast<int32_t>(*ranks + *switches);
+    return {};
+  }
+
+  // A node by number or by name.
+  Result<NodeId> ReadNode(const Json& object, const char* key, const std::string& path) const {
+    if (!object.contains(key)) return Fault(path, fmt::format("wanted the field {}", key));
+    const Json& value = object[key];
+    const std::string at = path + "." + key;
+    if (value.is_number()) {
+      const Result<int64_t> node = ReadInteger(value, at, 0, num_nodes() - 1);
+      if (!node) return tl::unexpected(node.error());
+      return NodeId{static_cast<int32_t>(*node)};
+    }
+    if (value.is_string())
+      if (const auto found = by_name_.find(value.get<std::string>()); found != by_name_.end())
+        return NodeId{found->second};
+    return Fault(at, "found " + Found(value) + ", wanted the name or the number of a node");
+  }
+
+  // `text_key` with a unit or `integer_key` without; what is absent comes from `out`.
+  static Status ReadQuantity(const Json& object, const std::string& path, const char* text_key,
+                             const char* integer_key, Result<int64_t> (*parse)(std::string_view),
+                             int64_t least, int64_t most, std::optional<int64_t>& out) {
+    if (object.contains(text_key) && object.contains(integer_key))
+      return Fault(path, fmt::format("{} and {} exclude each other", text_key, integer_key));
+    if (object.contains(integer_key)) {
+      const Result<int64_t> value =
+          ReadInteger(object[integer_key], path + "." + integer_key, least, most);
+      if (!value) return tl::unexpected(value.error());
+      out = *value;
+    } else if (object.contains(text_key)) {
+      const Json& value = object[text_key];
+      const std::string at = path + "." + text_key;
+      if (!value.is_string())
+        return Fault(at, fmt::format("found {}, wanted a string with a unit (or {})", Found(value),
+                                     integer_key));
+      const Result<int64_t> parsed = parse(value.get<std::string>());
+      if (!parsed) return Fault(at, parsed.error().message);
+      if (*parsed < least || *parsed > most)
+        return Fault(at, fmt::format("{} is outside {} .. {}", Found(value), least, most));
+      out = *parsed;
+    }
+    return {};
+  }
+
+  struct PartialSpec {
+    std::optional<int64_t> bandwidth, alpha_ps;
+  };
+
+  static Status ReadPartialSpec(const Json& object, const std::string& path, PartialSpec& spec) {
+    if (Status status = ReadQuantity(object, path, "bandwidth", "bandwidth_Bps", ParseBandwidth, 1,
+                                     kMaxBandwidth, spec.bandwidth);
+        !status)
+      return status;
+    return ReadQuantity(object, path, "alpha", "alpha_ps", ParseDurationPs, 0, kMaxAlphaPs,
+                        spec.alpha_ps);
+  }
+
+  Result<LinkSpec> ReadSpec(const Json& object, const std::string& path) const {
+    PartialSpec spec = defaults_;
+    if (Status status = ReadPartialSpec(object, path, spec); !status)
+      return tl::unexpected(status.error());
+    if (!spec.bandwidth)
+      return Fault(path, "wanted the field bandwidth (or bandwidth_Bps, or link_defaults)");
+    if (!spec.alpha_ps)
+      return Fault(path, "wanted the field alpha (or alpha_ps, or link_defaults)");
+    return LinkSpec{*spec.bandwidth, *spec.alpha_ps};
+  }
+
+  Status ReadDefaults() {
+    if (!json_.contains("link_defaults")) return {};
+    const Json& object = json_["link_defaults"];
+    if (Status status = CheckKeys(object, "$.link_defaults",
+                                  {"bandwidth", "bandwidth_Bps", "alpha", "alpha_ps"});
+        !status)
+      return status;
+    return ReadPartialSpec(object, "$.link_defaults", defaults_);
+  }
+
+  Status CountLink(const std::string& path, int64_t more) {
+    num_links_ += more;
+    if (num_links_ > kMaxLinks)
+      return Fault(path, fmt::format("more than {} links, which is the most", kMaxLinks));
+    return {};
+  }
+
+  Status ReadLinks(Topology::Builder& builder) {
+    if (!json_.contains("links")) return Fault("$", "wanted the field links");
+    const Json& links = json_["links"];
+    if (!links.is_array()) return Fault("$.links", "found " + Found(links) + ", wanted a list");
+    for (size_t i = 0; i < links.size(); ++i) {
+      const Json& object = links[i];
+      const std::string path = fmt::format("$.links[{}]", i);
+      if (Status status = CheckKeys(
+              object, path,
+              {"from", "to", "duplex", "bandwidth", "bandwidth_Bps", "alpha", "alpha_ps"});
+          !status)
+        return status;
+      const Result<NodeId> from = ReadNode(object, "from", path);
+      if (!from) return tl::unexpected(from.error());
+      const Result<NodeId> to = ReadNode(object, "to", path);
+      if (!to) return tl::unexpected(to.error());
+      if (*from == *to) return Fault(path, "a link to itself; those belong into self_loops");
+      const Result<LinkSpec> spec = ReadSpec(object, path);
+      if (!spec) return tl::unexpected(spec.error());
+      const bool has_duplex = object.contains("duplex");
+      if (has_duplex && !object["duplex"].is_boolean())
+        return Fault(path + ".duplex",
+                     "found " + Found(object["duplex"]) + ", wanted true or false");
+      const bool duplex = has_duplex && object["duplex"].get<bool>();
+      if (Status status = CountLink(path, duplex ? 2 : 1); !status) return status;
+      builder.AddLink(*from, *to, *spec);
+      if (duplex) builder.AddLink(*to, *from, *spec);
+    }
+    return {};
+  }
+
+  Status ReadSelfLoops(Topology::Builder& builder) {
+    if (!json_.contains("self_loops")) return {};
+    const Json& loops = json_["self_loops"];
+    if (!loops.is_array())
+      return Fault("$.self_loops", "found " + Found(loops) + ", wanted a list");
+    for (size_t i = 0; i < loops.size(); ++i) {
+      const std::string path = fmt::format("$.self_loops[{}]", i);
+      if (Status status = CheckKeys(loops[i], path,
+                                    {"node", "bandwidth", "bandwidth_Bps", "alpha", "alpha_ps"});
+          !status)
+        return status;
+      const Result<NodeId> node = ReadNode(loops[i], "node", path);
+      if (!node) return tl::unexpected(node.error());
+      const Result<LinkSpec> spec = ReadSpec(loops[i], path);
+      if (!spec) return tl::unexpected(spec.error());
+      if (Status status = CountLink(path, 1); !status) return status;
+      builder.AddLink(*node, *node, *spec);
+    }
+    return {};
+  }
+
+  Status ReadGrid(Topology::Builder& builder) const {
+    if (!json_.contains("grid")) return {};
+    const Json& grid = json_["grid"];
+    if (Status status = CheckKeys(grid, "$.grid", {"dims", "wraps"}); !status) return status;
+    if (!grid.contains("dims") || !grid["dims"].is_array() || grid["dims"].empty())
+      return Fault("$.grid", "wanted the field dims, a list of at least one number");
+    if (!grid.contains("wraps") || !grid["wraps"].is_boolean())
+      return Fault("$.grid", "wanted the field wraps, true or false");
+    GridShape shape{{}, grid["wraps"].get<bool>()};
+    int64_t size = 1;
+    for (size_t i = 0; i < grid["dims"].size(); ++i) {
+      const Result<int64_t> dim =
+          ReadInteger(grid["dims"][i], fmt::format("$.grid.dims[{}]", i), 1, num_ranks_ / size);
+      if (!dim) return tl::unexpected(dim.error());
+      size *= *dim;
+      shape.dims.push_back(static_cast<int32_t>(*dim));
+    }
+    if (size != num_ranks_)
+      return Fault("$.grid.dims", fmt::format("{} positions for {} ranks", size, num_ranks_));
+    builder.SetGrid(std::move(shape));
+    return {};
+  }
+
+  const Json& json_;
+  int32_t num_ranks_ = 0, num_nodes_ = 0;
+  int64_t num_links_ = 0;
+  std::vector<std::string> names_;
+  std::unordered_map<std::string, int32_t> by_name_;
+  PartialSpec defaults_;
+};
+
+}  // namespace
+
+std::string TopologyToJson(const Topology& topology) { return Writer(topology).Write(); }
+
+Result<Topology> TopologyFromJson(const std::string& text) {
+  const Result<Json> json = ParseJson(text);
+  if (!json) return tl::unexpected(json.error());
+  return Reader(*json).Read();
+}
+
+Result<Topology> ReadTopologyFile(const std::string& path) {
+  const Result<std::string> text = ReadFile(path);
+  if (!text) return tl::unexpected(text.error());
+  Result<Topology> topology = TopologyFromJson(*text);
+  if (!topology) return Within(path, topology.error());
+  return topology;
+}
+
+Status WriteTopologyFile(const std::string& path, const Topology& topology) {
+  return WriteFileAtomically(path, TopologyToJson(topology));
+}
+
+}  // namespace tutti

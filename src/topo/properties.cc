@@ -1,0 +1,149 @@
+#include "tutti/topo/properties.h"
+
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+#include <utility>
+
+#include "tutti/base/check.h"
+#include "tutti/base/parallel.h"
+#include "tutti/graph/distance.h"
+
+namespace tutti {
+namespace {
+
+// All that decides which links may be partners: same ends, best with the same parameters.
+auto PairKey(const Topology& topology, LinkId link) {
+  return std::tuple(topology.tail(link), topology.head(link), topology.bandwidth(link),
+                    topology.alpha_ps(link), link);
+}
+
+// The links u -> v of one pair, as a range of links sorted by PairKey.
+using LinkGroup = std::span<const LinkId>;
+
+LinkGroup FindGroup(const Topology& topology, const std::vector<LinkId>& sorted, NodeId tail,
+                    NodeId head) {
+  const auto ends = [&topology](LinkId link) {
+    return std::pair(topology.tail(link), topology.head(link));
+  };
+  const std::pair wanted(tail, head);
+  const auto first =
+      std::lower_bound(sorted.begin(), sorted.end(), wanted,
+                       [&ends](LinkId link, const auto& pair) { return ends(link) < pair; });
+  const auto last =
+      std::upper_bound(first, sorted.end(), wanted,
+                       [&ends](const auto& pair, LinkId link) { return pair < ends(link); });
+  return {sorted.data() + (first - sorted.begin()), static_cast<size_t>(last - first)};
+}
+
+// Joins the links of `forward` and `backward`, both sorted: first those of equal parameters, then
+// whatever is left, in order.
+void JoinGroups(const Topology& topology, LinkGroup forward, LinkGroup backward,
+                std::vector<Cable>& cables) {
+  const auto key = [&topology](LinkId link) {
+    return std::pair(topology.bandwidth(link), topology.alpha_ps(link));
+  };
+  std::vector<LinkId> odd_forward, odd_backward;
+  size_t i = 0, j = 0;
+  while (i < forward.size() && j < backward.size()) {
+    if (key(forward[i]) == key(backward[j]))
+      cables.push_back({forward[i++], backward[j++]});
+    else if (key(forward[i]) < key(backward[j]))
+      odd_forward.push_back(forward[i++]);
+    else
+      odd_backward.push_back(backward[j++]);
+  }
+  odd_forward.insert(odd_forward.end(), forward.begin() + static_cast<ptrdiff_t>(i), forward.end());
+  odd_backward.insert(odd_backward.end(), backward.begin() + static_cast<ptrdiff_t>(j),
+                      backward.end());
+  const size_t pairs = std::min(odd_forward.size(), odd_backward.size());
+  for (size_t k = 0; k < pairs; ++k) cables.push_back({odd_forward[k], odd_backward[k]});
+  for (size_t k = pairs; k < odd_forward.size(); ++k)
+    cables.push_back({odd_forward[k], std::nullopt});
+  for (size_t k = pairs; k < odd_backward.size(); ++k)
+    cables.push_back({odd_backward[k], std::nullopt});
+}
+
+}  // namespace
+
+HopStatistics CountHops(const Topology& topology, std::span<const NodeId> sources) {
+  std::vector<HopStatistics> from(sources.size());
+  ParallelFor(static_cast<int64_t>(sources.size()), 4, [&](int64_t begin, int64_t end) {
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
+      const std::vector<int32_t> hops = DistancesFrom(topology.graph(), sources[i]);
+      for (NodeId rank : topology.Ranks()) {
+        from[i].diameter = std::max(from[i].diameter, hops[rank.index()]);
+        from[i].total_hops += hops[rank.index()];
+      }
+    }
+  });
+  HopStatistics all;
+  for (const HopStatistics& one : from) {
+    all.diameter = std::max(all.diameter, one.diameter);
+    all.total_hops += one.total_hops;
+  }
+  return all;
+}
+
+HopStatistics CountHops(const Topology& topology) {
+  std::vector<NodeId> ranks;
+  for (NodeId rank : topology.Ranks()) ranks.push_back(rank);
+  return CountHops(topology, ranks);
+}
+
+int32_t Diameter(const Topology& topology) { return CountHops(topology).diameter; }
+
+std::vector<Cable> CablesOf(const Topology& topology) {
+  std::vector<LinkId> sorted;
+  for (LinkId link : topology.Links()) sorted.push_back(link);
+  std::sort(sorted.begin(), sorted.end(), [&topology](LinkId a, LinkId b) {
+    return PairKey(topology, a) < PairKey(topology, b);
+  });
+  std::vector<Cable> cables;
+  for (size_t begin = 0; begin < sorted.size();) {
+    const NodeId tail = topology.tail(sorted[begin]);
+    const NodeId head = topology.head(sorted[begin]);
+    const LinkGroup forward = FindGroup(topology, sorted, tail, head);
+    const LinkGroup backward = FindGroup(topology, sorted, head, tail);
+    if (tail < head || backward.empty()) JoinGroups(topology, forward, backward, cables);
+    begin += forward.size();
+  }
+  for (Cable& cable : cables)
+    if (cable.back && *cable.back < cable.there) std::swap(cable.there, *cable.back);
+  std::sort(cables.begin(), cables.end(),
+            [](const Cable& a, const Cable& b) { return a.there < b.there; });
+  return cables;
+}
+
+std::optional<std::vector<LinkId>> ReverseLinks(const Topology& topology) {
+  std::vector<LinkId> reverse(static_cast<size_t>(topology.num_links()));
+  for (const Cable& cable : CablesOf(topology)) {
+    if (!cable.back || topology.spec(cable.there) != topology.spec(*cable.back))
+      return std::nullopt;
+    reverse[cable.there.index()] = *cable.back;
+    reverse[cable.back->index()] = cable.there;
+  }
+  return reverse;
+}
+
+bool IsBidirectional(const Topology& topology) { return ReverseLinks(topology).has_value(); }
+
+Topology TransposeTopology(const Topology& topology, std::vector<LinkId>* link_map) {
+  Topology::Builder builder(topology.num_ranks(), topology.num_nodes() - topology.num_ranks());
+  std::vector<std::string> names;
+  for (NodeId node : topology.Nodes()) {
+    names.push_back(topology.node_name(node));
+    for (const LinkSpec& loop : topology.self_loops(node)) builder.AddLink(node, node, loop);
+  }
+  for (LinkId link : topology.Links())
+    builder.AddLink(topology.head(link), topology.tail(link), topology.spec(link));
+  builder.SetNodeNames(std::move(names));
+  builder.SetName("transpose(" + topology.name() + ")");
+  if (topology.grid()) builder.SetGrid(*topology.grid());
+  Result<Topology> transposed = std::move(builder).Build();
+  TUTTI_CHECK(transposed.has_value());  // what was valid stays valid
+  if (link_map != nullptr) Transpose(topology.graph(), link_map);
+  return *std::move(transposed);
+}
+
+}  // namespace tutti
