@@ -1,0 +1,171 @@
+#include "tutti/coll/bounds.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "cut_bound.h"
+#include "flow_bound.h"
+#include "latency_bound.h"
+#include "tutti/base/check.h"
+
+namespace tutti {
+namespace {
+
+using Kind = CollectiveKind;
+
+// Fills the bandwidth part of a Bounds for one topology, one function a kind of limit.
+class BandwidthPart {
+ public:
+  BandwidthPart(const Topology& topology, const Collective& collective, Bounds& bounds)
+      : topology_(topology), collective_(collective), network_(topology), bounds_(bounds) {}
+
+  void Fill() {
+    const NodeId root = collective_.root();
+    switch (collective_.kind()) {
+      case Kind::kAllGather:
+        return TakeCut(AllGatherCut(network_));
+      case Kind::kReduceScatter:
+        return TakeCut(Flipped(AllGatherCut(network_.Transposed())));
+      case Kind::kBroadcast:
+        return TakeCut(SmallestRootCut(network_, root));
+      case Kind::kReduce:
+        return TakeCut(Flipped(SmallestRootCut(network_.Transposed(), root)));
+      case Kind::kScatter:
+        return TakeCut(ScatterCut(network_, root));
+      case Kind::kGather:
+        return TakeCut(Flipped(ScatterCut(network_.Transposed(), root)));
+      case Kind::kAllReduce:
+        return FillAllReduce();
+      case Kind::kAllToAll:
+      case Kind::kAllToAllV:
+        return FillAllToAll();
+    }
+  }
+
+  // The papers' "ideal": each rank sends or receives all it must at its full bandwidth.
+  void FillIdeal() {
+    int64_t halves = 0;
+    if (collective_.kind() == Kind::kAllReduce) halves = 2;
+    if (collective_.kind() == Kind::kAllGather) halves = 1;
+    if (collective_.kind() == Kind::kReduceScatter) halves = 1;
+    if (halves == 0) return;
+    const std::vector<WideCapacity> in = network_.InCapacities(), out = network_.OutCapacities();
+    WideCapacity least = std::min(in[0], out[0]);
+    for (NodeId rank : topology_.Ranks())
+      least = std::min({least, in[rank.index()], out[rank.index()]});
+    const int64_t n = topology_.num_ranks();
+    bounds_.ideal_seconds_per_byte = Rational(halves * (n - 1), n) / network_.BytesPerSecond(least);
+  }
+
+ private:
+  Rational SecondsPerByte(const Cut& cut) const {
+    return RationalOf(cut.shards_out) /
+           (Rational(collective_.num_shards()) * network_.BytesPerSecond(cut.capacity_out));
+  }
+
+  void TakeCut(const Cut& cut) {
+    bounds_.seconds_per_byte = SecondsPerByte(cut);
+    CutCertificate certificate;
+    for (NodeId node : topology_.Nodes())
+      if (cut.inside[node.index()]) certificate.inside.push_back(node);
+    certificate.shards_out = RationalOf(cut.shards_out);
+    certificate.capacity_out = network_.BytesPerSecond(cut.capacity_out);
+    bounds_.cut = std::move(certificate);
+    const int64_t ranks = network_.RanksIn(cut.inside);
+    bounds_.bandwidth_reason = fmt::format(
+        "cut of {} of {} ranks, {} of {} shards must leave", ranks, topology_.num_ranks(),
+        bounds_.cut->shards_out.ToString(), collective_.num_shards());
+  }
+
+  void FillAllReduce() {
+    const CutNetwork transposed = network_.Transposed();
+    const NodeId any{0};
+    Cut cut = SmallestRootCut(network_, any);
+    Cut back = Flipped(SmallestRootCut(transposed, any));
+    if (back.capacity_out < cut.capacity_out) cut = std::move(back);
+    // All of the buffer crosses it, whatever it is cut into.
+    cut.shards_out = collective_.num_shards();
+    TakeCut(cut);
+
+    const int64_t n = topology_.num_ranks();
+    const Rational by_total =
+        Rational(2 * (n - 1)) / network_.BytesPerSecond(network_.total_capacity);
+    if (by_total > bounds_.seconds_per_byte) {
+      bounds_.seconds_per_byte = by_total;
+      bounds_.bandwidth_reason = fmt::format("total link capacity: {} crossings of M", 2 * (n - 1));
+      bounds_.cut.reset();
+    }
+    FillRsag(transposed);
+  }
+
+  void FillRsag(const CutNetwork& transposed) {
+    const Rational shards = topology_.num_ranks();
+    const auto limit = [&](const CutNetwork& network) {
+      const Cut cut = AllGatherCut(network);
+      return RationalOf(cut.shards_out) / (shards * network_.BytesPerSecond(cut.capacity_out));
+    };
+    const Rational gather = limit(network_);
+    bounds_.rsag_seconds_per_byte = gather + (network_.IsBalanced() ? gather : limit(transposed));
+  }
+
+  void FillAllToAll() {
+    FlowBound flow = ComputeFlowBound(topology_, collective_);
+    bounds_.seconds_per_byte = flow.seconds_per_byte;
+    bounds_.f_upper = std::move(flow.f_upper);
+    bounds_.bandwidth_reason = std::move(flow.reason);
+  }
+
+  const Topology& topology_;
+  const Collective& collective_;
+  const CutNetwork network_;
+  Bounds& bounds_;
+};
+
+}  // namespace
+
+Result<Bounds> ComputeBounds(const Topology& topology, const Collective& collective) {
+  if (collective.num_ranks() != topology.num_ranks())
+    return InvalidArgument(fmt::format("the collective is over {} ranks, the topology has {}",
+                                       collective.num_ranks(), topology.num_ranks()));
+  Bounds bounds;
+  if (topology.num_ranks() == 1) {
+    bounds.bandwidth_reason = "one rank: nothing to send";
+    return bounds;
+  }
+  const LatencyBound latency = ComputeLatencyBound(topology, collective);
+  bounds.steps = latency.steps;
+  bounds.latency_ps = latency.alpha_ps;
+  BandwidthPart part(topology, collective, bounds);
+  part.Fill();
+  part.FillIdeal();
+  bounds.tb = bounds.seconds_per_byte * Rational(topology.max_in_bandwidth());
+  bounds.adds_up = topology.is_homogeneous() && topology.regular_degree().has_value() &&
+                   !topology.has_switches();
+  return bounds;
+}
+
+double Bounds::Seconds(int64_t size_bytes, bool step_barrier) const {
+  const Rational bandwidth = seconds_per_byte * Rational(size_bytes);
+  const Rational latency(latency_ps, 1'000'000'000'000);
+  if (step_barrier && adds_up) return (latency + bandwidth).ToDouble();
+  return std::max(latency, bandwidth).ToDouble();
+}
+
+int32_t MooreBoundSteps(int64_t num_ranks, int64_t degree) {
+  TUTTI_CHECK(num_ranks >= 1 && degree >= 1);
+  if (degree == 1) return static_cast<int32_t>(num_ranks - 1);
+  int32_t steps = 0;
+  // [M_{d,k}]; both grow to at most num_ranks * degree.
+  WideCapacity reached = 1, layer = 1;
+  while (reached < num_ranks) {
+    layer *= degree;
+    reached += layer;
+    ++steps;
+  }
+  return steps;
+}
+
+}  // namespace tutti

@@ -1,0 +1,38 @@
+// What limits all-to-all and all-to-allv: no routing can serve the demands at a rate above
+// f = sum of capacity x length / sum of demand x distance, whatever the lengths of the links are:
+// each byte from s to t uses up at least distance(s, t) of the total capacity x length.
+// The lengths that make it least are the dual of the concurrent flow problem.
+//
+// Method      Any lengths prove a limit, so lengths may come from anywhere; the limit is evaluated
+//             on integer lengths and with exact sums. Tried are: 1 / bandwidth; what multiplicative
+//             weights make of it (links on many shortest ways grow longer); the links out of one
+//             rank, or into one. On small networks the dual of the linear program, which is tight.
+// Complexity  One all-pairs shortest paths a round, sources in parallel.
+// Reference   [alltoall-mcf] 3.1.2 for the linear program; the limit is its dual (weak duality).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cut_bound.h"
+#include "tutti/base/rational.h"
+#include "tutti/coll/collective.h"
+#include "tutti/topo/topology.h"
+
+namespace tutti {
+
+struct FlowBound {
+  Rational seconds_per_byte;  // time >= M * this
+  Rational f_upper;           // the same as a rate, in the smallest link's bandwidth
+  std::string reason;
+};
+
+// `collective` is all-to-all or all-to-allv on at least two ranks.
+FlowBound ComputeFlowBound(const Topology& topology, const Collective& collective);
+
+// The limit, in seconds a byte of M, that one set of lengths (>= 0, at most 2^30) proves.
+Rational LimitFromLengths(const Topology& topology, const Collective& collective,
+                          const std::vector<int64_t>& lengths);
+
+}  // namespace tutti

@@ -1,0 +1,449 @@
+#include "tutti/coll/bounds.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <vector>
+
+#include "unit/coll/networks.h"
+
+namespace tutti {
+namespace {
+
+using Kind = CollectiveKind;
+using namespace testing_networks;
+
+Bounds MustBound(const Topology& topology, const Collective& collective) {
+  Result<Bounds> bounds = ComputeBounds(topology, collective);
+  if (!bounds) {
+    ADD_FAILURE() << bounds.error().message;
+    return {};
+  }
+  return *bounds;
+}
+
+Collective MustMake(Kind kind, int32_t num_ranks, Collective::Options options = {}) {
+  Result<Collective> made = Collective::Make(kind, num_ranks, std::move(options));
+  if (!made) {
+    ADD_FAILURE() << made.error().message;
+    std::abort();
+  }
+  return *made;
+}
+
+Bounds BoundsOf(const Plain& plain, Kind kind, Collective::Options options = {}) {
+  return MustBound(MustBuild(plain), MustMake(kind, plain.num_ranks, std::move(options)));
+}
+
+// --- The figures of the papers and of hand calculation -----------------------------------------
+
+struct CutRow {
+  const char* name;
+  Plain plain;
+  Rational shards;  // seconds a shard at one byte a second
+};
+
+class AllGatherCutValues : public testing::TestWithParam<CutRow> {};
+
+TEST_P(AllGatherCutValues, AreExact) {
+  const CutRow& row = GetParam();
+  const Rational expected = row.shards / Rational(row.plain.num_ranks);
+  for (Kind kind : {Kind::kAllGather, Kind::kReduceScatter}) {
+    const Bounds bounds = BoundsOf(row.plain, kind);
+    EXPECT_EQ(bounds.seconds_per_byte, expected) << bounds.seconds_per_byte.ToString();
+    ASSERT_TRUE(bounds.cut.has_value());
+    EXPECT_EQ(bounds.cut->shards_out / bounds.cut->capacity_out, row.shards);
+  }
+  // Reduce-scatter followed by all-gather takes both; these networks are balanced.
+  EXPECT_EQ(BoundsOf(row.plain, Kind::kAllReduce).rsag_seconds_per_byte, expected * 2);
+}
+
+// Two boxes of 4 ranks, all-to-all inside at 10, each rank with one cable of 1 to its twin.
+Plain TwoBoxes() {
+  Plain plain{.num_ranks = 8};
+  for (int32_t box : {0, 4})
+    for (int32_t a = 0; a < 4; ++a)
+      for (int32_t b = 0; b < a; ++b) AddCable(plain, box + a, box + b, {10, 1});
+  for (int32_t a = 0; a < 4; ++a) AddCable(plain, a, a + 4, {1, 1});
+  return plain;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, AllGatherCutValues,
+    testing::Values(CutRow{"UniRing8", UniRing(8), 7}, CutRow{"Ring8", Grid({8}, true), {7, 2}},
+                    CutRow{"Path4", Grid({4}, false), 3}, CutRow{"Mesh3x3", Grid({3, 3}, false), 4},
+                    CutRow{"Mesh4x4", Grid({4, 4}, false), {15, 2}},
+                    CutRow{"Torus3x3", Grid({3, 3}, true), 2},
+                    CutRow{"Torus4x4", Grid({4, 4}, true), {15, 4}},
+                    CutRow{"Cube3", Hypercube(3), {7, 3}}, CutRow{"Cube4", Hypercube(4), {15, 4}},
+                    CutRow{"K8", Complete(8), 1}, CutRow{"K44", Bipartite(4), {7, 4}},
+                    CutRow{"Star8", Star(8), 7},
+                    // One rank draws 7 through 31; a box draws 4 through 4.
+                    CutRow{"TwoBoxes", TwoBoxes(), 1}),
+    [](const auto& row) { return std::string(row.param.name); });
+
+TEST(BoundsTest, TheCutNamesTheNodesAndTheReason) {
+  const Bounds bounds = BoundsOf(TwoBoxes(), Kind::kAllGather);
+  ASSERT_TRUE(bounds.cut.has_value());
+  EXPECT_EQ(bounds.cut->inside.size(), 4u);
+  EXPECT_EQ(bounds.cut->shards_out, Rational(4));
+  EXPECT_EQ(bounds.cut->capacity_out, Rational(4));
+  EXPECT_EQ(bounds.bandwidth_reason, "cut of 4 of 8 ranks, 4 of 8 shards must leave");
+  EXPECT_EQ(bounds.tb, Rational(31, 8));
+}
+
+TEST(BoundsTest, AllReduceOnAPathIsNotTwiceTheAllGather) {
+  const Bounds bounds = BoundsOf(Grid({4}, false), Kind::kAllReduce);
+  EXPECT_EQ(bounds.seconds_per_byte, Rational(1));
+  EXPECT_EQ(bounds.rsag_seconds_per_byte, Rational(3, 2));
+  EXPECT_EQ(bounds.steps, 3);
+  EXPECT_EQ(bounds.latency_ps, 30);
+  EXPECT_FALSE(bounds.adds_up);
+}
+
+TEST(BoundsTest, AllReduceIsLimitedByTheTotalCapacityOfARegularNetwork) {
+  const Bounds bounds = BoundsOf(Grid({4, 4}, true), Kind::kAllReduce);
+  EXPECT_EQ(bounds.seconds_per_byte, Rational(2 * 15, 64));
+  EXPECT_EQ(bounds.tb, Rational(2 * 15, 16));
+  EXPECT_FALSE(bounds.cut.has_value());
+  EXPECT_EQ(bounds.ideal_seconds_per_byte, Rational(2 * 15, 64));
+  EXPECT_TRUE(bounds.adds_up);
+}
+
+TEST(BoundsTest, AllReduceAsOneShardHasTheSameLimit) {
+  for (const Plain& plain : {Grid({4}, false), Grid({3, 3}, true), Star(4)})
+    EXPECT_EQ(BoundsOf(plain, Kind::kAllReduce, {.all_reduce_shards = 1}).seconds_per_byte,
+              BoundsOf(plain, Kind::kAllReduce).seconds_per_byte);
+}
+
+TEST(BoundsTest, RootedCollectivesOnAPath) {
+  // 0 - 1 - 2 - 3, root 1: each end is fed by one cable; two shards go right, one goes left.
+  const Plain path = Grid({4}, false);
+  for (Kind kind : {Kind::kBroadcast, Kind::kReduce}) {
+    const Bounds bounds = BoundsOf(path, kind, {.root = 1});
+    EXPECT_EQ(bounds.seconds_per_byte, Rational(1));
+    EXPECT_EQ(bounds.steps, 2);
+    EXPECT_EQ(bounds.latency_ps, 20);
+  }
+  for (Kind kind : {Kind::kScatter, Kind::kGather}) {
+    const Bounds bounds = BoundsOf(path, kind, {.root = 1});
+    EXPECT_EQ(bounds.seconds_per_byte, Rational(2, 4));
+    EXPECT_EQ(bounds.cut->shards_out, Rational(2));
+  }
+  EXPECT_EQ(BoundsOf(path, Kind::kScatter).seconds_per_byte, Rational(3, 4));
+}
+
+TEST(BoundsTest, RootedLatencyRunsWithTheTraffic) {
+  const Plain ring = UniRing(5);
+  EXPECT_EQ(BoundsOf(ring, Kind::kBroadcast).steps, 4);
+  Plain shortcut = ring;
+  shortcut.links.push_back({0, 4, kUnit});
+  EXPECT_EQ(BoundsOf(shortcut, Kind::kBroadcast).steps, 3);
+  EXPECT_EQ(BoundsOf(shortcut, Kind::kReduce).steps, 4);
+  EXPECT_EQ(BoundsOf(shortcut, Kind::kReduce, {.root = 4}).steps, 3);
+}
+
+TEST(BoundsTest, BroadcastOfATorusSplitsOverItsFourLinks) {
+  EXPECT_EQ(BoundsOf(Grid({4, 4}, true), Kind::kBroadcast).seconds_per_byte, Rational(1, 4));
+}
+
+TEST(BoundsTest, LatencyTakesTheCheapestWayNotTheShortest) {
+  Plain ring = Grid({3}, true);
+  for (Link& link : ring.links)
+    if (link.tail + link.head == 1) link.spec.alpha_ps = 1000;  // 0 <-> 1
+  const Bounds bounds = BoundsOf(ring, Kind::kAllGather);
+  EXPECT_EQ(bounds.steps, 1);
+  EXPECT_EQ(bounds.latency_ps, 20);
+}
+
+TEST(BoundsTest, SelfLoopsCountInTheUnitOnly) {
+  Plain ring = UniRing(4);
+  const Bounds without = BoundsOf(ring, Kind::kAllGather);
+  for (int32_t i = 0; i < 4; ++i) ring.links.push_back({i, i, kUnit});
+  const Bounds with = BoundsOf(ring, Kind::kAllGather);
+  EXPECT_EQ(with.seconds_per_byte, without.seconds_per_byte);
+  EXPECT_EQ(with.tb, without.tb * 2);
+  EXPECT_TRUE(with.adds_up);
+}
+
+TEST(BoundsTest, SecondsAddUpOnlyWithABarrierOnRegularHomogeneousNetworks) {
+  // 8 bytes: 3 shards of 2 bytes over 4 links; diameter 2 of 10 ps.
+  const Bounds ring = BoundsOf(Grid({4}, true), Kind::kAllGather);
+  EXPECT_DOUBLE_EQ(ring.Seconds(8, true), 3.0 + 20e-12);
+  EXPECT_DOUBLE_EQ(ring.Seconds(8, false), 3.0);
+  EXPECT_DOUBLE_EQ(ring.Seconds(0, false), 20e-12);
+  const Bounds path = BoundsOf(Grid({4}, false), Kind::kAllGather);
+  EXPECT_DOUBLE_EQ(path.Seconds(8, true), 6.0);
+  EXPECT_FALSE(BoundsOf(Star(4), Kind::kAllGather).adds_up);
+}
+
+TEST(BoundsTest, OneRankNeedsNothing) {
+  for (Kind kind : {Kind::kAllGather, Kind::kAllReduce, Kind::kBroadcast, Kind::kAllToAll}) {
+    const Bounds bounds = BoundsOf(Plain{}, kind);
+    EXPECT_TRUE(bounds.seconds_per_byte.is_zero());
+    EXPECT_TRUE(bounds.tb.is_zero());
+    EXPECT_EQ(bounds.steps, 0);
+    EXPECT_EQ(bounds.Seconds(1000, true), 0);
+  }
+}
+
+TEST(BoundsTest, RefusesACollectiveOverAnotherNumberOfRanks) {
+  const Result<Bounds> bounds = ComputeBounds(MustBuild(UniRing(4)), MustMake(Kind::kAllGather, 5));
+  ASSERT_FALSE(bounds.has_value());
+  EXPECT_EQ(bounds.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(bounds.error().message, "the collective is over 5 ranks, the topology has 4");
+}
+
+TEST(BoundsTest, HugeBandwidthsStayExact) {
+  constexpr int64_t kHuge = (int64_t{1} << 50) - 1;
+  Plain plain{.num_ranks = 3};
+  AddCable(plain, 0, 1, {kHuge, 0});
+  AddCable(plain, 1, 2, {kHuge - 1, 0});
+  for (int32_t parallel = 0; parallel < 5000; ++parallel) AddCable(plain, 0, 1, {kHuge, 0});
+  const Bounds bounds = BoundsOf(plain, Kind::kAllGather);
+  EXPECT_EQ(bounds.seconds_per_byte, Rational(2, 3) / Rational(kHuge - 1));
+  EXPECT_EQ(BoundsOf(plain, Kind::kBroadcast).seconds_per_byte, Rational(1) / Rational(kHuge - 1));
+  EXPECT_EQ(BoundsOf(plain, Kind::kScatter, {.root = 2}).seconds_per_byte,
+            Rational(2, 3) / Rational(kHuge - 1));
+}
+
+TEST(BoundsTest, LargeAlphasSaturate) {
+  Plain path = Grid({5000}, false);
+  for (Link& link : path.links) link.spec.alpha_ps = 1'000'000'000'000'000;
+  EXPECT_GT(BoundsOf(path, Kind::kBroadcast).latency_ps, int64_t{1} << 61);
+  path.links[0].spec.alpha_ps -= 1;
+  EXPECT_GT(BoundsOf(path, Kind::kBroadcast).latency_ps, int64_t{1} << 61);
+}
+
+// --- All-to-all ----------------------------------------------------------------------------------
+
+TEST(BoundsTest, AllToAllFlowOfTori) {
+  const Bounds torus = BoundsOf(Grid({8, 8}, true), Kind::kAllToAll);
+  EXPECT_EQ(torus.f_upper, Rational(1, 64));
+  EXPECT_EQ(torus.seconds_per_byte, Rational(1));
+  EXPECT_EQ(BoundsOf(Grid({16, 16}, true), Kind::kAllToAll).f_upper, Rational(1, 512));
+  EXPECT_EQ(BoundsOf(Complete(5), Kind::kAllToAll).f_upper, Rational(1));
+  EXPECT_EQ(BoundsOf(Star(5), Kind::kAllToAll).f_upper, Rational(1, 4));
+}
+
+TEST(BoundsTest, DemandsAreScaledToMeanOne) {
+  // Only 0 -> 1 and 1 -> 0 speak, 60 bytes each way over one cable of 1 byte/s.
+  Plain path = Grid({3}, false);
+  const std::vector<int64_t> demand = {0, 60, 0, 60, 0, 0, 0, 0, 0};
+  const Bounds bounds = BoundsOf(path, Kind::kAllToAllV, {.demand = demand});
+  // M is 60, what the busiest rank sends. The mean demand is 20, so f = 1/3.
+  EXPECT_EQ(bounds.seconds_per_byte, Rational(1));
+  EXPECT_EQ(bounds.f_upper, Rational(1, 3));
+  EXPECT_EQ(bounds.steps, 1);
+  std::vector<int64_t> uniform(9, 7);
+  const Bounds even = BoundsOf(path, Kind::kAllToAllV, {.demand = uniform});
+  const Bounds plain = BoundsOf(path, Kind::kAllToAll);
+  EXPECT_EQ(even.f_upper, plain.f_upper);
+  EXPECT_EQ(even.seconds_per_byte, plain.seconds_per_byte);
+}
+
+TEST(BoundsTest, ARankThatSendsMostLimitsAllToAllV) {
+  Plain complete = Complete(4);
+  std::vector<int64_t> demand(16, 0);
+  for (size_t to = 1; to < 4; ++to) demand[to] = 100;
+  const Bounds bounds = BoundsOf(complete, Kind::kAllToAllV, {.demand = demand});
+  EXPECT_EQ(bounds.seconds_per_byte, Rational(1, 3));
+}
+
+// --- Oracle: all cuts of small random networks ---------------------------------------------------
+
+struct Ratio {
+  std::optional<Rational> all_gather, reduce_scatter, separating, broadcast, scatter;
+};
+
+void Raise(std::optional<Rational>& best, const Rational& value) {
+  if (!best || *best < value) best = value;
+}
+
+Ratio BruteForce(const Topology& topology, NodeId root) {
+  Ratio best;
+  const int32_t n = topology.num_nodes();
+  for (uint32_t bits = 1; bits + 1 < (1u << n); ++bits) {
+    const auto inside = [bits](NodeId node) { return (bits >> node.value & 1) != 0; };
+    int64_t ranks = 0, capacity = 0;
+    for (NodeId rank : topology.Ranks()) ranks += inside(rank);
+    for (LinkId link : topology.Links())
+      if (inside(topology.tail(link)) && !inside(topology.head(link)))
+        capacity += topology.bandwidth(link);
+    const int64_t outside = topology.num_ranks() - ranks;
+    if (outside > 0) Raise(best.all_gather, Rational(ranks, capacity));
+    if (ranks > 0) Raise(best.reduce_scatter, Rational(outside, capacity));
+    if (ranks > 0 && outside > 0) Raise(best.separating, Rational(1, capacity));
+    if (inside(root) && outside > 0) {
+      Raise(best.broadcast, Rational(1, capacity));
+      Raise(best.scatter, Rational(outside, capacity));
+    }
+  }
+  return best;
+}
+
+void ExpectCertified(const Topology& topology, const Bounds& bounds, int32_t num_shards) {
+  ASSERT_TRUE(bounds.cut.has_value());
+  std::vector<bool> inside(static_cast<size_t>(topology.num_nodes()), false);
+  for (NodeId node : bounds.cut->inside) inside[node.index()] = true;
+  int64_t capacity = 0;
+  for (LinkId link : topology.Links())
+    if (inside[topology.tail(link).index()] && !inside[topology.head(link).index()])
+      capacity += topology.bandwidth(link);
+  EXPECT_EQ(bounds.cut->capacity_out, Rational(capacity));
+  EXPECT_EQ(bounds.seconds_per_byte,
+            bounds.cut->shards_out / (bounds.cut->capacity_out * Rational(num_shards)));
+}
+
+TEST(BoundsProperty, CutsAreTheBestOfAllCuts) {
+  for (uint64_t seed = 0; seed < 1500; ++seed) {
+    SCOPED_TRACE(seed);
+    const Plain plain = RandomNetwork(seed);
+    const Topology topology = MustBuild(plain);
+    const int32_t n = plain.num_ranks;
+    const int32_t root = static_cast<int32_t>(seed % static_cast<uint64_t>(n));
+    const Ratio best = BruteForce(topology, NodeId{root});
+    const Ratio back = BruteForce(MustBuild(Transposed(plain)), NodeId{root});
+    const auto check = [&](Kind kind, const Rational& shards) {
+      const Collective collective = MustMake(kind, n, {.root = root});
+      const Bounds bounds = MustBound(topology, collective);
+      EXPECT_EQ(bounds.seconds_per_byte, shards / Rational(collective.num_shards()))
+          << Name(kind) << " " << topology.ToText();
+      ExpectCertified(topology, bounds, collective.num_shards());
+    };
+    check(Kind::kAllGather, *best.all_gather);
+    check(Kind::kReduceScatter, *best.reduce_scatter);
+    check(Kind::kBroadcast, *best.broadcast);
+    check(Kind::kReduce, *back.broadcast);
+    check(Kind::kScatter, *best.scatter);
+    check(Kind::kGather, *back.scatter);
+
+    const Bounds reduce = MustBound(topology, MustMake(Kind::kAllReduce, n));
+    int64_t total = 0;
+    for (LinkId link : topology.Links()) total += topology.bandwidth(link);
+    EXPECT_EQ(reduce.seconds_per_byte, std::max(*best.separating, Rational(2 * (n - 1), total)));
+    EXPECT_EQ(reduce.rsag_seconds_per_byte,
+              (*best.all_gather + *best.reduce_scatter) / Rational(n));
+  }
+}
+
+// Bellman and Ford's way, as slow and as plain as it gets.
+int64_t WorstDistance(const Topology& topology, bool in_alphas) {
+  const auto n = static_cast<size_t>(topology.num_nodes());
+  int64_t worst = 0;
+  for (NodeId source : topology.Ranks()) {
+    std::vector<int64_t> distance(n, 1'000'000);
+    distance[source.index()] = 0;
+    for (size_t round = 0; round < n; ++round)
+      for (LinkId link : topology.Links())
+        distance[topology.head(link).index()] = std::min(
+            distance[topology.head(link).index()],
+            distance[topology.tail(link).index()] + (in_alphas ? topology.alpha_ps(link) : 1));
+    for (NodeId rank : topology.Ranks()) worst = std::max(worst, distance[rank.index()]);
+  }
+  return worst;
+}
+
+TEST(BoundsProperty, LatencyIsTheWorstOfTheShortestWays) {
+  for (uint64_t seed = 0; seed < 500; ++seed) {
+    SCOPED_TRACE(seed);
+    const Topology topology = MustBuild(RandomNetwork(seed));
+    for (Kind kind : {Kind::kAllGather, Kind::kReduceScatter, Kind::kAllReduce, Kind::kAllToAll}) {
+      const Bounds bounds = MustBound(topology, MustMake(kind, topology.num_ranks()));
+      EXPECT_EQ(bounds.steps, WorstDistance(topology, false));
+      EXPECT_EQ(bounds.latency_ps, WorstDistance(topology, true));
+    }
+  }
+}
+
+// --- Metamorphic ---------------------------------------------------------------------------------
+
+constexpr Kind kAllKinds[] = {Kind::kAllGather, Kind::kReduceScatter, Kind::kAllReduce,
+                              Kind::kBroadcast, Kind::kReduce,        Kind::kGather,
+                              Kind::kScatter,   Kind::kAllToAll};
+
+TEST(BoundsProperty, ScaledBandwidthsScaleTheLimits) {
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(seed);
+    const Plain plain = RandomNetwork(seed);
+    Plain scaled = plain;
+    for (Link& link : scaled.links) link.spec.bandwidth *= 35;
+    for (Kind kind : kAllKinds) {
+      const Bounds before = BoundsOf(plain, kind), after = BoundsOf(scaled, kind);
+      EXPECT_EQ(after.seconds_per_byte * 35, before.seconds_per_byte) << Name(kind);
+      EXPECT_EQ(after.tb, before.tb);
+      EXPECT_EQ(after.f_upper, before.f_upper);
+    }
+  }
+}
+
+TEST(BoundsProperty, NamesOfRanksDoNotMatter) {
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(seed);
+    const Plain plain = RandomNetwork(seed);
+    Plain renamed = plain;
+    const auto rename = [&plain](int32_t& node) {
+      if (node < plain.num_ranks) node = (node + 1) % plain.num_ranks;
+    };
+    for (Link& link : renamed.links) {
+      rename(link.tail);
+      rename(link.head);
+    }
+    for (Kind kind : kAllKinds) {
+      if (kind == Kind::kAllToAll) continue;  // its limit need not be tight
+      const Bounds before = BoundsOf(plain, kind), after = BoundsOf(renamed, kind, {.root = 0});
+      if (MustMake(kind, plain.num_ranks).has_root()) {
+        int32_t root = 0;
+        rename(root);
+        EXPECT_EQ(BoundsOf(renamed, kind, {.root = root}).seconds_per_byte,
+                  before.seconds_per_byte);
+      } else {
+        EXPECT_EQ(after.seconds_per_byte, before.seconds_per_byte);
+        EXPECT_EQ(after.latency_ps, before.latency_ps);
+      }
+    }
+  }
+}
+
+TEST(BoundsProperty, ReversedCollectivesHaveTheLimitsOfTheTransposedNetwork) {
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(seed);
+    const Topology there = MustBuild(RandomNetwork(seed));
+    const Topology back = MustBuild(Transposed(RandomNetwork(seed)));
+    for (Kind kind : kAllKinds) {
+      const Collective collective = MustMake(kind, there.num_ranks());
+      const Bounds one = MustBound(there, collective);
+      const Bounds other = MustBound(back, collective.Reversed());
+      EXPECT_EQ(one.steps, other.steps) << Name(kind);
+      EXPECT_EQ(one.latency_ps, other.latency_ps);
+      if (kind == Kind::kAllToAll) continue;
+      EXPECT_EQ(one.seconds_per_byte, other.seconds_per_byte);
+    }
+  }
+}
+
+// --- Moore bound ---------------------------------------------------------------------------------
+
+TEST(MooreBoundTest, IsTheFirstSumOfPowersThatHoldsAllRanks) {
+  EXPECT_EQ(MooreBoundSteps(1, 4), 0);
+  EXPECT_EQ(MooreBoundSteps(2, 4), 1);
+  EXPECT_EQ(MooreBoundSteps(5, 4), 1);
+  EXPECT_EQ(MooreBoundSteps(6, 4), 2);
+  EXPECT_EQ(MooreBoundSteps(21, 4), 2);
+  EXPECT_EQ(MooreBoundSteps(22, 4), 3);
+  EXPECT_EQ(MooreBoundSteps(1024, 4), 5);  // [direct-connect] Table 4
+  EXPECT_EQ(MooreBoundSteps(8, 1), 7);
+  EXPECT_EQ(MooreBoundSteps(int64_t{1} << 62, 2), 62);
+}
+
+TEST(MooreBoundTest, NoRegularNetworkIsShallower) {
+  for (int32_t m = 2; m <= 60; ++m)
+    for (int32_t d = 2; d <= 4; ++d) {
+      const Bounds bounds = BoundsOf(GenKautz(d, m), Kind::kAllGather);
+      EXPECT_GE(bounds.steps, MooreBoundSteps(m, d));
+      EXPECT_LE(bounds.steps, MooreBoundSteps(m, d) + 1);
+    }
+}
+
+}  // namespace
+}  // namespace tutti
