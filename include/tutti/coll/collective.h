@@ -60,7 +60,7 @@ class Collective {
     // all-reduce only: 1 treats the buffer as one shard (trees), 0 means N.
     int32_t all_reduce_shards = 0;
     // all-to-all-v only: bytes from rank s to rank d at [s * N + d].
-    std::vector<int64_t> demand;
+    std::vector<int64_t> demand = {};
     // all-to-all-v only: what M stands for, 1 .. 2^62 - 1; 0 means the largest row total of demand.
     int64_t weight_of_size = 0;
   };
