@@ -8,7 +8,9 @@ namespace tutti {
 
 std::span<const Synthesizer> Synthesizers() {
   // One line a synthesizer.
-  static const std::vector<Synthesizer> kTable = {};
+  static const std::vector<Synthesizer> kTable = {
+      BfbSynthesizer(),
+  };
   return kTable;
 }
 

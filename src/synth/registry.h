@@ -6,7 +6,6 @@
 
 namespace tutti {
 
-// In the order of the table, which `tutti compare` shows: `Synthesizer BfbSynthesizer();` and so
-// on.
+Synthesizer BfbSynthesizer();  // bfb/bfb.cc
 
 }  // namespace tutti
