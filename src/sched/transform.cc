@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -168,28 +167,6 @@ Schedule Reverse(const Schedule& schedule, const std::vector<LinkId>& link_map,
     result.transfers.push_back(transfer);
   }
   return result;
-}
-
-std::optional<std::vector<LinkId>> ReverseLinks(const Topology& topology) {
-  // Sorted by (one end, other end, spec, id), once seen from the tail, once from the head.
-  using Key = std::array<int64_t, 5>;
-  std::vector<Key> forward, backward;
-  for (LinkId link : topology.Links()) {
-    const int64_t tail = topology.tail(link).value, head = topology.head(link).value;
-    const LinkSpec& spec = topology.spec(link);
-    forward.push_back({tail, head, spec.bandwidth, spec.alpha_ps, link.value});
-    backward.push_back({head, tail, spec.bandwidth, spec.alpha_ps, link.value});
-  }
-  std::sort(forward.begin(), forward.end());
-  std::sort(backward.begin(), backward.end());
-  std::vector<LinkId> partner(forward.size());
-  for (size_t i = 0; i < forward.size(); ++i) {
-    if (!std::equal(forward[i].begin(), forward[i].end() - 1, backward[i].begin()))
-      return std::nullopt;
-    partner[static_cast<size_t>(forward[i].back())] =
-        LinkId{static_cast<int32_t>(backward[i].back())};
-  }
-  return partner;
 }
 
 Result<Schedule> Rename(const Schedule& schedule, const std::vector<NodeId>& node_map,

@@ -6,29 +6,10 @@
 
 #include "tutti/sched/transform.h"
 #include "tutti/synth/synthesizer.h"
+#include "tutti/topo/properties.h"
 
 namespace tutti {
 namespace {
-
-// The network with every link turned around, and for each of its links the link it came from.
-struct Transposed {
-  Topology topology;
-  std::vector<LinkId> link_map;
-};
-
-Result<Transposed> TransposeOf(const Topology& topology) {
-  Topology::Builder builder(topology.num_ranks(), topology.num_nodes() - topology.num_ranks());
-  for (LinkId link : topology.Links())
-    builder.AddLink(topology.head(link), topology.tail(link), topology.spec(link));
-  for (NodeId node : topology.Nodes())
-    for (const LinkSpec& loop : topology.self_loops(node)) builder.AddLink(node, node, loop);
-  builder.SetName("transpose(" + topology.name() + ")");
-  Result<Topology> built = std::move(builder).Build();
-  if (!built) return tl::unexpected(built.error());
-  Transposed result{*std::move(built), {}};
-  Transpose(topology.graph(), &result.link_map);
-  return result;
-}
 
 // A schedule of `collective`, which is the reverse of one that `make` can make.
 Result<Schedule> MakeReversed(const Topology& topology, const Collective& collective,
@@ -40,11 +21,11 @@ Result<Schedule> MakeReversed(const Topology& topology, const Collective& collec
     if (!made) return made;
     return Reverse(*made, *partner, fingerprint);
   }
-  const Result<Transposed> transposed = TransposeOf(topology);
-  if (!transposed) return tl::unexpected(transposed.error());
-  const Result<Schedule> made = make(transposed->topology, forward);
+  std::vector<LinkId> link_map;
+  const Topology transpose = TransposeTopology(topology, &link_map);
+  const Result<Schedule> made = make(transpose, forward);
   if (!made) return made;
-  return Reverse(*made, transposed->link_map, fingerprint);
+  return Reverse(*made, link_map, fingerprint);
 }
 
 Result<Schedule> MakeAllReduce(const Topology& topology, const Collective& collective,

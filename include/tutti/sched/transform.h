@@ -4,7 +4,6 @@
 // Reference: [direct-connect] Appendix B (reverse schedule, schedule isomorphism, theorems 1, 2).
 #pragma once
 
-#include <optional>
 #include <vector>
 
 #include "tutti/base/result.h"
@@ -13,20 +12,14 @@
 namespace tutti {
 
 // A^T: time runs backwards on the transpose. `link_map[l]` is the link of the result's topology
-// that carries what link l carried; from Transpose(topology) or ReverseLinks() below. The result
-// runs collective.Reversed(): transfers reduce when that collective reduces, copy otherwise; of an
-// all-reduce, reductions become copies and copies reductions. All-to-all blocks (s, d) become
-// (d, s). Reversing twice by inverse maps gives the same schedule, order included. Switches cannot
-// reduce, so the result is of use for all-gather and broadcast only between ranks.
-// Step schedules only. (Definition 5, theorem 1.)
+// that carries what link l carried; from TransposeTopology() or ReverseLinks() of
+// topo/properties.h. The result runs collective.Reversed(): transfers reduce when that collective
+// reduces, copy otherwise; of an all-reduce, reductions become copies and copies reductions.
+// All-to-all blocks (s, d) become (d, s). Reversing twice by inverse maps gives the same schedule,
+// order included. Switches cannot reduce, so the result is of use for all-gather and broadcast only
+// between ranks. Step schedules only. (Definition 5, theorem 1.)
 Schedule Reverse(const Schedule& schedule, const std::vector<LinkId>& link_map,
                  uint64_t new_topology_fingerprint);
-
-// On a network whose every link has a partner of equal alpha and bandwidth in the other direction:
-// that pairing, so that Reverse() stays on the same topology. nullopt where there is none. The
-// pairing is an involution: the k-th link u -> v of one spec belongs to the k-th v -> u of it.
-// O(links log links).
-std::optional<std::vector<LinkId>> ReverseLinks(const Topology& topology);
 
 // f(A): renames ranks and links by an isomorphism from the schedule's topology to another.
 // node_map[u] is the node that u becomes, link_map[l] the link that l becomes; the root, shards and

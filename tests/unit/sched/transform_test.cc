@@ -7,6 +7,7 @@
 
 #include "sched_testing.h"
 #include "tutti/sched/cost.h"
+#include "tutti/topo/properties.h"
 
 namespace tutti {
 namespace {
