@@ -115,12 +115,18 @@ std::vector<Cable> CablesOf(const Topology& topology) {
   return cables;
 }
 
-bool IsBidirectional(const Topology& topology) {
-  const std::vector<Cable> cables = CablesOf(topology);
-  return std::all_of(cables.begin(), cables.end(), [&topology](const Cable& cable) {
-    return cable.back && topology.spec(cable.there) == topology.spec(*cable.back);
-  });
+std::optional<std::vector<LinkId>> ReverseLinks(const Topology& topology) {
+  std::vector<LinkId> reverse(static_cast<size_t>(topology.num_links()));
+  for (const Cable& cable : CablesOf(topology)) {
+    if (!cable.back || topology.spec(cable.there) != topology.spec(*cable.back))
+      return std::nullopt;
+    reverse[cable.there.index()] = *cable.back;
+    reverse[cable.back->index()] = cable.there;
+  }
+  return reverse;
 }
+
+bool IsBidirectional(const Topology& topology) { return ReverseLinks(topology).has_value(); }
 
 Topology TransposeTopology(const Topology& topology, std::vector<LinkId>* link_map) {
   Topology::Builder builder(topology.num_ranks(), topology.num_nodes() - topology.num_ranks());

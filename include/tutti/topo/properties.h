@@ -1,4 +1,4 @@
-// What can be read off a topology: hops, cables, its transpose.
+// What can be read off a topology: hops, reverse links, its transpose.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +31,9 @@ struct Cable {
 };
 std::vector<Cable> CablesOf(const Topology& topology);
 
-// Every link has its own partner of the same bandwidth and alpha in the other direction (which one:
-// ReverseLinks() in tutti/sched/transform.h).
+// For every link the opposite one of the same bandwidth and alpha, one to one; nullopt when a link
+// has none. Self-loops are their own reverse.
+std::optional<std::vector<LinkId>> ReverseLinks(const Topology& topology);
 bool IsBidirectional(const Topology& topology);
 
 // Every link turned around; nodes, names and grid stay. `link_map`, when given, receives for each
