@@ -9,7 +9,8 @@ namespace tutti {
 std::span<const Synthesizer> Synthesizers() {
   // One line a synthesizer.
   static const std::vector<Synthesizer> kTable = {
-      BfbSynthesizer(),
+      BfbSynthesizer(), RingSynthesizer(), UniringSynthesizer(), DirectSynthesizer(),
+      RhdSynthesizer(), DbtSynthesizer(),  BruckSynthesizer(),   TorusDimsSynthesizer(),
   };
   return kTable;
 }

@@ -6,6 +6,13 @@
 
 namespace tutti {
 
-Synthesizer BfbSynthesizer();  // bfb/bfb.cc
+Synthesizer BfbSynthesizer();        // bfb/bfb.cc
+Synthesizer RingSynthesizer();       // classic/ring.cc
+Synthesizer UniringSynthesizer();    // classic/ring.cc
+Synthesizer DirectSynthesizer();     // classic/direct.cc
+Synthesizer RhdSynthesizer();        // classic/doubling.cc
+Synthesizer DbtSynthesizer();        // classic/dbt.cc
+Synthesizer BruckSynthesizer();      // classic/doubling.cc
+Synthesizer TorusDimsSynthesizer();  // classic/torus_dims.cc
 
 }  // namespace tutti

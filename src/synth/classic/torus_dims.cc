@@ -1,0 +1,152 @@
+// torus-dims: the traditional torus algorithm, one dimension after the other.
+//
+// Model       A shard is cut into one part a dimension; part r works through the dimensions in the
+//             order r, r + 1, ... (all rotations in parallel). Within a dimension what a rank has
+//             goes round its ring: on rings half one way and half the other, on the lines of a mesh
+//             all of it both ways to the ends. Dimensions of length 1 do not count, those of length
+//             2 are one exchange.
+// Complexity  O(N^2) deliveries, O(dimensions) each.
+// Reference   [direct-connect] 6.2: steps are the sum of (d_i - 1), and the bandwidth is optimal
+//             only where all dimensions are equal.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "classic/common.h"
+#include "registry.h"
+
+namespace tutti {
+namespace classic {
+namespace {
+
+constexpr std::string_view kName = "torus-dims";
+
+struct Dimension {
+  int32_t length = 1, stride = 1;
+  int32_t CoordinateOf(int32_t rank) const { return rank / stride % length; }
+};
+
+std::vector<Dimension> LongDimensions(const GridShape& grid) {
+  std::vector<Dimension> dims;
+  int32_t stride = 1;
+  for (auto length = grid.dims.rbegin(); length != grid.dims.rend(); ++length) {
+    if (*length > 1) dims.push_back({*length, stride});
+    stride *= *length;
+  }
+  std::reverse(dims.begin(), dims.end());
+  return dims;
+}
+
+// One dimension's phase: takes the part of a shard from `ranks` along `dim`, up or down.
+class Phase {
+ public:
+  Phase(ForwardBuilder& builder, const Dimension& dim, bool wraps)
+      : builder_(builder), dim_(dim), wraps_(wraps) {}
+
+  void Run(ShardId shard, Part part, const std::vector<int32_t>& ranks, int32_t start) {
+    if (!wraps_ || dim_.length == 2) {
+      for (int32_t rank : ranks)
+        Walk(shard, part, rank, +1, start), Walk(shard, part, rank, -1, start);
+      return;
+    }
+    const int32_t middle = part.begin + (part.end - part.begin) / 2;
+    for (int32_t rank : ranks) {
+      Walk(shard, {part.begin, middle}, rank, +1, start);
+      Walk(shard, {middle, part.end}, rank, -1, start);
+    }
+  }
+
+ private:
+  void Walk(ShardId shard, Part part, int32_t rank, int32_t way, int32_t start) {
+    const bool round = wraps_ && dim_.length > 2;
+    for (int32_t hop = 1; hop < dim_.length; ++hop) {
+      const int32_t at = dim_.CoordinateOf(rank);
+      int32_t next = at + way;
+      if (!round && (next < 0 || next >= dim_.length)) return;
+      next = (next + dim_.length) % dim_.length;
+      const int32_t to = rank + (next - at) * dim_.stride;
+      start = builder_.Send(NodeId{rank}, NodeId{to}, shard, part, start);
+      rank = to;
+    }
+  }
+
+  ForwardBuilder& builder_;
+  const Dimension& dim_;
+  bool wraps_;
+};
+
+// All ranks that differ from those of `ranks` in `dim` only.
+std::vector<int32_t> Extend(const std::vector<int32_t>& ranks, const Dimension& dim) {
+  std::vector<int32_t> extended;
+  extended.reserve(ranks.size() * static_cast<size_t>(dim.length));
+  for (int32_t rank : ranks)
+    for (int32_t at = 0; at < dim.length; ++at)
+      extended.push_back(rank + (at - dim.CoordinateOf(rank)) * dim.stride);
+  return extended;
+}
+
+void DimensionByDimension(ForwardBuilder& builder, const std::vector<Dimension>& dims, bool wraps) {
+  const auto rotations = static_cast<int32_t>(dims.size());
+  const int32_t width = builder.units_per_shard() / rotations;
+  for (int32_t rank = 0; rank < builder.topology().num_ranks(); ++rank) {
+    for (int32_t rotation = 0; rotation < rotations; ++rotation) {
+      const Part part{rotation * width, (rotation + 1) * width};
+      std::vector<int32_t> ranks{rank};
+      int32_t start = 0;
+      for (int32_t phase = 0; phase < rotations; ++phase) {
+        const Dimension& dim = dims[static_cast<size_t>((rotation + phase) % rotations)];
+        Phase(builder, dim, wraps).Run(ShardId{rank}, part, ranks, start);
+        ranks = Extend(ranks, dim);
+        start += dim.length - 1;
+      }
+    }
+  }
+}
+
+Result<Schedule> MakeForwardSchedule(const Topology& topology, const Collective& forward,
+                                     const SynthOptions& options) {
+  if (!topology.grid())
+    return MakeError(ErrorCode::kInfeasible,
+                     fmt::format("'{}' needs a grid: torus(a,b,...), mesh(a,b,...) or a file with "
+                                 "one; '{}' has none",
+                                 kName, topology.name()));
+  if (forward.kind() != CollectiveKind::kAllGather)
+    return MakeError(ErrorCode::kInfeasible,
+                     fmt::format("'{}' makes all-reduce over N shards, not over one", kName));
+  const GridShape& grid = *topology.grid();
+  const std::vector<Dimension> dims = LongDimensions(grid);
+  const auto rotations = static_cast<int32_t>(dims.size());
+  const bool rings = grid.wraps && std::any_of(dims.begin(), dims.end(),
+                                               [](const Dimension& dim) { return dim.length > 2; });
+  const int32_t parts = rotations * (rings ? 2 : 1);
+  return ChunksOf(options, parts, parts, kName,
+                  fmt::format("{} rotations{}", rotations, rings ? " and 2 directions" : ""))
+      .and_then([&](int32_t chunks) { return ForwardBuilder::Make(topology, forward, chunks); })
+      .map([&](ForwardBuilder builder) {
+        DimensionByDimension(builder, dims, grid.wraps);
+        return std::move(builder).Finish(kName, options.seed);
+      });
+}
+
+Result<Schedule> Synthesize(const Topology& topology, const Collective& collective,
+                            const SynthOptions& options) {
+  const auto make = [&options](const Topology& network, const Collective& forward) {
+    return MakeForwardSchedule(network, forward, options);
+  };
+  return MakeClassic(kName, topology, collective, options, make);
+}
+
+}  // namespace
+}  // namespace classic
+
+Synthesizer TorusDimsSynthesizer() {
+  using Kind = CollectiveKind;
+  return {.name = classic::kName,
+          .description = "the traditional torus algorithm: one dimension after the other",
+          .collectives = {Kind::kAllGather, Kind::kReduceScatter, Kind::kAllReduce},
+          .synthesize = classic::Synthesize};
+}
+
+}  // namespace tutti
