@@ -30,22 +30,22 @@ Delivery Deliver(const BfbModel& model, const LoadProblem& problem, int64_t unit
   return delivery;
 }
 
-// Writes the transfers of `delivery`: the sources, in order of groups, laid end to end.
-void WriteTransfers(const Delivery& delivery, std::span<const int32_t> sources,
+// Writes the transfers of `delivery`: the shards, in order of groups, laid end to end.
+void WriteTransfers(const Delivery& delivery, std::span<const int32_t> shards,
                     std::span<const LinkId> in_links, int32_t step, int32_t units_per_shard,
                     Transfer* out) {
-  size_t source = 0;
+  size_t next = 0;
   int32_t offset = 0;
   for (const Piece& piece : delivery.pieces) {
     const LinkId link = in_links[static_cast<size_t>(piece.link)];
     for (int64_t left = piece.units; left > 0;) {
       const auto take = static_cast<int32_t>(std::min<int64_t>(left, units_per_shard - offset));
-      *out++ = {ShardId{sources[source]}, link, offset, offset + take, step, TransferOp::kCopy};
+      *out++ = {ShardId{shards[next]}, link, offset, offset + take, step, TransferOp::kCopy};
       left -= take;
       offset += take;
       if (offset == units_per_shard) {
         offset = 0;
-        ++source;
+        ++next;
       }
     }
   }
@@ -115,7 +115,7 @@ Status FillTransfers(const BfbModel& model, const BfbPlan& plan, Schedule& sched
     StepMemo<Delivery> memo;
     while (const std::optional<NodeId> u = block.Next())
       model.ForEachStep(*u, layers, problem, [&](int32_t step, const LoadProblem& one) {
-        WriteTransfers(memo.Get(step, one, solve), layers.GroupedSources(),
+        WriteTransfers(memo.Get(step, one, solve), layers.GroupedShards(),
                        model.table.topology.InLinks(*u), step, plan.units_per_shard,
                        schedule.transfers.data() + place_of(step, *u));
       });

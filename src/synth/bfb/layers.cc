@@ -147,8 +147,9 @@ void SourceLayers::GroupBySorting(LoadProblem& problem) {
   }
 }
 
-std::span<const int32_t> SourceLayers::GroupedSources() {
-  if (grouped_is_current_) return grouped_;
+std::span<const int32_t> SourceLayers::GroupedShards() {
+  if (table_.source) grouped_.assign(1, 0);
+  if (grouped_is_current_ || table_.source) return grouped_;
   // The histogram of MakeProblem becomes where each group begins.
   int32_t begin = 0;
   for (int32_t& slot : histogram_) {

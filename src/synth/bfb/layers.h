@@ -47,8 +47,9 @@ class SourceLayers {
   int32_t num_steps() const { return static_cast<int32_t>(step_end_.size()); }
   // Groups of the sources of `step`; leaves problem.link_class alone. No groups when none arrives.
   void MakeProblem(int32_t step, LoadProblem& problem);
-  // After MakeProblem: its sources, group by group.
-  std::span<const int32_t> GroupedSources();
+  // After MakeProblem: the shards of its sources, group by group. One source's shard is 0, all
+  // sources' are numbered like them.
+  std::span<const int32_t> GroupedShards();
 
  private:
   void LoadOneSource(size_t receiver);

@@ -1,0 +1,32 @@
+// Simplex: the few calls of the solver library that this room needs. Its headers stay in the .cc.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace tutti {
+
+class Simplex {
+ public:
+  enum class Outcome { kOptimal, kInfeasible, kUnbounded, kGaveUp };
+
+  explicit Simplex(bool maximize);
+  ~Simplex();
+
+  void AddColumn(double lower, double upper, double cost);
+  void AddRow(double lower, double upper, std::span<const int> columns,
+              std::span<const double> values);
+  // Silent; from the basis of the last call.
+  Outcome Solve();
+
+  // After kOptimal.
+  std::vector<double> Columns() const;
+  std::vector<double> RowPrices() const;
+
+ private:
+  class Model;
+  std::unique_ptr<Model> model_;
+};
+
+}  // namespace tutti

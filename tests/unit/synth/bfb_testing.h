@@ -1,0 +1,41 @@
+// Shared by the tests of BFB: networks from expressions, schedules that are proven before use.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+
+#include "tutti/coll/collective.h"
+#include "tutti/synth/synthesizer.h"
+#include "tutti/topo/expression.h"
+#include "tutti/verify/verifier.h"
+
+namespace tutti {
+
+inline Topology MustParse(const std::string& expression) {
+  Result<Topology> topology = ParseTopology(expression);
+  EXPECT_TRUE(topology.has_value()) << (topology ? "" : topology.error().message);
+  return *std::move(topology);
+}
+
+inline Collective MustCollective(CollectiveKind kind, int32_t num_ranks, int32_t root = 0) {
+  return *Collective::Make(kind, num_ranks, {.root = root, .all_reduce_shards = 0, .demand = {}});
+}
+
+// By the named algorithm, through the registry; proven correct.
+inline Schedule MustSynthesize(const Topology& topology, const Collective& collective,
+                               const SynthOptions& options = {}) {
+  const Result<const Synthesizer*> bfb = FindSynthesizer("bfb");
+  EXPECT_TRUE(bfb.has_value());
+  Result<Schedule> schedule = RunSynthesizer(**bfb, topology, collective, options);
+  EXPECT_TRUE(schedule.has_value()) << (schedule ? "" : schedule.error().message);
+  const VerifyReport report = Verify(topology, collective, *schedule);
+  EXPECT_TRUE(report.verified()) << report.violations.front().message;
+  EXPECT_EQ(schedule->algorithm, "bfb");
+  EXPECT_EQ(schedule->seed, options.seed);
+  EXPECT_EQ(schedule->topology_fingerprint, topology.Fingerprint());
+  return *std::move(schedule);
+}
+
+}  // namespace tutti
