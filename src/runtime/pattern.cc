@@ -1,0 +1,163 @@
+#include "pattern.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "half.h"
+#include "tutti/base/random.h"
+
+namespace tutti {
+namespace {
+
+template <class T>
+void Put(std::byte* at, T value) {
+  std::memcpy(at, &value, sizeof(value));
+}
+
+bool IsFloat(DataType type) {
+  return type == DataType::kFloat32 || type == DataType::kFloat64 ||
+         type == DataType::kFloat16 || type == DataType::kBfloat16;
+}
+
+// `value` is exact in the type, or a quotient that the type rounds once.
+void PutFloat(DataType type, double value, std::byte* at) {
+  switch (type) {
+    case DataType::kFloat64:
+      return Put(at, value);
+    case DataType::kFloat16:
+      return Put(at, FloatToHalf(static_cast<float>(value)));
+    case DataType::kBfloat16:
+      return Put(at, FloatToBfloat16(static_cast<float>(value)));
+    default:
+      return Put(at, static_cast<float>(value));
+  }
+}
+
+void PutInteger(DataType type, int64_t value, std::byte* at) {
+  switch (type) {
+    case DataType::kInt32:
+      return Put(at, static_cast<int32_t>(value));
+    case DataType::kUint8:
+      return Put(at, static_cast<uint8_t>(value));
+    default:
+      return Put(at, value);
+  }
+}
+
+int64_t Contributed(DataType type, ReduceOp op, int32_t rank, int32_t num_ranks, int64_t entry,
+                Random& random) {
+  const bool is_signed = type != DataType::kUint8;
+  const auto draw = [&random, is_signed](int64_t most) {
+    const auto value = static_cast<int64_t>(random.Below(static_cast<uint64_t>(2 * most + 1)));
+    return is_signed ? value - most : value;
+  };
+  switch (op) {
+    case ReduceOp::kProd: {
+      const int64_t factor = (rank + entry) % num_ranks < 6 ? 2 : 1;
+      return is_signed && random.Below(2) == 1 ? -factor : factor;
+    }
+    case ReduceOp::kMin:
+    case ReduceOp::kMax:
+      return draw(120);
+    case ReduceOp::kSum:
+    case ReduceOp::kAvg:
+      break;
+  }
+  return rank < 256 ? draw(std::clamp<int64_t>(256 / num_ranks, 1, 15)) : 0;
+}
+
+int64_t Combine(ReduceOp op, int64_t a, int64_t b) {
+  switch (op) {
+    case ReduceOp::kProd:
+      return a * b;
+    case ReduceOp::kMin:
+      return std::min(a, b);
+    case ReduceOp::kMax:
+      return std::max(a, b);
+    case ReduceOp::kSum:
+    case ReduceOp::kAvg:
+      break;
+  }
+  return a + b;
+}
+
+}  // namespace
+
+Pattern::Pattern(DataType type, ReduceOp op, bool reduces, int32_t num_ranks)
+    : element_bytes_(SizeOf(type)) {
+  const auto table_bytes = static_cast<size_t>(kPeriod * element_bytes_);
+  tables_.resize(table_bytes * static_cast<size_t>(num_ranks));
+  std::vector<int64_t> result(reduces ? static_cast<size_t>(kPeriod) : 0);
+  for (int32_t rank = 0; rank < num_ranks; ++rank) {
+    Random random(static_cast<uint64_t>(rank) + 1);
+    std::byte* table = tables_.data() + table_bytes * static_cast<size_t>(rank);
+    for (size_t i = 0; i < static_cast<size_t>(kPeriod); ++i) {
+      std::byte* at = table + i * static_cast<size_t>(element_bytes_);
+      if (!reduces) {
+        const uint64_t bits = random.Next();
+        std::memcpy(at, &bits, static_cast<size_t>(element_bytes_));
+        continue;
+      }
+      const int64_t value =
+          Contributed(type, op, rank, num_ranks, static_cast<int64_t>(i), random);
+      IsFloat(type) ? PutFloat(type, static_cast<double>(value), at) : PutInteger(type, value, at);
+      result[i] = rank == 0 ? value : Combine(op, result[i], value);
+    }
+  }
+  if (!reduces) return;
+  reduction_.resize(table_bytes);
+  for (size_t i = 0; i < static_cast<size_t>(kPeriod); ++i) {
+    std::byte* at = reduction_.data() + i * static_cast<size_t>(element_bytes_);
+    int64_t value = type == DataType::kUint8 ? result[i] & 0xff : result[i];
+    if (IsFloat(type)) {
+      const auto exact = static_cast<double>(value);
+      PutFloat(type, op == ReduceOp::kAvg ? exact / num_ranks : exact, at);
+    } else {
+      if (op == ReduceOp::kAvg) value /= num_ranks;
+      PutInteger(type, value, at);
+    }
+  }
+}
+
+template <class Visit>
+void Pattern::ForEachRun(int64_t first, int64_t count, Visit visit) const {
+  for (int64_t done = 0; done < count;) {
+    const int64_t position = first + done;
+    const int64_t entry = (position + position / kPeriod) % kPeriod;
+    const int64_t run =
+        std::min({kPeriod - entry, kPeriod - position % kPeriod, count - done});
+    visit(done * element_bytes_, entry * element_bytes_, static_cast<size_t>(run * element_bytes_));
+    done += run;
+  }
+}
+
+void Pattern::Fill(void* data, const std::byte* table, int64_t first, int64_t count) const {
+  auto* bytes = static_cast<std::byte*>(data);
+  ForEachRun(first, count, [&](int64_t at, int64_t entry, size_t run) {
+    std::memcpy(bytes + at, table + entry, run);
+  });
+}
+
+void Pattern::FillInverted(void* data, const std::byte* table, int64_t first,
+                           int64_t count) const {
+  auto* bytes = static_cast<std::byte*>(data);
+  ForEachRun(first, count, [&](int64_t at, int64_t entry, size_t run) {
+    std::transform(table + entry, table + entry + run, bytes + at,
+                   [](std::byte byte) { return ~byte; });
+  });
+}
+
+int64_t Pattern::Differing(const void* data, const std::byte* table, int64_t first,
+                           int64_t count) const {
+  const auto* bytes = static_cast<const std::byte*>(data);
+  const auto size = static_cast<size_t>(element_bytes_);
+  int64_t differing = 0;
+  ForEachRun(first, count, [&](int64_t at, int64_t entry, size_t run) {
+    if (std::memcmp(bytes + at, table + entry, run) == 0) return;
+    for (size_t i = 0; i < run; i += size)
+      differing += std::memcmp(bytes + at + i, table + entry + i, size) != 0 ? 1 : 0;
+  });
+  return differing;
+}
+
+}  // namespace tutti

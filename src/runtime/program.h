@@ -1,0 +1,102 @@
+// Program: a plan laid out for execution at one size: flat arrays, byte offsets, matched messages.
+//
+// Model       The slots of all buffers are cut into `tiles` equal parts, and every stream executes
+//             its instructions once a tile: a *pass*. Tiles do not overlap in memory and the same
+//             instructions move each of them, so that a rank may be in several passes at once, and
+//             a partial sum is still in the cache when the next rank reads it.
+//             Messages are matched when the plan is loaded: the k-th send of a connection meets its
+//             k-th receive, and the receiver knows where the sender's data lie. A running
+//             connection needs counters only.
+// Addresses   Unit u of slot s, in tile t of T, of a slot with E elements: the tile starts at
+//             element floor(t * E / T) and has E_t elements; the unit starts floor(u * E_t / U)
+//             elements behind (include/tutti/lower/plan.h, "any E works", with E_t as E).
+// Hazards     A send is posted and the stream goes on; its source is read later. Each instruction
+//             that writes knows the sends of its rank that read the same units; those that have
+//             been posted must be over before it may start (Invariant G2).
+// Invariants  G1  The segments of an instruction cover its units in order; on every side a segment
+//                 lies in one slot, at the same units, and the slots have equally many elements.
+//             G2  hazards of a step hold every send of the rank whose source overlaps what the step
+//                 writes, but for later ones of its own stream.
+// Complexity  O(instructions x slots they touch + overlapping pairs) time and memory.
+// Errors      kInvalidArgument names rank, stream and instruction of the fault, with both sides.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "layout.h"
+#include "tutti/base/result.h"
+#include "tutti/lower/plan.h"
+
+namespace tutti {
+
+struct Segment {
+  int64_t from = 0;      // slot start that is read: the sender's, or of a copy's source; bytes
+  int64_t combine = 0;   // slot start of the local operand of a reduction
+  int64_t to = 0;        // slot start that is written
+  int64_t elements = 0;  // of the slot
+  int32_t first_unit = 0, last_unit = 0;  // half open
+};
+
+struct Step {
+  OpCode op = OpCode::kCopy;
+  int32_t first_segment = 0, last_segment = 0;
+  int32_t first_wait = 0, last_wait = 0;
+  int32_t first_hazard = 0, last_hazard = 0;
+};
+
+struct Hazard {
+  int32_t connection = 0;
+  int32_t ordinal = 0;  // of the send among those of one pass
+};
+
+struct StreamProgram {
+  int32_t first_step = 0, num_steps = 0;
+  int32_t outgoing = -1, incoming = -1;  // connections
+  int32_t num_sends = 0, num_receives = 0;
+  std::vector<int32_t> sends;  // steps that send, from first_step on
+};
+
+struct RankProgram {
+  std::vector<StreamProgram> streams;
+  std::vector<Step> steps;
+  std::vector<Segment> segments;
+  std::vector<Dependency> waits;
+  std::vector<Hazard> hazards;
+};
+
+struct ConnectionProgram {
+  int32_t sender = 0, receiver = 0, channel = 0;
+  int32_t sender_stream = 0, receiver_stream = 0;
+  int32_t messages = 0;         // a pass
+  int64_t largest_message = 0;  // bytes a pass at most
+};
+
+struct Program {
+  int32_t units = 1;
+  int64_t tiles = 1;
+  std::vector<RankProgram> ranks;
+  std::vector<ConnectionProgram> connections;
+};
+
+// Tiles are chosen so that the largest message of a pass is about `piece_bytes`.
+Result<Program> MakeProgram(const Plan& plan, const Layout& layout, int64_t piece_bytes);
+
+// The elements of a segment in one tile: from the start of the slot, half open.
+struct ElementRange {
+  int64_t first = 0, last = 0;
+};
+inline int64_t Scale(int64_t part, int64_t whole, int64_t parts) {
+  // floor(part * whole / parts) without a wide product, for part <= parts < 2^31.
+  return part * (whole / parts) + part * (whole % parts) / parts;
+}
+inline ElementRange RangeInTile(const Segment& segment, int32_t units, int64_t tile,
+                                int64_t tiles) {
+  const int64_t start = Scale(tile, segment.elements, tiles);
+  const int64_t size = Scale(tile + 1, segment.elements, tiles) - start;
+  return {start + Scale(segment.first_unit, size, units),
+          start + Scale(segment.last_unit, size, units)};
+}
+
+}  // namespace tutti
