@@ -85,6 +85,7 @@ int64_t Layout::ElementsOf(int64_t weight) const {
 int64_t Layout::Take(int64_t bytes) {
   const int64_t offset = total_bytes_ + kGuardBytes;
   total_bytes_ = (offset + bytes + kGuardBytes + kPage - 1) / kPage * kPage;
+  areas_.back().push_back({offset, bytes});
   return offset;
 }
 
@@ -144,6 +145,20 @@ Status Layout::PlaceInPlace(const Plan& plan, int32_t rank) {
   return {};
 }
 
+Status Layout::CheckShards(const Collective& collective, int32_t rank, Buffer buffer) const {
+  const bool input = buffer == Buffer::kInput;
+  for (int32_t slot = 0; slot < NumSlots(rank, buffer); ++slot) {
+    const ShardId shard =
+        input ? InputShard(collective, rank, slot) : OutputShard(collective, rank, slot);
+    const int64_t want = ElementsOf(collective.weight(shard));
+    const int64_t got = SlotElements(rank, buffer, slot);
+    if (want != got)
+      return InvalidArgument(fmt::format("{} slot {} holds {} elements, its shard has {}",
+                                         input ? "input" : "output", slot, got, want));
+  }
+  return {};
+}
+
 Status Layout::AddRank(const Plan& plan, int32_t rank) {
   const RankPlan& rank_plan = plan.ranks[static_cast<size_t>(rank)];
   const int32_t inputs = NumInputSlots(plan.collective, rank);
@@ -153,26 +168,15 @@ Status Layout::AddRank(const Plan& plan, int32_t rank) {
         "{} gives it {} input and {} output slots, the plan {} and {}",
         Name(plan.collective.kind()), inputs, outputs, rank_plan.input_slots,
         rank_plan.output_slots));
+  areas_.emplace_back();
   auto& places = places_.emplace_back();
   Status placed = PlaceSlots(places[0], inputs, rank_plan.input_weights);
   if (placed) placed = PlaceSlots(places[1], outputs, rank_plan.output_weights);
   if (placed) placed = PlaceSlots(places[2], rank_plan.scratch_slots, rank_plan.scratch_weights);
   if (!placed) return placed;
-  for (int32_t slot = 0; slot < inputs; ++slot) {
-    const int64_t want = ElementsOf(plan.collective.weight(InputShard(plan.collective, rank, slot)));
-    const int64_t got = SlotElements(rank, Buffer::kInput, slot);
-    if (want != got)
-      return InvalidArgument(fmt::format("input slot {} holds {} elements, its shard has {}", slot,
-                                         got, want));
-  }
-  for (int32_t slot = 0; slot < outputs; ++slot) {
-    const int64_t want =
-        ElementsOf(plan.collective.weight(OutputShard(plan.collective, rank, slot)));
-    const int64_t got = SlotElements(rank, Buffer::kOutput, slot);
-    if (want != got)
-      return InvalidArgument(fmt::format("output slot {} holds {} elements, its shard has {}", slot,
-                                         got, want));
-  }
+  placed = CheckShards(plan.collective, rank, Buffer::kInput);
+  if (placed) placed = CheckShards(plan.collective, rank, Buffer::kOutput);
+  if (!placed) return placed;
   if (in_place_) {
     placed = PlaceInPlace(plan, rank);
     if (!placed) return placed;

@@ -49,9 +49,15 @@ class Layout {
     const Place& place = Of(rank, buffer);
     return place.offset + place.first[static_cast<size_t>(slot)] * element_bytes_;
   }
-  int64_t BufferOffset(int32_t rank, Buffer buffer) const { return Of(rank, buffer).offset; }
   int64_t BufferBytes(int32_t rank, Buffer buffer) const {
     return Of(rank, buffer).first.back() * element_bytes_;
+  }
+  // The stretches of memory of a rank that lie between two guards.
+  struct Area {
+    int64_t offset = 0, bytes = 0;
+  };
+  const std::vector<Area>& AreasOf(int32_t rank) const {
+    return areas_[static_cast<size_t>(rank)];
   }
   // The output slot that an input slot is the same memory as, -1 where there is none.
   int32_t AliasOfInput(int32_t rank, int32_t input_slot) const {
@@ -70,8 +76,10 @@ class Layout {
   }
   Status AddRank(const Plan& plan, int32_t rank);
   Status PlaceSlots(Place& place, int32_t slots, const std::vector<int64_t>& weights);
+  // L1: each slot is as large as its shard.
+  Status CheckShards(const Collective& collective, int32_t rank, Buffer buffer) const;
   Status PlaceInPlace(const Plan& plan, int32_t rank);
-  // Takes room for `bytes` between two guards; the offset of the first byte.
+  // Takes room for `bytes` of the last rank between two guards; the offset of the first byte.
   int64_t Take(int64_t bytes);
 
   int64_t wanted_bytes_ = 0, weight_of_size_ = 1;
@@ -79,6 +87,7 @@ class Layout {
   bool in_place_ = false;
   int64_t total_bytes_ = 0, size_bytes_ = 0;
   std::vector<std::array<Place, 3>> places_;
+  std::vector<std::vector<Area>> areas_;
   std::vector<std::vector<int32_t>> alias_;  // by rank and input slot; empty when not in place
 };
 

@@ -34,7 +34,7 @@ class RankRunner {
   void Prepare();
   void Iterate(int32_t iteration);
   int64_t CountWrong();
-  int64_t WrongInGuard(int64_t offset);
+  int64_t WrongInGuard(int64_t offset) const;
   // Calls visit(data, first position, count) in blocks and notes that the rank gets on.
   template <class Visit>
   void ForEachBlock(Buffer buffer, int32_t slot, ShardId shard, Visit visit);
@@ -50,13 +50,14 @@ class RankRunner {
   bool TrySend(const StreamProgram& stream, Progress& progress);
   void Move(const Step& step, uint64_t pass, const std::byte* packed);
   void SaveWanted();
-  void Save(const StreamProgram& stream, Progress& progress, uint64_t message);
+  void Save(const StreamProgram& stream, uint64_t message);
   bool AllSendsOver();
 
-  // Calls try_all() until it is false that there is something left to do.
-  template <class TryAll>
-  void Work(TryAll try_all);
-  void Sleep();
+  enum class Outcome { kMoved, kStuck, kOver };
+  Outcome RunRound(uint64_t end);
+  // Calls try_round() until it is over; looks around, yields and sleeps while it is stuck.
+  template <class TryRound>
+  void Work(TryRound try_round);
   void Ring(int32_t rank, Waiting at_least);
   void Barrier(int32_t iteration);
   void DieIfAsked();

@@ -77,7 +77,7 @@ int64_t Session::Arrange() {
   if (options_.record_trace)
     events_at_ = take(num_events * static_cast<int64_t>(sizeof(RunEvent)), kPage);
   for (const ConnectionProgram& connection : program_.connections)
-    bounce_at_.push_back(take(connection.largest_message * static_cast<int64_t>(kSaved), 64));
+    bounce_at_.push_back(take(connection.largest_message * static_cast<int64_t>(kBounces), 64));
   data_at_ = take(layout_.total_bytes(), kPage);
   return end;
 }

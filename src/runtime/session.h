@@ -6,7 +6,7 @@
 //             acked. The receiver claims a message and reads the sender's buffer. Where the sender
 //             must overwrite that buffer and the receiver has not come yet (it may be waiting for
 //             this very rank: two ranks that exchange a buffer in place), the sender claims the
-//             message and saves it to a bounce buffer. It may do so for kSaved messages beyond the
+//             message and saves it to a bounce buffer. It may do so for kBounces messages beyond the
 //             last acked one: plans that need FIFOs of that depth do not deadlock.
 //             A rank that can do nothing sleeps on its *bell*; who posts or acks rings it.
 // Memory      Buffers as Layout says, bounce buffers, events of the trace and the control words.
@@ -40,7 +40,7 @@ struct Tuning {
 };
 
 inline constexpr uint64_t kWindow = 16;
-inline constexpr uint64_t kSaved = 2;
+inline constexpr uint64_t kBounces = 2;
 
 enum class Claim : uint32_t { kOpen, kTaken, kSaving, kSaved };
 enum class Waiting : uint32_t { kNo, kForMessages, kForAnything };
@@ -87,7 +87,7 @@ class Session {
   std::byte* bounce(int32_t connection, uint64_t message) const {
     const auto c = static_cast<size_t>(connection);
     return memory_.data() + bounce_at_[c] +
-           static_cast<int64_t>(message % kSaved) * program_.connections[c].largest_message;
+           static_cast<int64_t>(message % kBounces) * program_.connections[c].largest_message;
   }
   ControlState& control() const { return *At<ControlState>(control_at_); }
   RankState& rank(int32_t rank) const { return At<RankState>(ranks_at_)[rank]; }

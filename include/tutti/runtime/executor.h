@@ -37,11 +37,14 @@ struct RunOptions {
   int32_t warmup = 1, iterations = 20;
   bool check = true;
   bool record_trace = false;
+  double hang_timeout_s = 30;  // without progress of any rank
   // Tests only: this rank kills itself before its k-th instruction.
   int32_t die_rank = -1;
   int64_t die_at_instruction = 0;
 };
 
+// One execution of an instruction. Large buffers are worked on in tiles: the same instruction then
+// has one event a tile.
 struct RunEvent {
   int32_t rank = 0, stream = 0, instruction = 0;
   double start_s = 0, end_s = 0;  // since the start of the iteration

@@ -1,0 +1,311 @@
+#include "tutti/runtime/executor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <thread>
+
+#include "hand_plans.h"
+#include "run.h"
+#include "tutti/base/cancel.h"
+
+namespace tutti {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr DataType kAllTypes[] = {DataType::kFloat32,  DataType::kFloat64, DataType::kFloat16,
+                                  DataType::kBfloat16, DataType::kInt32,   DataType::kInt64,
+                                  DataType::kUint8};
+constexpr ReduceOp kAllOps[] = {ReduceOp::kSum, ReduceOp::kProd, ReduceOp::kMin, ReduceOp::kMax,
+                                ReduceOp::kAvg};
+
+RunOptions Quick(int64_t size_bytes) {
+  RunOptions options;
+  options.size_bytes = size_bytes;
+  options.warmup = 0;
+  options.iterations = 2;
+  return options;
+}
+
+// Small pieces, so that small buffers are worked on in many tiles too.
+RunMode Tiled(int64_t piece_bytes) {
+  RunMode mode;
+  mode.tuning.piece_bytes = piece_bytes;
+  return mode;
+}
+
+void ExpectRight(const Plan& plan, const RunOptions& options, const RunMode& mode = {}) {
+  const Result<RunReport> report = RunPlanAs(plan, options, mode);
+  ASSERT_TRUE(report.has_value()) << report.error().message;
+  EXPECT_EQ(report->wrong, 0);
+}
+
+void ExpectError(const Plan& plan, const RunOptions& options, ErrorCode code,
+                 const std::string& message) {
+  const Result<RunReport> report = RunPlan(plan, options);
+  ASSERT_FALSE(report.has_value());
+  EXPECT_EQ(report.error().code, code);
+  EXPECT_THAT(report.error().message, HasSubstr(message));
+}
+
+void ExpectNoChildren() {
+  EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1);
+  EXPECT_EQ(errno, ECHILD);
+}
+
+std::set<std::string> SharedObjects() {
+  std::set<std::string> names;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm", none))
+    names.insert(entry.path().filename());
+  return names;
+}
+
+// --- Worked examples ----------------------------------------------------------------------------
+
+TEST(ExecutorTest, TwoRanksExchangeABufferInPlace) {
+  // Each rank overwrites what the other one still has to read: one of the two has to save it.
+  for (const int64_t size : {4, 4096, 1 << 20})
+    for (const bool in_place : {false, true}) {
+      SCOPED_TRACE(size);
+      RunOptions options = Quick(size);
+      options.in_place = in_place;
+      ExpectRight(ExchangeAllReduce(2), options);
+    }
+}
+
+TEST(ExecutorTest, RecursiveDoublingOverSixteenRanks) {
+  ExpectRight(ExchangeAllReduce(16), Quick(100'000));
+}
+
+TEST(ExecutorTest, RingAllGatherOverAnyNumberOfRanks) {
+  for (const int32_t n : {1, 2, 3, 8, 16})
+    for (const bool in_place : {false, true}) {
+      SCOPED_TRACE(n);
+      RunOptions options = Quick(30'011);
+      options.in_place = in_place;
+      ExpectRight(RingAllGather(n), options);
+      ExpectRight(RingAllGather(n), options, Tiled(100));
+    }
+}
+
+TEST(ExecutorTest, RingAllReduceInEveryTypeAndOperation) {
+  const Plan plan = RingAllReduce(4);
+  for (const DataType type : kAllTypes)
+    for (const ReduceOp op : kAllOps)
+      for (const bool in_place : {false, true}) {
+        SCOPED_TRACE(std::string(Name(type)) + " " + std::string(Name(op)));
+        RunOptions options = Quick(40'000);
+        options.type = type;
+        options.op = op;
+        options.in_place = in_place;
+        ExpectRight(plan, options, Tiled(512));
+      }
+}
+
+TEST(ExecutorTest, SizesAreRoundedDownToWholeElementsAShard) {
+  RunOptions options = Quick(103);
+  const RunReport odd = RunPlan(RingAllReduce(3), options).value();
+  EXPECT_EQ(odd.size_bytes, 96);  // 8 floats a shard
+  EXPECT_EQ(odd.count, 24);
+  options.size_bytes = 0;
+  const RunReport least = RunPlan(RingAllGather(3), options).value();
+  EXPECT_EQ(least.size_bytes, 12);
+  EXPECT_EQ(least.count, 1);  // nccl-tests counts a shard of an all-gather
+  EXPECT_EQ(least.wrong, 0);
+}
+
+TEST(ExecutorTest, BandwidthsAreOfTheTimeMeasured) {
+  const RunReport report = RunPlan(RingAllReduce(4), Quick(4096)).value();
+  EXPECT_GT(report.time_s, 0);
+  EXPECT_DOUBLE_EQ(report.algbw, 4096 / report.time_s);
+  EXPECT_DOUBLE_EQ(report.busbw, report.algbw * 1.5);
+}
+
+TEST(ExecutorTest, WithoutACheckNothingIsCalledRight) {
+  RunOptions options = Quick(4096);
+  options.check = false;
+  EXPECT_EQ(RunPlan(RingAllReduce(2), options)->wrong, -1);
+}
+
+TEST(ExecutorTest, RanksMayBeThreads) {
+  RunMode mode = Tiled(256);
+  mode.in_threads = true;
+  RunOptions options = Quick(20'000);
+  options.iterations = 5;
+  for (const bool in_place : {false, true}) {
+    options.in_place = in_place;
+    ExpectRight(RingAllReduce(5), options, mode);
+    ExpectRight(RingAllGather(5), options, mode);
+    ExpectRight(ExchangeAllReduce(4), options, mode);
+  }
+}
+
+// --- The check finds what is wrong -----------------------------------------------------------------
+
+TEST(ExecutorTest, AWrongPlanHasWrongElements) {
+  Plan lost = RingAllReduce(2);  // the reduction at rank 0 becomes a copy of what arrives
+  lost.ranks[0].streams[1].instructions[0].op = OpCode::kRecv;
+  EXPECT_GT(RunPlan(lost, Quick(8000))->wrong, 0);
+
+  Plan untouched = RingAllGather(2);  // the own shard is never copied to the output
+  untouched.ranks[1].streams[0].instructions.erase(
+      untouched.ranks[1].streams[0].instructions.begin());
+  untouched.ranks[1].streams[0].instructions[0].src = In(0);
+  EXPECT_EQ(RunPlan(untouched, Quick(8000))->wrong, 1000);
+
+  Plan misplaced = RingAllGather(3);
+  std::swap(misplaced.ranks[2].streams[0].instructions[2].dst,
+            misplaced.ranks[2].streams[0].instructions[4].dst);
+  EXPECT_GT(RunPlan(misplaced, Quick(12'000))->wrong, 0);
+}
+
+TEST(ExecutorTest, AChangedInputIsWrongOutOfPlace) {
+  Plan plan = RingAllGather(2);
+  plan.ranks[0].streams[0].instructions.push_back(Copy(In(0), Out(1)));
+  const RunReport report = RunPlan(plan, Quick(8000)).value();
+  EXPECT_GE(report.wrong, 990);  // some of 1000 random elements may agree by chance
+}
+
+// --- Faults -----------------------------------------------------------------------------------------
+
+TEST(ExecutorTest, ADeadRankIsNamedAndNothingStaysBehind) {
+  const std::set<std::string> before = SharedObjects();
+  for (const int64_t at : {0, 3, 9}) {
+    SCOPED_TRACE(at);
+    RunOptions options = Quick(1 << 16);
+    options.die_rank = 2;
+    options.die_at_instruction = at;
+    ExpectError(RingAllReduce(4), options, ErrorCode::kPeerFailed,
+                "rank 2 was killed by signal 9");
+    ExpectNoChildren();
+  }
+  EXPECT_EQ(SharedObjects(), before);
+}
+
+TEST(ExecutorTest, ARunThatWaitsForEverSaysWhereEachRankIs) {
+  Plan plan = RingAllReduce(2);  // both first sends wait for their own last receive
+  for (RankPlan& rank : plan.ranks) rank.streams[0].instructions[0].after = {{1, 1}};
+  RunOptions options = Quick(64);
+  options.hang_timeout_s = 0.2;
+  ExpectError(plan, options, ErrorCode::kPeerFailed,
+              "rank 0 waits at stream 0 instruction 0 (send to rank 1), stream 1 instruction 0 "
+              "(receive from rank 1); rank 1 waits");
+  ExpectNoChildren();
+}
+
+TEST(ExecutorTest, CancelEndsTheRun) {
+  RunOptions options = Quick(1 << 20);
+  options.iterations = 1'000'000;
+  std::thread cancel([] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    RequestCancel();
+  });
+  const Result<RunReport> report = RunPlan(RingAllReduce(3), options);
+  cancel.join();
+  ResetCancel();
+  ASSERT_FALSE(report.has_value());
+  EXPECT_EQ(report.error().code, ErrorCode::kCancelled);
+  ExpectNoChildren();
+}
+
+TEST(ExecutorTest, BuffersThatDoNotFitAreRefusedWithFigures) {
+  ExpectError(RingAllReduce(2), Quick(int64_t{1} << 50), ErrorCode::kResourceExhausted,
+              "bytes of memory, ");
+  ExpectError(RingAllReduce(2), Quick(INT64_MAX), ErrorCode::kResourceExhausted, "2^62");
+}
+
+struct BadPlan {
+  const char* name;
+  void (*spoil)(Plan&);
+  const char* message;
+};
+class ExecutorRejects : public testing::TestWithParam<BadPlan> {};
+
+TEST_P(ExecutorRejects, NamesTheFault) {
+  Plan plan = RingAllReduce(3);
+  GetParam().spoil(plan);
+  ExpectError(plan, Quick(1000), ErrorCode::kInvalidArgument, GetParam().message);
+}
+
+Stream& StreamAt(Plan& plan, size_t rank, size_t stream) {
+  return plan.ranks[rank].streams[stream];
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, ExecutorRejects,
+    testing::Values(
+        BadPlan{"RankMissing", [](Plan& plan) { plan.ranks.pop_back(); },
+                "instructions for 2 ranks, its collective 3"},
+        BadPlan{"SlotsMissing", [](Plan& plan) { plan.ranks[1].output_slots = 2; },
+                "rank 1: all-reduce gives it 3 input and 3 output slots, the plan 3 and 2"},
+        BadPlan{"PeerOutside", [](Plan& plan) { StreamAt(plan, 0, 0).send_peer = 3; },
+                "rank 0 stream 0 sends to rank 3"},
+        BadPlan{"PeerIsSelf", [](Plan& plan) { StreamAt(plan, 2, 1).recv_peer = 2; },
+                "rank 2 stream 1 receives from rank 2"},
+        BadPlan{"SendWithoutPeer", [](Plan& plan) { StreamAt(plan, 0, 0).send_peer = -1; },
+                "rank 0 stream 0 instruction 0: a send in a stream without a peer"},
+        BadPlan{"TwoStreamsOnOneEnd", [](Plan& plan) { StreamAt(plan, 0, 1).send_peer = 1; },
+                "rank 0: streams 0 and 1 both send to rank 1 on channel 0"},
+        BadPlan{"OutOfBuffer",
+                [](Plan& plan) { StreamAt(plan, 1, 0).instructions[0].src.offset = 3; },
+                "rank 1 stream 0 instruction 0: units 3 to 4 are outside a buffer of 3 units"},
+        BadPlan{"NegativeCount", [](Plan& plan) { StreamAt(plan, 1, 0).instructions[0].count = -1; },
+                "count is negative"},
+        BadPlan{"CountsDiffer", [](Plan& plan) { StreamAt(plan, 1, 0).instructions[1].count = 0; },
+                "connection 1 -> 2 channel 0: message 1 is sent with 0 units, received with 1"},
+        BadPlan{"MessageMissing",
+                [](Plan& plan) { StreamAt(plan, 1, 0).instructions.pop_back(); },
+                "connection 1 -> 2 channel 0: 3 messages are sent and 4 received"},
+        BadPlan{"DependencyMissing",
+                [](Plan& plan) {
+                  StreamAt(plan, 0, 0).instructions[1].after = {{1, 4}};
+                },
+                "rank 0 stream 0 instruction 1: it waits for stream 1 instruction 4"},
+        BadPlan{"NoUnits", [](Plan& plan) { plan.units_per_shard = 0; }, "a shard has 0 units"}),
+    [](const auto& row) { return std::string(row.param.name); });
+
+TEST(ExecutorTest, RejectsWrongOptions) {
+  RunOptions options = Quick(-1);
+  ExpectError(RingAllReduce(2), options, ErrorCode::kInvalidArgument, "size is negative: -1");
+  options = Quick(1);
+  options.iterations = 0;
+  ExpectError(RingAllReduce(2), options, ErrorCode::kInvalidArgument, "iterations");
+}
+
+// --- Traces -----------------------------------------------------------------------------------------
+
+TEST(ExecutorTest, TheTraceHasEveryInstructionOfTheLastIteration) {
+  const Plan plan = RingAllReduce(3);
+  RunOptions options = Quick(3000);
+  options.record_trace = true;
+  const RunReport report = RunPlan(plan, options).value();
+  EXPECT_EQ(report.trace.size(), 3u * 8u);
+  for (const RunEvent& event : report.trace) {
+    EXPECT_GE(event.start_s, 0);
+    EXPECT_LE(event.start_s, event.end_s);
+  }
+  const auto json = nlohmann::json::parse(ToChromeTrace(plan, report));
+  size_t names = 0, spans = 0;
+  for (const auto& event : json.at("traceEvents")) {
+    if (event.at("ph") == "M") ++names;
+    if (event.at("ph") != "X") continue;
+    const RunEvent& recorded = report.trace[spans++];
+    EXPECT_EQ(event.at("pid"), recorded.rank);
+    EXPECT_EQ(event.at("tid"), recorded.stream);
+    EXPECT_EQ(event.at("args").at("instruction"), recorded.instruction);
+    EXPECT_DOUBLE_EQ(event.at("ts"), recorded.start_s * 1e6);
+  }
+  EXPECT_EQ(names, 3u * (1 + 2));  // a process a rank, a thread a stream
+  EXPECT_EQ(spans, report.trace.size());
+}
+
+}  // namespace
+}  // namespace tutti
