@@ -122,8 +122,8 @@ Status Layout::PlaceInPlace(const Plan& plan, int32_t rank) {
           fmt::format("in place, output slot {} is input slot {}, which is not there", slot, twin));
     const int64_t here =
         output.first[static_cast<size_t>(slot)] - input.first[static_cast<size_t>(twin)];
-    const bool same_size = SlotElements(rank, Buffer::kOutput, slot) ==
-                           SlotElements(rank, Buffer::kInput, twin);
+    const bool same_size =
+        SlotElements(rank, Buffer::kOutput, slot) == SlotElements(rank, Buffer::kInput, twin);
     if (!same_size || (found && here != shift))
       return InvalidArgument(
           fmt::format("{} cannot run in place: the blocks of rank {} differ in size",
@@ -164,10 +164,10 @@ Status Layout::AddRank(const Plan& plan, int32_t rank) {
   const int32_t inputs = NumInputSlots(plan.collective, rank);
   const int32_t outputs = NumOutputSlots(plan.collective, rank);
   if (rank_plan.input_slots != inputs || rank_plan.output_slots != outputs)
-    return InvalidArgument(fmt::format(
-        "{} gives it {} input and {} output slots, the plan {} and {}",
-        Name(plan.collective.kind()), inputs, outputs, rank_plan.input_slots,
-        rank_plan.output_slots));
+    return InvalidArgument(
+        fmt::format("{} gives it {} input and {} output slots, the plan {} and {}",
+                    Name(plan.collective.kind()), inputs, outputs, rank_plan.input_slots,
+                    rank_plan.output_slots));
   areas_.emplace_back();
   auto& places = places_.emplace_back();
   Status placed = PlaceSlots(places[0], inputs, rank_plan.input_weights);
@@ -209,10 +209,10 @@ Result<Layout> Layout::Make(const Plan& plan, const RunOptions& options) {
     largest_input = std::max(largest_input, layout.BufferBytes(rank, Buffer::kInput));
   }
   // M is what a rank sends where slots differ, and a number of equal shards everywhere else.
-  layout.size_bytes_ = collective.kind() == Kind::kAllToAllV
-                           ? largest_input
-                           : layout.ElementsOf(1) * collective.weight_of_size() *
-                                 layout.element_bytes_;
+  layout.size_bytes_ =
+      collective.kind() == Kind::kAllToAllV
+          ? largest_input
+          : layout.ElementsOf(1) * collective.weight_of_size() * layout.element_bytes_;
   return layout;
 }
 

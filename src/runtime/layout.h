@@ -56,9 +56,7 @@ class Layout {
   struct Area {
     int64_t offset = 0, bytes = 0;
   };
-  const std::vector<Area>& AreasOf(int32_t rank) const {
-    return areas_[static_cast<size_t>(rank)];
-  }
+  const std::vector<Area>& AreasOf(int32_t rank) const { return areas_[static_cast<size_t>(rank)]; }
   // The output slot that an input slot is the same memory as, -1 where there is none.
   int32_t AliasOfInput(int32_t rank, int32_t input_slot) const {
     const auto& alias = alias_[static_cast<size_t>(rank)];

@@ -15,8 +15,8 @@ void Put(std::byte* at, T value) {
 }
 
 bool IsFloat(DataType type) {
-  return type == DataType::kFloat32 || type == DataType::kFloat64 ||
-         type == DataType::kFloat16 || type == DataType::kBfloat16;
+  return type == DataType::kFloat32 || type == DataType::kFloat64 || type == DataType::kFloat16 ||
+         type == DataType::kBfloat16;
 }
 
 // `value` is exact in the type, or a quotient that the type rounds once.
@@ -45,7 +45,7 @@ void PutInteger(DataType type, int64_t value, std::byte* at) {
 }
 
 int64_t Contributed(DataType type, ReduceOp op, int32_t rank, int32_t num_ranks, int64_t entry,
-                Random& random) {
+                    Random& random) {
   const bool is_signed = type != DataType::kUint8;
   const auto draw = [&random, is_signed](int64_t most) {
     const auto value = static_cast<int64_t>(random.Below(static_cast<uint64_t>(2 * most + 1)));
@@ -98,8 +98,7 @@ Pattern::Pattern(DataType type, ReduceOp op, bool reduces, int32_t num_ranks)
         std::memcpy(at, &bits, static_cast<size_t>(element_bytes_));
         continue;
       }
-      const int64_t value =
-          Contributed(type, op, rank, num_ranks, static_cast<int64_t>(i), random);
+      const int64_t value = Contributed(type, op, rank, num_ranks, static_cast<int64_t>(i), random);
       IsFloat(type) ? PutFloat(type, static_cast<double>(value), at) : PutInteger(type, value, at);
       result[i] = rank == 0 ? value : Combine(op, result[i], value);
     }
@@ -124,8 +123,7 @@ void Pattern::ForEachRun(int64_t first, int64_t count, Visit visit) const {
   for (int64_t done = 0; done < count;) {
     const int64_t position = first + done;
     const int64_t entry = (position + position / kPeriod) % kPeriod;
-    const int64_t run =
-        std::min({kPeriod - entry, kPeriod - position % kPeriod, count - done});
+    const int64_t run = std::min({kPeriod - entry, kPeriod - position % kPeriod, count - done});
     visit(done * element_bytes_, entry * element_bytes_, static_cast<size_t>(run * element_bytes_));
     done += run;
   }
@@ -138,8 +136,7 @@ void Pattern::Fill(void* data, const std::byte* table, int64_t first, int64_t co
   });
 }
 
-void Pattern::FillInverted(void* data, const std::byte* table, int64_t first,
-                           int64_t count) const {
+void Pattern::FillInverted(void* data, const std::byte* table, int64_t first, int64_t count) const {
   auto* bytes = static_cast<std::byte*>(data);
   ForEachRun(first, count, [&](int64_t at, int64_t entry, size_t run) {
     std::transform(table + entry, table + entry + run, bytes + at,

@@ -81,8 +81,8 @@ class Compiler {
       const int64_t slot = unit / program_.units;
       const int64_t first = unit % program_.units;
       const int64_t last = std::min<int64_t>(program_.units, first + count - done);
-      visit(MemoryOf(rank, operand.buffer, static_cast<int32_t>(slot)),
-            static_cast<int32_t>(first), static_cast<int32_t>(last));
+      visit(MemoryOf(rank, operand.buffer, static_cast<int32_t>(slot)), static_cast<int32_t>(first),
+            static_cast<int32_t>(last));
       done += last - first;
     }
   }
@@ -105,9 +105,8 @@ Status Compiler::JoinEnd(int32_t rank, int32_t stream, bool sends) {
                                        stream, sends ? "sends to" : "receives from", peer));
   const int32_t sender = sends ? rank : peer;
   const int32_t receiver = sends ? peer : rank;
-  const auto [at, is_new] =
-      connection_ids_.try_emplace(std::tuple(sender, receiver, end.channel),
-                                  static_cast<int32_t>(program_.connections.size()));
+  const auto [at, is_new] = connection_ids_.try_emplace(
+      std::tuple(sender, receiver, end.channel), static_cast<int32_t>(program_.connections.size()));
   if (is_new)
     program_.connections.push_back({.sender = sender,
                                     .receiver = receiver,
@@ -178,8 +177,9 @@ Status Compiler::CheckInstruction(int32_t rank, const Stream& stream,
                        static_cast<size_t>(after.instruction) <
                            streams[static_cast<size_t>(after.stream)].instructions.size();
     if (!there)
-      return InvalidArgument(fmt::format("it waits for stream {} instruction {}, which is not there",
-                                         after.stream, after.instruction));
+      return InvalidArgument(
+          fmt::format("it waits for stream {} instruction {}, which is not there", after.stream,
+                      after.instruction));
   }
   return {};
 }
@@ -192,18 +192,20 @@ Status Compiler::MatchMessages() {
                                          connection.receiver, connection.channel);
     std::vector<int64_t> counts;  // of the receives
     if (connection.receiver_stream != -1) {
-      for (const auto& each : StreamOf(connection.receiver, connection.receiver_stream).instructions)
+      for (const auto& each :
+           StreamOf(connection.receiver, connection.receiver_stream).instructions)
         if (Receives(each.op)) counts.push_back(each.count);
     }
     if (connection.sender_stream != -1) {
       const Stream& stream = StreamOf(connection.sender, connection.sender_stream);
       for (size_t i = 0; i < stream.instructions.size(); ++i)
-        if (stream.instructions[i].op == OpCode::kSend) sends_[c].push_back(static_cast<int32_t>(i));
+        if (stream.instructions[i].op == OpCode::kSend)
+          sends_[c].push_back(static_cast<int32_t>(i));
       for (size_t k = 0; k < std::min(counts.size(), sends_[c].size()); ++k) {
         const int64_t sent = stream.instructions[static_cast<size_t>(sends_[c][k])].count;
         if (sent != counts[k])
-          return InvalidArgument(fmt::format("{}: message {} is sent with {} units, received with {}",
-                                             name, k, sent, counts[k]));
+          return InvalidArgument(fmt::format(
+              "{}: message {} is sent with {} units, received with {}", name, k, sent, counts[k]));
       }
     }
     if (counts.size() != sends_[c].size())
@@ -235,8 +237,7 @@ void Compiler::IndexSends(int32_t rank) {
 }
 
 void Compiler::AddHazards(int32_t rank, int32_t stream, int32_t index) {
-  const Instruction& writer =
-      StreamOf(rank, stream).instructions[static_cast<size_t>(index)];
+  const Instruction& writer = StreamOf(rank, stream).instructions[static_cast<size_t>(index)];
   std::vector<std::pair<int32_t, int32_t>> found;
   ForEachSlot(rank, writer.dst, writer.count, [&](size_t memory, int32_t first, int32_t last) {
     for (const Send& send : sends_from_[memory]) {
@@ -296,8 +297,7 @@ Status Compiler::AddSegments(int32_t rank, const Instruction& instruction, int32
 }
 
 Status Compiler::CompileInstruction(int32_t rank, int32_t stream, int32_t index) {
-  const Instruction& instruction =
-      StreamOf(rank, stream).instructions[static_cast<size_t>(index)];
+  const Instruction& instruction = StreamOf(rank, stream).instructions[static_cast<size_t>(index)];
   RankProgram& program = ProgramOf(rank);
   StreamProgram& compiled = program.streams[static_cast<size_t>(stream)];
   int32_t remote_rank = -1;
@@ -368,8 +368,7 @@ void Compiler::ChooseTiles(int64_t piece_bytes) {
   for (ConnectionProgram& connection : program_.connections) {
     if (connection.sender_stream == -1) continue;
     const RankProgram& program = ProgramOf(connection.sender);
-    for (const int32_t send :
-         program.streams[static_cast<size_t>(connection.sender_stream)].sends)
+    for (const int32_t send : program.streams[static_cast<size_t>(connection.sender_stream)].sends)
       connection.largest_message =
           std::max(connection.largest_message,
                    bytes(program, program.steps[static_cast<size_t>(send)], program_.tiles));

@@ -80,7 +80,8 @@ const std::byte* RankRunner::ExpectedOf(int32_t slot) const {
   const ShardId shard = OutputShard(collective, rank_, slot);
   if (!collective.destinations(shard).Contains(NodeId{rank_})) return nullptr;
   const Collective::Ranks from = collective.contributors(shard);
-  return from.all ? session_.pattern().Reduction() : session_.pattern().Contribution(from.one.value);
+  return from.all ? session_.pattern().Reduction()
+                  : session_.pattern().Contribution(from.one.value);
 }
 
 void RankRunner::Prepare() {
@@ -224,10 +225,9 @@ bool RankRunner::DependenciesDone(const Step& step, uint64_t pass) const {
   for (int32_t w = step.first_wait; w < step.last_wait; ++w) {
     const Dependency& wait = program_.waits[static_cast<size_t>(w)];
     const StreamProgram& other = program_.streams[static_cast<size_t>(wait.stream)];
-    const uint64_t needed = pass * static_cast<uint64_t>(other.num_steps) +
-                            static_cast<uint64_t>(wait.instruction);
-    const uint64_t executed =
-        session_.executed(rank_, wait.stream).load(std::memory_order_relaxed);
+    const uint64_t needed =
+        pass * static_cast<uint64_t>(other.num_steps) + static_cast<uint64_t>(wait.instruction);
+    const uint64_t executed = session_.executed(rank_, wait.stream).load(std::memory_order_relaxed);
     if (executed <= needed) return false;
   }
   return true;
@@ -271,8 +271,7 @@ bool RankRunner::TryReceive(const StreamProgram& stream, Progress& progress, con
   Claim found = Claim::kOpen;
   const bool taken = claim.compare_exchange_strong(found, Claim::kTaken);
   if (!taken && found == Claim::kSaving) return false;
-  Move(step, progress.pass,
-       taken ? nullptr : session_.bounce(stream.incoming, progress.received));
+  Move(step, progress.pass, taken ? nullptr : session_.bounce(stream.incoming, progress.received));
   connection.acked.store(++progress.received);
   const auto c = static_cast<size_t>(stream.incoming);
   Ring(session_.program().connections[c].sender, Waiting::kForAnything);
@@ -288,8 +287,7 @@ void RankRunner::Move(const Step& step, uint64_t pass, const std::byte* packed) 
     const Segment& segment = program_.segments[static_cast<size_t>(s)];
     const ElementRange range = RangeInTile(segment, program.units, tile, program.tiles);
     const int64_t count = range.last - range.first;
-    const std::byte* from =
-        packed != nullptr ? packed : data + segment.from + range.first * size;
+    const std::byte* from = packed != nullptr ? packed : data + segment.from + range.first * size;
     std::byte* to = data + segment.to + range.first * size;
     if (step.op == OpCode::kRecvReduce)
       reduce_(to, data + segment.combine + range.first * size, from, count);
@@ -349,7 +347,8 @@ bool RankRunner::AllSendsOver() {
   return true;
 }
 
-// --- Waiting --------------------------------------------------------------------------------------
+// --- Waiting
+// --------------------------------------------------------------------------------------
 
 template <class TryRound>
 void RankRunner::Work(TryRound try_round) {
@@ -376,8 +375,7 @@ void RankRunner::Work(TryRound try_round) {
       const uint32_t bell = state_.bell.load();
       state_.waiting.store(kind);
       const Outcome last = try_round();
-      const bool sleep = last == Outcome::kStuck &&
-                         needs_acks_ == (kind == Waiting::kForAnything);
+      const bool sleep = last == Outcome::kStuck && needs_acks_ == (kind == Waiting::kForAnything);
       if (sleep) FutexWait(state_.bell, bell);
       state_.waiting.store(Waiting::kNo);
       if (last == Outcome::kOver) return;

@@ -6,9 +6,9 @@
 //             acked. The receiver claims a message and reads the sender's buffer. Where the sender
 //             must overwrite that buffer and the receiver has not come yet (it may be waiting for
 //             this very rank: two ranks that exchange a buffer in place), the sender claims the
-//             message and saves it to a bounce buffer. It may do so for kBounces messages beyond the
-//             last acked one: plans that need FIFOs of that depth do not deadlock.
-//             A rank that can do nothing sleeps on its *bell*; who posts or acks rings it.
+//             message and saves it to a bounce buffer. It may do so for kBounces messages beyond
+//             the last acked one: plans that need FIFOs of that depth do not deadlock. A rank that
+//             can do nothing sleeps on its *bell*; who posts or acks rings it.
 // Memory      Buffers as Layout says, bounce buffers, events of the trace and the control words.
 // Threads     Atomics are the only words that two ranks touch at once; buffers are handed over by
 //             posted (release of the source) and acked (release of the reader).
@@ -96,8 +96,8 @@ class Session {
   }
   // Instructions a stream has executed in all passes; for dependencies and for the supervisor.
   std::atomic<uint64_t>& executed(int32_t rank, int32_t stream) const {
-    return At<std::atomic<uint64_t>>(executed_at_)[executed_first_[static_cast<size_t>(rank)] +
-                                                   stream];
+    return At<std::atomic<uint64_t>>(
+        executed_at_)[executed_first_[static_cast<size_t>(rank)] + stream];
   }
   // Nanoseconds of the steady clock: when an iteration was let go, when a rank was through.
   std::atomic<int64_t>& released(int32_t iteration) const {

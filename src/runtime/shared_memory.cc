@@ -10,7 +10,6 @@
 #include <string>
 #include <utility>
 
-
 namespace tutti {
 namespace {
 
@@ -48,9 +47,10 @@ std::optional<int64_t> AvailableMemory() {
 Result<SharedMemory> SharedMemory::Map(int64_t bytes) {
   const std::optional<int64_t> available = AvailableMemory();
   if (available && bytes > *available)
-    return MakeError(ErrorCode::kResourceExhausted,
-                     fmt::format("the buffers of all ranks need {} bytes of memory, {} are available",
-                                 bytes, *available));
+    return MakeError(
+        ErrorCode::kResourceExhausted,
+        fmt::format("the buffers of all ranks need {} bytes of memory, {} are available", bytes,
+                    *available));
   void* mapped = mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE,
                       MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapped == MAP_FAILED)

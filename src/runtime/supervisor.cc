@@ -80,8 +80,7 @@ std::string Standing(const Session& session, int32_t rank) {
 class Children {
  public:
   explicit Children(const Session& session) : session_(session) {
-    for (int32_t rank = 0; rank < session.num_ranks(); ++rank)
-      runners_.emplace_back(session, rank);
+    for (int32_t rank = 0; rank < session.num_ranks(); ++rank) runners_.emplace_back(session, rank);
   }
   Children(const Children&) = delete;
   Children& operator=(const Children&) = delete;
@@ -118,9 +117,9 @@ Status Children::Start() {
     const pid_t pid = fork();
     if (pid == 0) BeChild(runner, parent);
     if (pid < 0)
-      return MakeError(
-          ErrorCode::kResourceExhausted,
-          fmt::format("cannot start a process for rank {}: {}", pids_.size(), std::strerror(errno)));
+      return MakeError(ErrorCode::kResourceExhausted,
+                       fmt::format("cannot start a process for rank {}: {}", pids_.size(),
+                                   std::strerror(errno)));
     pids_.push_back(pid);
   }
   return {};
@@ -149,8 +148,8 @@ Status Children::LookAt(int32_t rank) {
     executed += session_.executed(rank, static_cast<int32_t>(s)).load();
   std::string how = "ended";
   if (ended > 0 && WIFSIGNALED(status))
-    how = fmt::format("was killed by signal {} ({})", WTERMSIG(status),
-                      strsignal(WTERMSIG(status)));
+    how =
+        fmt::format("was killed by signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status)));
   else if (ended > 0)
     how = fmt::format("ended with status {}", WEXITSTATUS(status));
   return MakeError(ErrorCode::kPeerFailed,

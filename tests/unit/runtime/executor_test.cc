@@ -148,7 +148,8 @@ TEST(ExecutorTest, RanksMayBeThreads) {
   }
 }
 
-// --- The check finds what is wrong -----------------------------------------------------------------
+// --- The check finds what is wrong
+// -----------------------------------------------------------------
 
 TEST(ExecutorTest, AWrongPlanHasWrongElements) {
   Plan lost = RingAllReduce(2);  // the reduction at rank 0 becomes a copy of what arrives
@@ -174,7 +175,8 @@ TEST(ExecutorTest, AChangedInputIsWrongOutOfPlace) {
   EXPECT_GE(report.wrong, 990);  // some of 1000 random elements may agree by chance
 }
 
-// --- Faults -----------------------------------------------------------------------------------------
+// --- Faults
+// -----------------------------------------------------------------------------------------
 
 TEST(ExecutorTest, ADeadRankIsNamedAndNothingStaysBehind) {
   const std::set<std::string> before = SharedObjects();
@@ -183,8 +185,7 @@ TEST(ExecutorTest, ADeadRankIsNamedAndNothingStaysBehind) {
     RunOptions options = Quick(1 << 16);
     options.die_rank = 2;
     options.die_at_instruction = at;
-    ExpectError(RingAllReduce(4), options, ErrorCode::kPeerFailed,
-                "rank 2 was killed by signal 9");
+    ExpectError(RingAllReduce(4), options, ErrorCode::kPeerFailed, "rank 2 was killed by signal 9");
     ExpectNoChildren();
   }
   EXPECT_EQ(SharedObjects(), before);
@@ -257,12 +258,12 @@ INSTANTIATE_TEST_SUITE_P(
         BadPlan{"OutOfBuffer",
                 [](Plan& plan) { StreamAt(plan, 1, 0).instructions[0].src.offset = 3; },
                 "rank 1 stream 0 instruction 0: units 3 to 4 are outside a buffer of 3 units"},
-        BadPlan{"NegativeCount", [](Plan& plan) { StreamAt(plan, 1, 0).instructions[0].count = -1; },
+        BadPlan{"NegativeCount",
+                [](Plan& plan) { StreamAt(plan, 1, 0).instructions[0].count = -1; },
                 "count is negative"},
         BadPlan{"CountsDiffer", [](Plan& plan) { StreamAt(plan, 1, 0).instructions[1].count = 0; },
                 "connection 1 -> 2 channel 0: message 1 is sent with 0 units, received with 1"},
-        BadPlan{"MessageMissing",
-                [](Plan& plan) { StreamAt(plan, 1, 0).instructions.pop_back(); },
+        BadPlan{"MessageMissing", [](Plan& plan) { StreamAt(plan, 1, 0).instructions.pop_back(); },
                 "connection 1 -> 2 channel 0: 3 messages are sent and 4 received"},
         BadPlan{"DependencyMissing",
                 [](Plan& plan) {
@@ -280,7 +281,8 @@ TEST(ExecutorTest, RejectsWrongOptions) {
   ExpectError(RingAllReduce(2), options, ErrorCode::kInvalidArgument, "iterations");
 }
 
-// --- Traces -----------------------------------------------------------------------------------------
+// --- Traces
+// -----------------------------------------------------------------------------------------
 
 TEST(ExecutorTest, TheTraceHasEveryInstructionOfTheLastIteration) {
   const Plan plan = RingAllReduce(3);

@@ -81,8 +81,8 @@ inline Plan RingAllReduce(int32_t n) {
 // Recursive doubling over a power of two of ranks: in each round two ranks exchange all they have,
 // each over the very buffer that the other reads.
 inline Plan ExchangeAllReduce(int32_t n) {
-  Plan plan = EmptyPlan(
-      MakeCollective(CollectiveKind::kAllReduce, n, {.root = 0, .all_reduce_shards = 1, .demand = {}}));
+  Plan plan = EmptyPlan(MakeCollective(CollectiveKind::kAllReduce, n,
+                                       {.root = 0, .all_reduce_shards = 1, .demand = {}}));
   for (int32_t r = 0; r < n; ++r) {
     RankPlan& rank = plan.ranks[static_cast<size_t>(r)];
     rank.input_slots = rank.output_slots = 1;
