@@ -1,0 +1,92 @@
+// What the paper claims of whole families, checked on all of them by exact cost:
+//   circulant(n,a,b) is bandwidth-optimal for all a < b < n/2 with gcd(n,a,b) = 1 (conjecture 1,
+//   proved for degree 4), here for n <= 300; genkautz(d,n), d in {2, 4, 8, 16}, n <= 2000: TB at
+//   most twice the optimum (figure 18) and at most one step more than the Moore bound (theorem 21).
+// Prints the extremes and ends with 1 where a claim fails. Arguments: the largest n of each family.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <numeric>
+#include <string>
+
+#include "tutti/coll/bounds.h"
+#include "tutti/synth/bfb.h"
+#include "tutti/topo/expression.h"
+
+namespace tutti {
+namespace {
+
+BfbCost CostOf(const Topology& topology) {
+  return *ComputeBfbCost(topology,
+                         *Collective::Make(CollectiveKind::kAllGather, topology.num_ranks()), {});
+}
+
+// TB over (N - 1) / N.
+Rational TbOverOptimum(const BfbCost& cost, int32_t num_ranks) {
+  return *cost.tb / Rational(num_ranks - 1, num_ranks);
+}
+
+class Stopwatch {
+ public:
+  double Seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+bool SweepCirculants(int32_t largest) {
+  const Stopwatch watch;
+  int64_t networks = 0, optimal = 0;
+  for (int32_t n = 5; n <= largest; ++n)
+    for (int32_t b = 2; 2 * b < n; ++b)
+      for (int32_t a = 1; a < b; ++a) {
+        if (std::gcd(n, std::gcd(a, b)) != 1) continue;
+        const Topology topology = *ParseTopology(fmt::format("circulant({},{},{})", n, a, b));
+        ++networks;
+        if (TbOverOptimum(CostOf(topology), n) == Rational(1))
+          ++optimal;
+        else
+          fmt::print("not bandwidth-optimal: {}\n", topology.name());
+      }
+  fmt::print("circulants of degree 4, n <= {}: {} of {} bandwidth-optimal, {:.1f} s\n", largest,
+             optimal, networks, watch.Seconds());
+  return optimal == networks;
+}
+
+bool SweepGeneralizedKautz(int32_t degree, int32_t largest) {
+  const Stopwatch watch;
+  Rational worst;
+  int32_t worst_n = 0, most_extra_steps = 0, inexact = 0;
+  int64_t most_units = 0;
+  for (int32_t n = degree + 1; n <= largest; ++n) {
+    const BfbCost cost = CostOf(*ParseTopology(fmt::format("genkautz({},{})", degree, n)));
+    if (const Rational ratio = TbOverOptimum(cost, n); ratio > worst) {
+      worst = ratio;
+      worst_n = n;
+    }
+    most_extra_steps = std::max(most_extra_steps, cost.tl - MooreBoundSteps(n, degree));
+    most_units = std::max<int64_t>(most_units, cost.units_per_shard);
+    inexact += cost.exact ? 0 : 1;
+  }
+  fmt::print(
+      "genkautz({0},n), n <= {1}: TB / TB* at most {2:.4f} (n = {3}), steps at most Moore bound + "
+      "{4}, at most {5} units a shard, {6} inexact, {7:.1f} s\n",
+      degree, largest, worst.ToDouble(), worst_n, most_extra_steps, most_units, inexact,
+      watch.Seconds());
+  return worst <= Rational(2) && most_extra_steps <= 1;
+}
+
+}  // namespace
+}  // namespace tutti
+
+int main(int argc, char** argv) {
+  const int largest_circulant = argc > 1 ? std::atoi(argv[1]) : 300;
+  const int largest_kautz = argc > 2 ? std::atoi(argv[2]) : 2000;
+  bool holds = tutti::SweepCirculants(largest_circulant);
+  for (const int degree : {2, 4, 8, 16})
+    holds = tutti::SweepGeneralizedKautz(degree, largest_kautz) && holds;
+  return holds ? 0 : 1;
+}
