@@ -3,10 +3,13 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 namespace tutti {
 namespace {
@@ -39,33 +42,70 @@ Result<std::string> ReadFile(const std::string& path) {
 }
 
 Status WriteFileAtomically(const std::string& path, std::string_view contents) {
+  Result<AtomicFile> file = AtomicFile::Create(path);
+  if (!file) return tl::unexpected(file.error());
+  if (const Status written = file->Write(contents); !written) return written;
+  return file->Commit();
+}
+
+Result<AtomicFile> AtomicFile::Create(const std::string& path) {
   struct stat info {};
-  // A device or a pipe is written in place: renaming over /dev/stdout would replace it.
+  // Renaming over /dev/stdout would replace it.
   const bool special = ::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode);
-  const std::string target = special ? path : fmt::format("{}.tmp.{}", path, ::getpid());
+  static std::atomic<uint64_t> serial{0};
+  std::string target =
+      special ? path : fmt::format("{}.tmp.{}.{}", path, ::getpid(), serial.fetch_add(1));
   const int fd = ::open(target.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (fd < 0) return IoError(path, "open for writing");
-  const auto fail = [&](const char* what) -> Status {
-    auto error = IoError(path, what);
-    ::close(fd);
-    if (!special) ::unlink(target.c_str());
-    return error;
-  };
-  size_t done = 0;
-  while (done < contents.size()) {
-    const ssize_t put = ::write(fd, contents.data() + done, contents.size() - done);
+  return AtomicFile(path, std::move(target), fd);
+}
+
+AtomicFile::AtomicFile(AtomicFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      target_(std::move(other.target_)),
+      fd_(std::exchange(other.fd_, -1)) {}
+
+AtomicFile& AtomicFile::operator=(AtomicFile&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(target_, other.target_);
+  std::swap(fd_, other.fd_);
+  return *this;
+}
+
+AtomicFile::~AtomicFile() { Discard(); }
+
+void AtomicFile::Discard() {
+  if (fd_ < 0) return;
+  ::close(std::exchange(fd_, -1));
+  if (!in_place()) ::unlink(target_.c_str());
+}
+
+Status AtomicFile::Write(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t put = ::write(fd_, bytes.data(), bytes.size());
     if (put < 0 && errno == EINTR) continue;
-    if (put < 0) return fail("write");
-    done += static_cast<size_t>(put);
-  }
-  if (!special && ::fsync(fd) != 0) return fail("write");
-  if (::close(fd) != 0) return IoError(path, "write");
-  if (!special && ::rename(target.c_str(), path.c_str()) != 0) {
-    auto error = IoError(path, "rename to");
-    ::unlink(target.c_str());
-    return error;
+    if (put < 0) return IoError(path_, "write");
+    bytes.remove_prefix(static_cast<size_t>(put));
   }
   return {};
+}
+
+Status AtomicFile::Commit() {
+  const auto fail = [this](const char* what) -> Status {
+    auto error = IoError(path_, what);
+    Discard();
+    return error;
+  };
+  if (!in_place() && ::fsync(fd_) != 0) return fail("write");
+  if (!in_place() && ::rename(target_.c_str(), path_.c_str()) != 0) return fail("rename to");
+  if (::close(std::exchange(fd_, -1)) != 0) return IoError(path_, "write");
+  return {};
+}
+
+std::optional<uint64_t> AtomicFile::FreeBytes() const {
+  struct statvfs info {};
+  if (in_place() || ::fstatvfs(fd_, &info) != 0) return std::nullopt;
+  return uint64_t{info.f_bavail} * info.f_frsize;
 }
 
 }  // namespace tutti

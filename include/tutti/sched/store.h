@@ -2,10 +2,19 @@
 // bytes a transfer for large ones) for everything else. A file holds the topology too, so that it
 // can be judged alone. Formats: docs/formats/schedule.md.
 //
-// Errors   kIo: path, permission, full disk (the need is compared with the free space first).
-//          kCorrupt: truncated, damaged (checksum), or a version this program does not know, each
-//          named with the place in the file. Writers write to a temporary name beside the target
-//          and rename; a failed or interrupted write leaves the old file as it was.
+// Model    Transfers of one step (or one start) happen together, so their order carries no meaning:
+//          binary files keep the order of steps and starts only, JSON files keep all of it. Reading
+//          a binary file and writing it again gives the same transfers in the same order.
+// Memory   Writer and reader hold one block of 2^16 transfers; whole-file functions hold it all.
+// Threads  A writer or reader is for one thread at a time.
+// Errors   kIo: the operating system refused: path, permission, a disk that fills up on the way.
+//          kResourceExhausted: the free space does not hold what is announced (checked first).
+//          kCorrupt: truncated, damaged (checksum), a version this program does not know, or not a
+//          schedule (S1 .. S4 of schedule.h), each named with the place in the file.
+//          kInvalidArgument: what is to be written breaks S1 .. S4. kCancelled: RequestCancel().
+//          Writers write to a temporary name beside the target and rename; a failed or interrupted
+//          write leaves the old file as it was. What is structurally fine is read even when the
+//          schedule is wrong: the verifier judges that.
 #pragma once
 
 #include <cstdint>
@@ -30,6 +39,7 @@ Status WriteScheduleFile(const std::string& path, const Topology& topology,
 // By the first bytes of the file.
 Result<ScheduleFile> ReadScheduleFile(const std::string& path);
 
+// The schedule keeps S1 .. S4.
 std::string ScheduleToJson(const Topology& topology, const Schedule& schedule);
 Result<ScheduleFile> ScheduleFromJson(const std::string& text);
 Result<ScheduleFile> ScheduleFromBinary(std::span<const std::byte> bytes);
@@ -44,11 +54,14 @@ class ScheduleWriter {
                                                       const Schedule& header,
                                                       uint64_t expected_transfers);
   virtual ~ScheduleWriter() = default;  // without Finish(): removes the temporary file
+  // Transfers go on ascending in step or start (S3) from call to call. After an error every further
+  // call is one.
   virtual Status Append(std::span<const Transfer> transfers, std::span<const int64_t> start_ps) = 0;
+  // Only a finished file appears under its name.
   virtual Status Finish() = 0;
 };
 
-// Reads block by block.
+// Reads block by block; a JSON file is read whole first.
 class ScheduleReader {
  public:
   static Result<std::unique_ptr<ScheduleReader>> Open(const std::string& path);
@@ -56,7 +69,8 @@ class ScheduleReader {
   virtual const Topology& topology() const = 0;
   virtual const Schedule& header() const = 0;  // without transfers
   virtual uint64_t num_transfers() const = 0;
-  // Replaces the vectors by the next block; false at the end.
+  // Replaces the vectors by the next block; false at the end, once the whole file is known to be
+  // sound.
   virtual Result<bool> Next(std::vector<Transfer>& transfers, std::vector<int64_t>& start_ps) = 0;
 };
 

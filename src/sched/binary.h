@@ -1,0 +1,43 @@
+// The fixed parts of the binary schedule format, version 1. Layout: docs/formats/schedule.md.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "column.h"
+#include "tutti/base/result.h"
+#include "tutti/sched/store.h"
+
+namespace tutti::binary {
+
+// As PNG's: catches files that went through a text conversion or lost their eighth bit.
+inline constexpr std::string_view kMagic = "\x89TTS\r\n\x1a\n";
+inline constexpr uint32_t kVersion = 1;
+inline constexpr uint32_t kBlockTag = 0x4b434c42;    // "BLCK"
+inline constexpr uint32_t kTrailerTag = 0x444e4554;  // "TEND"
+inline constexpr size_t kPreambleBytes = 40;         // magic .. checksum of the preamble
+inline constexpr size_t kBlockHeaderBytes = 32;
+inline constexpr size_t kTrailerBytes = 40;
+inline constexpr size_t kChecksumBytes = 8;
+inline constexpr uint32_t kBlockTransfers = 1u << 16;
+inline constexpr uint64_t kColumns = 6;
+inline constexpr uint64_t kMaxPayloadBytes = kColumns * MaxColumnBytes(kBlockTransfers);
+// A header of more text than this is refused: a topology of ten million links has less.
+inline constexpr uint64_t kMaxHeaderTextBytes = uint64_t{1} << 31;
+
+// Where bytes of a file come from.
+class Source {
+ public:
+  virtual ~Source() = default;
+  virtual uint64_t size() const = 0;
+  // Exactly `count` bytes from `offset`; fewer is an error.
+  virtual Status ReadAt(uint64_t offset, size_t count, std::string& out) = 0;
+};
+
+// `source` starts with kMagic. Errors do not name the file.
+Result<std::unique_ptr<ScheduleReader>> OpenReader(std::unique_ptr<Source> source);
+
+}  // namespace tutti::binary
