@@ -4,10 +4,13 @@
 #include <bit>
 #include <map>
 #include <numeric>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "bfb/balance.h"
 #include "tutti/base/random.h"
+#include "tutti/lp/linear_program.h"
 
 namespace tutti {
 namespace {
@@ -149,6 +152,52 @@ TEST(BfbBalanceTest, SubsetsAndFlowAgreeWithTheDefinition) {
       EXPECT_EQ(Rational(load.num, load.den), expected);
       EXPECT_EQ(std::gcd(load.num, load.den), 1);
     }
+  }
+}
+
+// The linear program (14) of the paper as it stands there, solved by a simplex.
+double TimeByLinearProgram(const LoadProblem& problem, const std::vector<LinkCost>& costs) {
+  LinearProgram lp(LinearProgram::Goal::kMinimize);
+  const double none = LinearProgram::kNoLimit;
+  const int32_t time = lp.AddColumn(0, none, 1);
+  std::vector<std::vector<LinearProgram::Entry>> load(static_cast<size_t>(problem.num_links));
+  for (size_t g = 0; g < problem.num_groups(); ++g) {
+    std::vector<LinearProgram::Entry> parts;
+    for (int32_t link = 0; link < problem.num_links; ++link) {
+      if ((problem.masks[g] >> link & 1) == 0) continue;
+      const int32_t part = lp.AddColumn(0, none, 0);
+      parts.push_back({part, 1});
+      const LinkCost& cost =
+          costs[static_cast<size_t>(problem.link_class[static_cast<size_t>(link)])];
+      load[static_cast<size_t>(link)].push_back({part, cost.shard.ToDouble()});
+    }
+    lp.AddRow(problem.counts[g], problem.counts[g], parts);
+  }
+  for (size_t link = 0; link < load.size(); ++link) {
+    const LinkCost& cost = costs[static_cast<size_t>(problem.link_class[link])];
+    load[link].push_back({time, -1});
+    lp.AddRow(-none, -cost.alpha.ToDouble(), load[link]);
+  }
+  const Result<LpSolution> solution = lp.Solve();
+  EXPECT_TRUE(solution.has_value());
+  return solution->objective;
+}
+
+TEST(BfbBalanceTest, AgreesWithTheLinearProgram) {
+  Random random(5);
+  for (int round = 0; round < 150; ++round) {
+    SCOPED_TRACE(round);
+    LoadProblem problem = RandomProblem(random, 6);
+    // Equal links first; then unequal ones whose alphas are so small that none dominates.
+    problem.link_class.assign(static_cast<size_t>(problem.num_links), 0);
+    std::vector<LinkCost> costs = {{Rational(0), Rational(1)}};
+    const Load load = MinMaxLoad(problem);
+    EXPECT_NEAR(Rational(load.num, load.den).ToDouble(), TimeByLinearProgram(problem, costs), 1e-6);
+    costs.push_back({Rational(1, 100), Rational(3, 2)});
+    for (int32_t& link_class : problem.link_class)
+      link_class = static_cast<int32_t>(random.Below(2));
+    EXPECT_NEAR(SolveMinMaxTime(problem, costs).time.ToDouble(),
+                TimeByLinearProgram(problem, costs), 1e-6);
   }
 }
 
