@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -7,36 +8,96 @@
 #include "tutti/sched/transform.h"
 #include "tutti/synth/synthesizer.h"
 #include "tutti/topo/properties.h"
+#include "tutti/topo/symmetry.h"
 
 namespace tutti {
 namespace {
 
-// A schedule of `collective`, which is the reverse of one that `make` can make.
+// Links looked at in the search for an isomorphism to the transpose: a fraction of a second.
+// Without one the reverse is made on the transpose, which costs a second synthesis and nothing
+// else.
+constexpr int64_t kMirrorBudget = 20'000'000;
+
+// How a network is turned around in place: what link l carried is, reversed in time, carried by
+// link_map[l], and node v plays the part of node_map[v].
+struct Mirror {
+  std::vector<NodeId> node_map;
+  std::vector<LinkId> link_map;
+};
+
+std::vector<LinkId> AllLinks(const Topology& topology) {
+  std::vector<LinkId> links;
+  for (LinkId link : topology.Links()) links.push_back(link);
+  return links;
+}
+
+std::optional<Mirror> FindMirror(const Topology& topology) {
+  Mirror mirror;
+  if (std::optional<std::vector<LinkId>> partner = ReverseLinks(topology)) {
+    for (NodeId node : topology.Nodes()) mirror.node_map.push_back(node);
+    mirror.link_map = *std::move(partner);
+    return mirror;
+  }
+  IsomorphismSearch search = FindReverseSymmetry(topology, kMirrorBudget);
+  if (search.outcome != IsomorphismSearch::Outcome::kFound) return std::nullopt;
+  std::vector<LinkId> came_from;
+  TransposeTopology(topology, &came_from);
+  mirror.node_map = std::move(search.isomorphism.node_map);
+  mirror.link_map.resize(came_from.size());
+  for (size_t turned = 0; turned < came_from.size(); ++turned)
+    mirror.link_map[came_from[turned].index()] = search.isomorphism.link_map[turned];
+  return mirror;
+}
+
+// The collective whose schedule, mirrored, is one of `collective`: its reverse, and the root is the
+// rank that becomes the root.
+Result<Collective> ForwardOf(const Collective& collective, const Mirror& mirror) {
+  const Collective reversed = collective.Reversed();
+  if (!reversed.has_root()) return reversed;
+  const auto root = std::find(mirror.node_map.begin(), mirror.node_map.end(), collective.root());
+  Collective::Options options;
+  options.root = static_cast<int32_t>(root - mirror.node_map.begin());
+  return Collective::Make(reversed.kind(), reversed.num_ranks(), std::move(options));
+}
+
+// [f(A^T)], theorem 2.
+Result<Schedule> Apply(const Mirror& mirror, const Schedule& schedule, const Topology& topology) {
+  return Rename(Reverse(schedule, mirror.link_map, schedule.topology_fingerprint), mirror.node_map,
+                AllLinks(topology), schedule.topology_fingerprint);
+}
+
+// A schedule of `collective`, which is the reverse of one that `make` can make. Where the network
+// has a mirror, `forward` receives the schedule that was mirrored.
 Result<Schedule> MakeReversed(const Topology& topology, const Collective& collective,
-                              const MakeForward& make) {
-  const Collective forward = collective.Reversed();
-  const uint64_t fingerprint = topology.Fingerprint();
-  if (const auto partner = ReverseLinks(topology)) {
-    const Result<Schedule> made = make(topology, forward);
+                              const MakeForward& make, std::optional<Schedule>* forward) {
+  if (const std::optional<Mirror> mirror = FindMirror(topology)) {
+    const Result<Collective> mirrored = ForwardOf(collective, *mirror);
+    if (!mirrored) return tl::unexpected(mirrored.error());
+    Result<Schedule> made = make(topology, *mirrored);
     if (!made) return made;
-    return Reverse(*made, *partner, fingerprint);
+    Result<Schedule> reversed = Apply(*mirror, *made, topology);
+    if (forward != nullptr) *forward = *std::move(made);
+    return reversed;
   }
   std::vector<LinkId> link_map;
   const Topology transpose = TransposeTopology(topology, &link_map);
-  const Result<Schedule> made = make(transpose, forward);
+  const Result<Schedule> made = make(transpose, collective.Reversed());
   if (!made) return made;
-  return Reverse(*made, link_map, fingerprint);
+  return Reverse(*made, link_map, topology.Fingerprint());
 }
 
 Result<Schedule> MakeAllReduce(const Topology& topology, const Collective& collective,
                                const MakeForward& make) {
   const bool one_shard = collective.num_shards() == 1;
-  const auto down = one_shard ? CollectiveKind::kReduce : CollectiveKind::kReduceScatter;
-  const Result<Collective> first = Collective::Make(down, collective.num_ranks());
-  if (!first) return tl::unexpected(first.error());
-  const Result<Schedule> reduced = MakeReversed(topology, *first, make);
+  const auto kind = one_shard ? CollectiveKind::kReduce : CollectiveKind::kReduceScatter;
+  const Result<Collective> first_half = Collective::Make(kind, collective.num_ranks());
+  if (!first_half) return tl::unexpected(first_half.error());
+  const Collective second_half = first_half->Reversed();
+  std::optional<Schedule> made;
+  const Result<Schedule> reduced = MakeReversed(topology, *first_half, make, &made);
   if (!reduced) return reduced;
-  const Result<Schedule> spread = make(topology, first->Reversed());
+  if (made && made->collective == second_half) return Concatenate(*reduced, *made, collective);
+  const Result<Schedule> spread = make(topology, second_half);
   if (!spread) return spread;
   return Concatenate(*reduced, *spread, collective);
 }
@@ -51,7 +112,7 @@ Result<Schedule> DeriveFromForward(const Topology& topology, const Collective& c
       return make(topology, collective);
     case CollectiveKind::kReduceScatter:
     case CollectiveKind::kReduce:
-      return MakeReversed(topology, collective, make);
+      return MakeReversed(topology, collective, make, nullptr);
     case CollectiveKind::kAllReduce:
       return MakeAllReduce(topology, collective, make);
     default:

@@ -7,6 +7,7 @@
 
 #include "bfb_testing.h"
 #include "tutti/sched/cost.h"
+#include "tutti/synth/bfb.h"
 
 namespace tutti {
 namespace {
@@ -91,6 +92,30 @@ TEST(DeriveTest, ReduceScatterOfTheTransposeCostsWhatTheAllGatherCosts) {  // Co
     const StepCost scatter = CostOf(transpose, MustCollective(CollectiveKind::kReduceScatter, n));
     EXPECT_EQ(gather.tl, scatter.tl);
     EXPECT_EQ(gather.tb, scatter.tb);
+  }
+}
+
+// How often the maker is asked: once where the network can be turned around in place.
+TEST(DeriveTest, AMirrorSavesTheSecondSynthesis) {
+  struct Row {
+    const char* network;
+    int32_t calls;
+  };
+  for (const Row& row :
+       {Row{"ring(5)", 1}, Row{"kautz(2,2)", 1}, Row{"uniring(2,5)", 1}, Row{"genkautz(2,9)", 2}}) {
+    SCOPED_TRACE(row.network);
+    const Topology topology = MustParse(row.network);
+    const int32_t n = topology.num_ranks();
+    int32_t calls = 0;
+    const Collective all_reduce = MustCollective(CollectiveKind::kAllReduce, n);
+    const Result<Schedule> schedule = DeriveFromForward(
+        topology, all_reduce, [&calls](const Topology& network, const Collective& forward) {
+          ++calls;
+          return MakeBfb(network, forward, {});
+        });
+    ASSERT_TRUE(schedule.has_value());
+    EXPECT_TRUE(Verify(topology, all_reduce, *schedule).verified());
+    EXPECT_EQ(calls, row.calls);
   }
 }
 
