@@ -75,6 +75,10 @@ int32_t NumOutputSlots(const Collective& collective, int32_t rank) {
   }
 }
 
+bool HasInPlaceForm(const Collective& collective) {
+  return collective.kind() != Kind::kAllToAll && collective.kind() != Kind::kAllToAllV;
+}
+
 int64_t Layout::ElementsOf(int64_t weight) const {
   if (weight == 0) return 0;
   const Wide elements =
@@ -106,8 +110,15 @@ Status Layout::PlaceSlots(Place& place, int32_t slots, const std::vector<int64_t
   return {};
 }
 
+Status Layout::PlaceApart(int32_t rank) {
+  for (const Buffer buffer : {Buffer::kInput, Buffer::kOutput})
+    places_.back()[static_cast<size_t>(buffer)].offset = Take(BufferBytes(rank, buffer));
+  return {};
+}
+
 // Input and output of a rank as one piece of memory: the offset between the two follows from the
-// slots that coincide, and has to be the same for all of them.
+// slots that coincide, and has to be the same for all of them. A rank without such slots (of a
+// broadcast, all but the root) has two buffers.
 Status Layout::PlaceInPlace(const Plan& plan, int32_t rank) {
   Place& input = places_.back()[0];
   Place& output = places_.back()[1];
@@ -132,11 +143,8 @@ Status Layout::PlaceInPlace(const Plan& plan, int32_t rank) {
     found = true;
     alias[static_cast<size_t>(twin)] = slot;
   }
-  const bool both = !alias.empty() && output.first.size() > 1;
-  if (both && !found)
-    return InvalidArgument(fmt::format("{} has no form in place", Name(plan.collective.kind())));
   alias_.push_back(std::move(alias));
-  if (!both) shift = 0;
+  if (!found) return PlaceApart(rank);
   const int64_t low = std::min<int64_t>(0, shift);
   const int64_t high = std::max(output.first.back(), shift + input.first.back());
   const int64_t base = Take((high - low) * element_bytes_);
@@ -179,12 +187,11 @@ Status Layout::AddRank(const Plan& plan, int32_t rank) {
   if (!placed) return placed;
   if (in_place_) {
     placed = PlaceInPlace(plan, rank);
-    if (!placed) return placed;
   } else {
     alias_.emplace_back();
-    places[0].offset = Take(BufferBytes(rank, Buffer::kInput));
-    places[1].offset = Take(BufferBytes(rank, Buffer::kOutput));
+    placed = PlaceApart(rank);
   }
+  if (!placed) return placed;
   places[2].offset = Take(BufferBytes(rank, Buffer::kScratch));
   return total_bytes_ < kMaxBytes / 2 ? Status() : TooLarge();
 }
@@ -197,6 +204,8 @@ Result<Layout> Layout::Make(const Plan& plan, const RunOptions& options) {
   if (plan.ranks.size() != static_cast<size_t>(ranks))
     return InvalidArgument(fmt::format("the plan has instructions for {} ranks, its collective {}",
                                        plan.ranks.size(), ranks));
+  if (options.in_place && !HasInPlaceForm(collective))
+    return InvalidArgument(fmt::format("{} has no form in place", Name(collective.kind())));
   Layout layout;
   layout.wanted_bytes_ = options.size_bytes;
   layout.weight_of_size_ = collective.weight_of_size();

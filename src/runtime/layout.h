@@ -76,6 +76,7 @@ class Layout {
   Status PlaceSlots(Place& place, int32_t slots, const std::vector<int64_t>& weights);
   // L1: each slot is as large as its shard.
   Status CheckShards(const Collective& collective, int32_t rank, Buffer buffer) const;
+  Status PlaceApart(int32_t rank);
   Status PlaceInPlace(const Plan& plan, int32_t rank);
   // Takes room for `bytes` of the last rank between two guards; the offset of the first byte.
   int64_t Take(int64_t bytes);
@@ -86,7 +87,7 @@ class Layout {
   int64_t total_bytes_ = 0, size_bytes_ = 0;
   std::vector<std::array<Place, 3>> places_;
   std::vector<std::vector<Area>> areas_;
-  std::vector<std::vector<int32_t>> alias_;  // by rank and input slot; empty when not in place
+  std::vector<std::vector<int32_t>> alias_;  // by rank and input slot; empty out of place
 };
 
 // L1: the shard a slot belongs to, and how many slots the collective gives a rank.

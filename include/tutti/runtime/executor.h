@@ -59,6 +59,9 @@ struct RunReport {
   std::vector<RunEvent> trace;  // of the last iteration
 };
 
+// False for all-to-all(v), whose blocks have nowhere to wait.
+bool HasInPlaceForm(const Collective& collective);
+
 Result<RunReport> RunPlan(const Plan& plan, const RunOptions& options);
 
 std::string ToChromeTrace(const Plan& plan, const RunReport& report);
