@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -40,11 +41,46 @@ Result<std::string> Preamble(const std::string& header_text) {
   return out;
 }
 
+class Sink {
+ public:
+  virtual ~Sink() = default;
+  virtual Status Write(std::string_view bytes) = 0;
+  virtual Status Commit() = 0;
+  virtual std::optional<uint64_t> FreeBytes() const = 0;
+};
+
+class FileSink : public Sink {
+ public:
+  explicit FileSink(AtomicFile file) : file_(std::move(file)) {}
+  Status Write(std::string_view bytes) override { return file_.Write(bytes); }
+  Status Commit() override { return file_.Commit(); }
+  std::optional<uint64_t> FreeBytes() const override { return file_.FreeBytes(); }
+
+ private:
+  AtomicFile file_;
+};
+
+class StringSink : public Sink {
+ public:
+  explicit StringSink(std::string* out) : out_(out) {}
+  Status Write(std::string_view bytes) override {
+    out_->append(bytes);
+    return {};
+  }
+  Status Commit() override { return {}; }
+  std::optional<uint64_t> FreeBytes() const override { return std::nullopt; }
+
+ private:
+  std::string* out_;
+};
+
 class BinaryWriter : public ScheduleWriter {
  public:
-  BinaryWriter(AtomicFile file, std::string path, const Topology& topology, const Schedule& header)
-      : file_(std::move(file)),
-        path_(std::move(path)),
+  // `where` stands before every message that the sink does not make.
+  BinaryWriter(std::unique_ptr<Sink> sink, std::string where, const Topology& topology,
+               const Schedule& header)
+      : sink_(std::move(sink)),
+        where_(std::move(where)),
         timed_(header.kind == ScheduleKind::kTimed),
         checker_(topology, header) {
     pending_.reserve(kBlockTransfers);
@@ -68,8 +104,8 @@ class BinaryWriter : public ScheduleWriter {
     return status;
   }
 
-  AtomicFile file_;
-  std::string path_;
+  std::unique_ptr<Sink> sink_;
+  std::string where_;
   bool timed_;
   TransferChecker checker_;
   std::vector<Pending> pending_;
@@ -84,23 +120,23 @@ Status BinaryWriter::Begin(const std::string& preamble, uint64_t expected_transf
   const uint64_t each = timed_ ? 8 : 4;
   const uint64_t most = (std::numeric_limits<uint64_t>::max() - preamble.size()) / each;
   const uint64_t need = preamble.size() + each * std::min(expected_transfers, most);
-  const std::optional<uint64_t> have = file_.FreeBytes();
+  const std::optional<uint64_t> have = sink_->FreeBytes();
   if (have && need > *have)
     return MakeError(ErrorCode::kResourceExhausted,
-                     fmt::format("{}: the disk is too full: {} transfers need up to {} bytes, {} "
+                     fmt::format("{}the disk is too full: {} transfers need up to {} bytes, {} "
                                  "are free",
-                                 path_, expected_transfers, need, *have));
+                                 where_, expected_transfers, need, *have));
   chain_ = Checksum(preamble);
-  return file_.Write(preamble);
+  return sink_->Write(preamble);
 }
 
 Status BinaryWriter::Append(std::span<const Transfer> transfers,
                             std::span<const int64_t> start_ps) {
   if (failed_ || finished_)
-    return InvalidArgument(path_ + ": nothing can be appended to a failed or finished file");
+    return InvalidArgument(where_ + "nothing can be appended to a failed or finished file");
   if (start_ps.size() != (timed_ ? transfers.size() : 0))
     return Fail(
-        InvalidArgument(fmt::format("{}: {} start times for {} transfers of a {} schedule", path_,
+        InvalidArgument(fmt::format("{}{} start times for {} transfers of a {} schedule", where_,
                                     start_ps.size(), transfers.size(), timed_ ? "timed" : "step")));
   const Status added = Add(transfers, start_ps);
   return added ? added : Fail(added);
@@ -111,7 +147,7 @@ Status BinaryWriter::Add(std::span<const Transfer> transfers, std::span<const in
   for (size_t i = 0; i < transfers.size(); ++i) {
     const int64_t start = timed_ ? start_ps[i] : 0;
     if (!checker_.Accept(transfers[i], start))
-      return InvalidArgument(fmt::format("{}: transfer {}: {}", path_,
+      return InvalidArgument(fmt::format("{}transfer {}: {}", where_,
                                          num_transfers_ + pending_.size(),
                                          checker_.Explain(transfers[i], start)));
     pending_.push_back({timed_ ? start : transfers[i].step, transfers[i]});
@@ -160,12 +196,12 @@ Status BinaryWriter::Flush() {
   ++num_blocks_;
   num_transfers_ += pending_.size();
   pending_.clear();
-  return file_.Write(block_);
+  return sink_->Write(block_);
 }
 
 Status BinaryWriter::Finish() {
   if (failed_ || finished_)
-    return InvalidArgument(path_ + ": a failed or finished file cannot be finished");
+    return InvalidArgument(where_ + "a failed or finished file cannot be finished");
   if (const Status flushed = Flush(); !flushed) return Fail(flushed);
   std::string trailer;
   PutU32(trailer, kTrailerTag);
@@ -174,9 +210,29 @@ Status BinaryWriter::Finish() {
   PutU64(trailer, num_blocks_);
   PutU64(trailer, chain_);
   PutU64(trailer, Checksum(trailer));
-  if (const Status written = file_.Write(trailer); !written) return Fail(written);
+  if (const Status written = sink_->Write(trailer); !written) return Fail(written);
   finished_ = true;
-  return file_.Commit();
+  return sink_->Commit();
+}
+
+// `where` as in BinaryWriter; `make_sink` is called when nothing else can fail but writing.
+template <class MakeSink>
+Result<std::unique_ptr<ScheduleWriter>> OpenWriter(const std::string& where,
+                                                   const Topology& topology, const Schedule& header,
+                                                   uint64_t expected_transfers,
+                                                   const MakeSink& make_sink) {
+  const auto named = [&where](const Error& error) {
+    return MakeError(error.code, where + error.message);
+  };
+  if (const Status fine = CheckHeader(topology, header); !fine) return named(fine.error());
+  const Result<std::string> preamble = Preamble(HeaderToJson(topology, header));
+  if (!preamble) return named(preamble.error());
+  Result<std::unique_ptr<Sink>> sink = make_sink();
+  if (!sink) return tl::unexpected(sink.error());
+  auto writer = std::make_unique<BinaryWriter>(std::move(*sink), where, topology, header);
+  if (const Status begun = writer->Begin(*preamble, expected_transfers); !begun)
+    return tl::unexpected(begun.error());
+  return writer;
 }
 
 }  // namespace
@@ -185,15 +241,24 @@ Result<std::unique_ptr<ScheduleWriter>> ScheduleWriter::Open(const std::string& 
                                                              const Topology& topology,
                                                              const Schedule& header,
                                                              uint64_t expected_transfers) {
-  if (const Status fine = CheckHeader(topology, header); !fine) return Within(path, fine.error());
-  const Result<std::string> preamble = Preamble(HeaderToJson(topology, header));
-  if (!preamble) return Within(path, preamble.error());
-  Result<AtomicFile> file = AtomicFile::Create(path);
-  if (!file) return tl::unexpected(file.error());
-  auto writer = std::make_unique<BinaryWriter>(std::move(*file), path, topology, header);
-  if (const Status begun = writer->Begin(*preamble, expected_transfers); !begun)
-    return tl::unexpected(begun.error());
-  return writer;
+  return OpenWriter(path + ": ", topology, header, expected_transfers,
+                    [&path]() -> Result<std::unique_ptr<Sink>> {
+                      Result<AtomicFile> file = AtomicFile::Create(path);
+                      if (!file) return tl::unexpected(file.error());
+                      return std::make_unique<FileSink>(std::move(*file));
+                    });
+}
+
+Result<std::string> ScheduleToBinary(const Topology& topology, const Schedule& schedule) {
+  std::string bytes;
+  const auto writer = OpenWriter(
+      "", topology, schedule, 0,
+      [&bytes]() -> Result<std::unique_ptr<Sink>> { return std::make_unique<StringSink>(&bytes); });
+  if (!writer) return tl::unexpected(writer.error());
+  if (const Status done = (*writer)->Append(schedule.transfers, schedule.start_ps); !done)
+    return tl::unexpected(done.error());
+  if (const Status done = (*writer)->Finish(); !done) return tl::unexpected(done.error());
+  return bytes;
 }
 
 }  // namespace tutti

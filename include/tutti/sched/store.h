@@ -42,6 +42,8 @@ Result<ScheduleFile> ReadScheduleFile(const std::string& path);
 // The schedule keeps S1 .. S4.
 std::string ScheduleToJson(const Topology& topology, const Schedule& schedule);
 Result<ScheduleFile> ScheduleFromJson(const std::string& text);
+// The bytes of a binary file.
+Result<std::string> ScheduleToBinary(const Topology& topology, const Schedule& schedule);
 Result<ScheduleFile> ScheduleFromBinary(std::span<const std::byte> bytes);
 
 // Writes block by block: memory is one block however many transfers there are.
