@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <tuple>
 #include <utility>
 
 #include "tutti/base/check.h"
@@ -143,6 +144,65 @@ Result<Collective> RenameCollective(const Collective& collective,
   return Collective::Make(collective.kind(), collective.num_ranks(), std::move(options));
 }
 
+// A link with the nodes it becomes a link between.
+struct MovedLink {
+  int32_t tail, head;
+  LinkSpec spec;
+  LinkId link;
+
+  auto place() const { return std::make_tuple(tail, head, spec.bandwidth, spec.alpha_ps); }
+  bool operator<(const MovedLink& other) const {
+    return std::make_tuple(place(), link) < std::make_tuple(other.place(), other.link);
+  }
+};
+
+std::string Describe(const MovedLink& link) {
+  return fmt::format("link {} -> {} of {} B/s and {} ps", link.tail, link.head, link.spec.bandwidth,
+                     link.spec.alpha_ps);
+}
+
+// For each link of `from`, whose ends become ends(link), the link of `to` there.
+template <class Ends>
+Result<std::vector<LinkId>> MatchLinks(const Topology& from, const Topology& to, const Ends& ends) {
+  if (from.num_links() != to.num_links())
+    return InvalidArgument(
+        fmt::format("no isomorphism leads from {} to {} links", from.num_links(), to.num_links()));
+  std::vector<MovedLink> moved, there;
+  for (LinkId link : from.Links()) {
+    const auto [tail, head] = ends(link);
+    moved.push_back({tail.value, head.value, from.spec(link), link});
+  }
+  for (LinkId link : to.Links())
+    there.push_back({to.tail(link).value, to.head(link).value, to.spec(link), link});
+  std::sort(moved.begin(), moved.end());
+  std::sort(there.begin(), there.end());
+  std::vector<LinkId> link_map(moved.size());
+  for (size_t i = 0; i < moved.size(); ++i) {
+    if (there[i].place() < moved[i].place())
+      return InvalidArgument("the map of nodes is no isomorphism: no link becomes " +
+                             Describe(there[i]));
+    if (moved[i].place() < there[i].place())
+      return InvalidArgument(fmt::format("the map of nodes is no isomorphism: link {} finds no {}",
+                                         moved[i].link.value, Describe(moved[i])));
+    link_map[moved[i].link.index()] = there[i].link;
+  }
+  return link_map;
+}
+
+// A bijection of the nodes of `from` to those of `to`, as far as numbers go.
+Status CheckNodeMap(const Topology& from, const Topology& to, const std::vector<NodeId>& node_map) {
+  if (from.num_nodes() != to.num_nodes() || node_map.size() != static_cast<size_t>(to.num_nodes()))
+    return InvalidArgument(fmt::format("a map of {} nodes cannot take {} nodes to {}",
+                                       node_map.size(), from.num_nodes(), to.num_nodes()));
+  std::vector<NodeId> images = node_map;
+  std::sort(images.begin(), images.end());
+  for (NodeId node : to.Nodes())
+    if (images[node.index()] != node)
+      return InvalidArgument(
+          fmt::format("the map of nodes is no permutation of 0 .. {}", to.num_nodes() - 1));
+  return {};
+}
+
 }  // namespace
 
 Schedule Reverse(const Schedule& schedule, const std::vector<LinkId>& link_map,
@@ -190,6 +250,32 @@ Result<Schedule> Rename(const Schedule& schedule, const std::vector<NodeId>& nod
     if (by_pair) transfer.shard.value = image(shard / n) * n + image(shard % n);
   }
   return result;
+}
+
+Result<std::vector<LinkId>> LinkMapOf(const Topology& from, const Topology& to,
+                                      const std::vector<NodeId>& node_map) {
+  if (const Status fine = CheckNodeMap(from, to, node_map); !fine)
+    return tl::unexpected(fine.error());
+  return MatchLinks(from, to, [&](LinkId link) {
+    return std::make_pair(node_map[from.tail(link).index()], node_map[from.head(link).index()]);
+  });
+}
+
+Result<Schedule> Mirror(const Topology& topology, const Schedule& schedule,
+                        const std::vector<NodeId>& node_map) {
+  if (schedule.kind != ScheduleKind::kStep)
+    return InvalidArgument("only step schedules can be mirrored, got a timed one");
+  if (const Status fine = CheckNodeMap(topology, topology, node_map); !fine)
+    return tl::unexpected(fine.error());
+  const Result<std::vector<LinkId>> link_map = MatchLinks(topology, topology, [&](LinkId link) {
+    return std::make_pair(node_map[topology.head(link).index()],
+                          node_map[topology.tail(link).index()]);
+  });
+  if (!link_map) return tl::unexpected(link_map.error());
+  // On the transpose a link keeps its number here; only Rename() gives it its place.
+  std::vector<LinkId> same;
+  for (LinkId link : topology.Links()) same.push_back(link);
+  return Rename(Reverse(schedule, same, 0), node_map, *link_map, topology.Fingerprint());
 }
 
 Result<Schedule> Concatenate(const Schedule& first, const Schedule& second,

@@ -28,6 +28,19 @@ Schedule Reverse(const Schedule& schedule, const std::vector<LinkId>& link_map,
 Result<Schedule> Rename(const Schedule& schedule, const std::vector<NodeId>& node_map,
                         const std::vector<LinkId>& link_map, uint64_t new_topology_fingerprint);
 
+// The links that go with `node_map`, an isomorphism from `from` to `to` that keeps bandwidth and
+// alpha: the k-th link u -> v of a spec becomes the k-th link f(u) -> f(v) of it, so that parallel
+// links stay apart. kInvalidArgument: no such isomorphism, naming a link without an image.
+// O(links log links).
+Result<std::vector<LinkId>> LinkMapOf(const Topology& from, const Topology& to,
+                                      const std::vector<NodeId>& node_map);
+
+// f(A^T): the reverse on the same topology, mirrored there by an isomorphism from its transpose,
+// node u of the transpose becoming node_map[u]. (Theorem 2, for reverse-symmetric networks.)
+// kInvalidArgument: node_map is none, or the schedule is timed.
+Result<Schedule> Mirror(const Topology& topology, const Schedule& schedule,
+                        const std::vector<NodeId>& node_map);
+
 // First one, then the other, as one schedule of `collective`: reduce-scatter + all-gather is an
 // all-reduce. Both are step schedules of equally many shards on one topology; `first` starts from
 // what `collective` starts from, `second` ends where it ends, and each shard is handed over at a

@@ -149,9 +149,11 @@ TEST(ProvenTransformProperty, OnCablesEveryTransformKeepsCorrectness) {
       const Schedule renamed =
           Must(Rename(whole, other.node_map, other.link_map, other.topology.Fingerprint()));
       ExpectProven(other.topology, renamed);
+      const std::vector<LinkId> links = Must(LinkMapOf(topology, other.topology, other.node_map));
+      ExpectProven(other.topology,
+                   Must(Rename(whole, other.node_map, links, other.topology.Fingerprint())));
       EXPECT_EQ(AnalyticSeconds(other.topology, renamed, 1 << 20),
                 AnalyticSeconds(topology, whole, 1 << 20));
-      // Renamed by an automorphism is not at hand for any network: the schedule itself is a half.
       ExpectProven(topology, Must(SplitHalves(whole, whole)));
     }
   }
@@ -173,6 +175,24 @@ TEST(ProvenTransformProperty, OnOneWayLinksTheTransposeServes) {
     ExpectProven(topology, Must(Concatenate(scatter, gather,
                                             Must(Collective::Make(CollectiveKind::kAllReduce,
                                                                   topology.num_ranks())))));
+  }
+}
+
+// Theorem 2 on the one-way ring, which becomes its transpose by u -> -u.
+TEST(ProvenTransformTest, MirroredRingGatherScattersOnTheSameOneWayRing) {
+  for (int32_t n : {2, 3, 7}) {
+    const Topology topology = Ring(n, false);
+    std::vector<NodeId> mirror;
+    for (int32_t u = 0; u < n; ++u) mirror.push_back(Node((n - u) % n));
+    const Schedule gather = RingAllGather(topology);
+    const Schedule scatter = Must(Mirror(topology, gather, mirror));
+    EXPECT_EQ(scatter.collective.kind(), CollectiveKind::kReduceScatter);
+    ExpectProven(topology, scatter);
+    EXPECT_EQ(AnalyticCost(topology, scatter).tb, AnalyticCost(topology, gather).tb);
+    ExpectProven(
+        topology,
+        Must(Concatenate(scatter, gather, Must(Collective::Make(CollectiveKind::kAllReduce, n)))));
+    EXPECT_EQ(Must(Mirror(topology, scatter, mirror)), gather);
   }
 }
 

@@ -172,6 +172,28 @@ TEST(TransformErrors, NameWhatDoesNotFit) {
   expect(Rename(gather, nodes, {LinkId{0}}, 0), "the map has 1 links");
 }
 
+TEST(TransformErrors, MapsThatAreNoIsomorphismNameALink) {
+  const auto expect = [](const auto& result, const char* words) {
+    ASSERT_FALSE(result.has_value()) << words;
+    EXPECT_EQ(result.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_NE(result.error().message.find(words), std::string::npos) << result.error().message;
+  };
+  const Topology ring = Ring(4, false);
+  const std::vector<NodeId> swap{Node(1), Node(0), Node(2), Node(3)};
+  expect(LinkMapOf(ring, ring, swap), "no isomorphism: no link becomes link 0 -> 1 of");
+  expect(LinkMapOf(ring, ring, {Node(0)}), "a map of 1 nodes");
+  expect(LinkMapOf(ring, ring, {Node(0), Node(0), Node(1), Node(2)}), "no permutation of 0 .. 3");
+  expect(LinkMapOf(ring, Ring(4, true), IdentityNodes(ring)), "from 4 to 8 links");
+  expect(LinkMapOf(ring, Ring(4, false, {.bandwidth = 7, .alpha_ps = 0}), IdentityNodes(ring)),
+         "no link becomes link 0 -> 1 of 7 B/s and 0 ps");
+  expect(LinkMapOf(Ring(4, false, {.bandwidth = 7, .alpha_ps = 0}), ring, IdentityNodes(ring)),
+         "link 0 finds no link 0 -> 1 of 7 B/s and 0 ps");
+  expect(Mirror(ring, RingAllGather(ring), IdentityNodes(ring)), "is no isomorphism");
+  Schedule timed = RingAllGather(ring);
+  timed.kind = ScheduleKind::kTimed;
+  expect(Mirror(ring, timed, IdentityNodes(ring)), "timed");
+}
+
 // --- Properties
 
 TEST(TransformProperty, ReverseTwiceIsTheSameSchedule) {
