@@ -73,6 +73,8 @@ Status CheckInput(const Topology& topology, const Collective& collective,
                                  topology.num_nodes() - topology.num_ranks()));
   if (options.chunks < 0)
     return InvalidArgument(fmt::format("chunks must be >= 0, got {}", options.chunks));
+  if (options.size_bytes < 1)
+    return InvalidArgument(fmt::format("the size must be >= 1 byte, got {}", options.size_bytes));
   if (collective.num_ranks() != topology.num_ranks())
     return InvalidArgument(fmt::format("the collective is for {} ranks, the network has {}",
                                        collective.num_ranks(), topology.num_ranks()));

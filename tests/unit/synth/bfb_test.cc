@@ -409,14 +409,16 @@ TEST(BfbTest, SwitchesAreRefusedWithTheWayOut) {
 
 TEST(BfbTest, WrongInputIsNamed) {
   const Topology ring = MustParse("ring(4)");
-  SynthOptions negative;
+  SynthOptions negative, empty;
   negative.chunks = -2;
+  empty.size_bytes = 0;
   struct Case {
     Result<Schedule> got;
     const char* message;
   };
   for (const Case& bad :
        {Case{MakeBfb(ring, AllGather(ring), negative), "chunks must be >= 0, got -2"},
+        Case{MakeBfb(ring, AllGather(ring), empty), "size must be >= 1 byte, got 0"},
         Case{MakeBfb(ring, MustCollective(kAllGather, 5), {}), "for 5 ranks, the network has 4"},
         Case{MakeBfb(ring, MustCollective(CollectiveKind::kGather, 4), {}), "not gather"}}) {
     ASSERT_FALSE(bad.got.has_value());
