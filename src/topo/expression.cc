@@ -57,7 +57,8 @@ tl::unexpected<Error> UnknownFamily(const SyntaxNode& node) {
                                Shown(node.text), hint, fmt::join(all, ", ")));
 }
 
-Result<int64_t> ParseWhole(const SyntaxNode& node) {
+// `context` stands before the message.
+Result<int64_t> ParseWhole(const SyntaxNode& node, std::string_view context) {
   constexpr size_t kDigits = 18;
   std::string_view digits = node.text;
   const bool negative = digits.starts_with('-');
@@ -65,10 +66,12 @@ Result<int64_t> ParseWhole(const SyntaxNode& node) {
   const bool whole = node.kind == SyntaxNode::Kind::kWord && !digits.empty() &&
                      digits.find_first_not_of("0123456789") == digits.npos;
   if (!whole)
-    return FaultAt(node.column, fmt::format("found '{}', wanted a whole number", Shown(node.text)));
+    return FaultAt(node.column,
+                   fmt::format("{}: found '{}', wanted a whole number", context, Shown(node.text)));
   while (digits.size() > 1 && digits.front() == '0') digits.remove_prefix(1);
   if (digits.size() > kDigits)
-    return FaultAt(node.column, fmt::format("the number {} is too large", Shown(node.text)));
+    return FaultAt(node.column,
+                   fmt::format("{}: the number {} is too large", context, Shown(node.text)));
   int64_t value = 0;
   for (char c : digits) value = 10 * value + (c - '0');
   return negative ? -value : value;
@@ -188,10 +191,8 @@ class Evaluator {
       if (family.sizes.most == 0 || call.operands.size() < family.operands.least)
         return FaultAt(item.column, fmt::format("{}: found '{}', wanted {}", family.info.signature,
                                                 Shown(item.text), WantedOf(family)));
-      const Result<int64_t> size = ParseWhole(item);
-      if (!size)
-        return FaultAt(item.column, fmt::format("{}: found '{}', wanted {}", family.info.signature,
-                                                Shown(item.text), "a whole number"));
+      const Result<int64_t> size = ParseWhole(item, family.info.signature);
+      if (!size) return tl::unexpected(size.error());
       call.sizes.push_back(*size);
       call.size_columns.push_back(item.column);
       text += fmt::format(",{}", *size);
@@ -253,7 +254,7 @@ class Evaluator {
             !status)
           return status;
       } else if (key == "parallel" || option != family.options.end()) {
-        const Result<int64_t> value = ParseWhole(item);
+        const Result<int64_t> value = ParseWhole(item, key + "=");
         if (!value) return tl::unexpected(value.error());
         const int64_t least = key == "parallel" ? 1 : 0;
         if (*value < least || (key == "parallel" && *value > kMaxParallel))

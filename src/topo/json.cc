@@ -205,6 +205,11 @@ class Reader {
     if (Status status = ReadLinks(builder); !status) return tl::unexpected(status.error());
     if (Status status = ReadSelfLoops(builder); !status) return tl::unexpected(status.error());
     if (Status status = ReadGrid(builder); !status) return tl::unexpected(status.error());
+    // Said here, before a few bytes make a million nodes.
+    if (num_nodes() > 1 && num_links_ < num_nodes())
+      return Fault("$.links", fmt::format("the network is disconnected: {} directed links cannot "
+                                          "join {} nodes",
+                                          num_links_, num_nodes()));
     if (json_.contains("name")) builder.SetName(json_["name"].get<std::string>());
     builder.SetNodeNames(std::move(names_));
     return std::move(builder).Build();

@@ -109,11 +109,13 @@ Result<Topology> Topology::Builder::Build() && {
         fmt::format("the network is disconnected: no way leads from '{}' to '{}'",
                     topology.node_name(connectivity.from), topology.node_name(connectivity.to)));
   if (grid_) {
+    // size stays below 2^62: a grid that has outgrown the ranks grows no more.
     int64_t size = 1;
-    for (int32_t dim : grid_->dims) size *= dim;
+    for (int32_t dim : grid_->dims)
+      size = dim < 1 ? 0 : std::min<int64_t>(size, num_ranks_ + 1) * dim;
     if (size != num_ranks_)
-      return InvalidArgument(
-          fmt::format("a grid of {} ranks cannot describe {} ranks", size, num_ranks_));
+      return InvalidArgument(fmt::format("a grid of {} does not describe {} ranks",
+                                         fmt::join(grid_->dims, " x "), num_ranks_));
     topology.grid_ = std::move(grid_);
   }
   return topology;

@@ -16,7 +16,7 @@ int64_t FullCables(int64_t length) { return SaturatingMul(length, length - 1) / 
 }  // namespace
 
 // NVLinks between the GPUs of a DGX-1 with V100: a cube with some edges doubled and the diagonals
-// of two faces, six NVLinks a GPU (NVIDIA DGX-1 whitepaper; `nvidia-smi topo -m`).
+// of two faces, six NVLinks a GPU (counts as in the NCCL topology dump of NVIDIA/nccl issue 671).
 Result<Draft> BuildDgx1(const FamilyCall& call) {
   constexpr std::array<std::array<int, 8>, 8> kNvlinks{{{0, 1, 1, 2, 2, 0, 0, 0},
                                                         {1, 0, 2, 1, 0, 2, 0, 0},
