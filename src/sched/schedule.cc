@@ -31,4 +31,25 @@ int64_t BandwidthPs(const Rational& bytes, int64_t bandwidth) {
   return exact.Ceil().Num64().value_or(std::numeric_limits<int64_t>::max());
 }
 
+int64_t TransferPs(const Schedule& schedule, const Transfer& transfer, int64_t bandwidth) {
+  __extension__ using Wide = unsigned __int128;
+  constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+  const Collective& collective = schedule.collective;
+  Wide num = static_cast<Wide>(static_cast<uint64_t>(schedule.size_bytes)) *
+             static_cast<uint64_t>(collective.weight(transfer.shard));
+  Wide den = static_cast<Wide>(static_cast<uint64_t>(collective.weight_of_size())) *
+             static_cast<uint64_t>(schedule.units_per_shard);
+  const bool overflow =
+      __builtin_mul_overflow(num, static_cast<Wide>(static_cast<uint64_t>(transfer.units())),
+                             &num) ||
+      __builtin_mul_overflow(num, static_cast<Wide>(kPicosecondsPerSecond), &num) ||
+      __builtin_mul_overflow(den, static_cast<Wide>(static_cast<uint64_t>(bandwidth)), &den);
+  if (overflow)
+    return BandwidthPs(collective.ShardBytes(transfer.shard, schedule.size_bytes) *
+                           Rational(transfer.units(), schedule.units_per_shard),
+                       bandwidth);
+  const Wide quotient = num / den + (num % den != 0 ? 1 : 0);
+  return quotient > static_cast<Wide>(kMax) ? kMax : static_cast<int64_t>(quotient);
+}
+
 }  // namespace tutti

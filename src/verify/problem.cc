@@ -5,38 +5,16 @@
 
 #include "structure.h"
 #include "tutti/base/parallel.h"
-#include "tutti/base/units.h"
 
 namespace tutti::verify {
 namespace {
 
-__extension__ using Wide = unsigned __int128;
 constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 constexpr int64_t kGrain = 1 << 14;
 
 int64_t AddSaturating(int64_t a, int64_t b) {
   int64_t sum = 0;
   return __builtin_add_overflow(a, b, &sum) ? kNever : sum;
-}
-
-// What BandwidthPs() of these bytes is: in 128 bits where they suffice, else as a fraction.
-int64_t TransferPs(const Schedule& schedule, const Transfer& transfer, int64_t bandwidth) {
-  const Collective& collective = schedule.collective;
-  Wide num = static_cast<Wide>(static_cast<uint64_t>(schedule.size_bytes)) *
-             static_cast<uint64_t>(collective.weight(transfer.shard));
-  Wide den = static_cast<Wide>(static_cast<uint64_t>(collective.weight_of_size())) *
-             static_cast<uint64_t>(schedule.units_per_shard);
-  const bool overflow =
-      __builtin_mul_overflow(num, static_cast<Wide>(static_cast<uint64_t>(transfer.units())),
-                             &num) ||
-      __builtin_mul_overflow(num, static_cast<Wide>(kPicosecondsPerSecond), &num) ||
-      __builtin_mul_overflow(den, static_cast<Wide>(static_cast<uint64_t>(bandwidth)), &den);
-  if (overflow)
-    return BandwidthPs(collective.ShardBytes(transfer.shard, schedule.size_bytes) *
-                           Rational(transfer.units(), schedule.units_per_shard),
-                       bandwidth);
-  const Wide quotient = num / den + (num % den != 0 ? 1 : 0);
-  return quotient > static_cast<Wide>(kNever) ? kNever : static_cast<int64_t>(quotient);
 }
 
 }  // namespace

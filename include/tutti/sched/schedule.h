@@ -77,4 +77,8 @@ void SortBySteps(Schedule& schedule);
 // ceil(bytes * 10^12 / bandwidth), exactly; INT64_MAX when that does not fit. bytes >= 0.
 int64_t BandwidthPs(const Rational& bytes, int64_t bandwidth);
 
+// The same for the bytes of one transfer of a timed schedule that keeps S2: without fractions
+// where 128 bits suffice, for loops over millions of transfers.
+int64_t TransferPs(const Schedule& schedule, const Transfer& transfer, int64_t bandwidth);
+
 }  // namespace tutti

@@ -7,8 +7,14 @@
 //             barrier (a step starts when the last message of the step before has arrived) or eager
 //             (a message starts when its data has arrived, what it overwrites has been sent, and
 //             the link's earlier steps are done). Eager is never later than with the barrier.
-//             Timed schedules: every transfer is its own message, in the order of its start.
+//             Timed schedules: every transfer is its own message, in the order of its start, as
+//             soon as its link is free and what it carries in the plan has arrived; never later
+//             than planned where size, link model and network are those of the plan.
+// IMPORTANT   The simulator does not judge: data that never arrives is not waited for. Verify
+//             first (verify/verifier.h).
 // Units       seconds and bytes as doubles; sums of exact inputs, no randomness.
+// Errors      kInvalidArgument: size below 1, another topology than the schedule was made for, or a
+//             schedule that breaks S1 .. S4, with the transfer.
 // Complexity  O(transfers + messages log messages); >= 5 million transfers a second on one core.
 #pragma once
 
@@ -50,6 +56,15 @@ struct SimReport {
 
 Result<SimReport> Simulate(const Topology& topology, const Schedule& schedule,
                            const SimOptions& options);
+
+// The report's messages over time, in equal bins from 0 to time_s. Needs record_messages; empty
+// without messages or bins. O(messages + bins + bins that messages span).
+struct UtilisationBin {
+  double begin_s = 0, end_s = 0;
+  double links_busy = 0;  // share of all links that are taken, on average over the bin: 0 to 1
+  double in_flight = 0;   // messages between start and arrival, on average over the bin
+};
+std::vector<UtilisationBin> UtilisationOverTime(const SimReport& report, int32_t bins);
 
 // Chrome trace format (chrome://tracing, Perfetto): one row a link.
 std::string ToChromeTrace(const Topology& topology, const Schedule& schedule,
