@@ -4,41 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 #include <utility>
 
 #include "simplex.h"
 
 namespace tutti {
-
-// Keeps the library's copy of the program and its basis between solves.
-class LinearProgram::Solver {
- public:
-  explicit Solver(Goal goal) : simplex_(goal == Goal::kMaximize) {}
-
-  Simplex& Update(const LinearProgram& lp) {
-    for (; given_columns_ < lp.columns_.size(); ++given_columns_) {
-      const Column& column = lp.columns_[given_columns_];
-      simplex_.AddColumn(column.lower, column.upper, column.cost);
-    }
-    for (; given_rows_ < lp.rows_.size(); ++given_rows_) {
-      const Row& row = lp.rows_[given_rows_];
-      indices_.clear();
-      values_.clear();
-      for (const Entry& entry : row.entries) {
-        indices_.push_back(entry.column);
-        values_.push_back(entry.value);
-      }
-      simplex_.AddRow(row.lower, row.upper, indices_, values_);
-    }
-    return simplex_;
-  }
-
- private:
-  Simplex simplex_;
-  size_t given_columns_ = 0, given_rows_ = 0;
-  std::vector<int> indices_;
-  std::vector<double> values_;
-};
 
 namespace {
 
@@ -51,20 +22,33 @@ std::string FaultOfBounds(double lower, double upper) {
   return {};
 }
 
-// Sums up entries of one column, sorted by column, without zeros.
-void Merge(std::vector<LinearProgram::Entry>& entries) {
+// An entry as the library takes it: an index and a value.
+struct Sparse {
+  std::vector<int> indices;
+  std::vector<double> values;
+};
+
+// Sorted by index, entries at one place added up, zeros left out.
+Sparse Merged(std::vector<std::pair<int32_t, double>> entries) {
   std::stable_sort(entries.begin(), entries.end(),
-                   [](const auto& a, const auto& b) { return a.column < b.column; });
-  size_t kept = 0;
-  for (size_t i = 0; i < entries.size(); ++i) {
-    if (kept > 0 && entries[kept - 1].column == entries[i].column) {
-      entries[kept - 1].value += entries[i].value;
-    } else {
-      entries[kept++] = entries[i];
-    }
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  Sparse merged;
+  for (size_t i = 0; i < entries.size();) {
+    const int32_t index = entries[i].first;
+    double sum = 0;
+    for (; i < entries.size() && entries[i].first == index; ++i) sum += entries[i].second;
+    if (sum == 0) continue;
+    merged.indices.push_back(index);
+    merged.values.push_back(sum);
   }
-  entries.resize(kept);
-  std::erase_if(entries, [](const auto& entry) { return entry.value == 0; });
+  return merged;
+}
+
+std::string FaultOfEntry(std::string_view what, int32_t index, int32_t count, double value) {
+  if (index < 0 || index >= count)
+    return fmt::format("{} {} does not exist, there are {}", what, index, count);
+  if (!std::isfinite(value)) return fmt::format("the entry of {} {} is {}", what, index, value);
+  return {};
 }
 
 Rational Abs(const Rational& value) { return value < Rational(0) ? Rational(0) - value : value; }
@@ -89,7 +73,8 @@ Rational LeastOver(const Rational& price, double lower, double upper, Rational& 
 
 }  // namespace
 
-LinearProgram::LinearProgram(Goal goal) : goal_(goal), solver_(std::make_unique<Solver>(goal)) {}
+LinearProgram::LinearProgram(Goal goal)
+    : goal_(goal), simplex_(std::make_unique<Simplex>(goal == Goal::kMaximize)) {}
 LinearProgram::~LinearProgram() = default;
 LinearProgram::LinearProgram(LinearProgram&&) noexcept = default;
 LinearProgram& LinearProgram::operator=(LinearProgram&&) noexcept = default;
@@ -98,35 +83,47 @@ void LinearProgram::KeepFault(std::string fault) {
   if (fault_.empty()) fault_ = std::move(fault);
 }
 
-int32_t LinearProgram::AddColumn(double lower, double upper, double cost) {
+int32_t LinearProgram::AddColumn(double lower, double upper, double cost,
+                                 std::vector<RowEntry> entries) {
   const int32_t index = num_columns();
   std::string fault = FaultOfBounds(lower, upper);
   if (fault.empty() && !std::isfinite(cost)) fault = fmt::format("the cost is {}", cost);
-  if (!fault.empty()) KeepFault(fmt::format("column {}: {}", index, fault));
+  std::vector<std::pair<int32_t, double>> pairs;
+  for (const RowEntry& entry : entries) {
+    if (fault.empty()) fault = FaultOfEntry("row", entry.row, num_rows(), entry.value);
+    pairs.emplace_back(entry.row, entry.value);
+  }
   columns_.push_back({lower, upper, cost});
+  if (!fault.empty()) KeepFault(fmt::format("column {}: {}", index, fault));
+  if (!fault_.empty()) return index;
+  const Sparse merged = Merged(std::move(pairs));
+  for (size_t i = 0; i < merged.indices.size(); ++i)
+    rows_[static_cast<size_t>(merged.indices[i])].entries.push_back({index, merged.values[i]});
+  simplex_->AddColumn(lower, upper, cost, merged.indices, merged.values);
   return index;
 }
 
 int32_t LinearProgram::AddRow(double lower, double upper, std::vector<Entry> entries) {
   const int32_t index = num_rows();
   std::string fault = FaultOfBounds(lower, upper);
+  std::vector<std::pair<int32_t, double>> pairs;
   for (const Entry& entry : entries) {
-    if (!fault.empty()) break;
-    if (entry.column < 0 || entry.column >= num_columns())
-      fault = fmt::format("column {} does not exist, there are {}", entry.column, num_columns());
-    else if (!std::isfinite(entry.value))
-      fault = fmt::format("the entry of column {} is {}", entry.column, entry.value);
+    if (fault.empty()) fault = FaultOfEntry("column", entry.column, num_columns(), entry.value);
+    pairs.emplace_back(entry.column, entry.value);
   }
+  rows_.push_back({lower, upper, {}});
   if (!fault.empty()) KeepFault(fmt::format("row {}: {}", index, fault));
-  Merge(entries);
-  rows_.push_back({lower, upper, std::move(entries)});
+  if (!fault_.empty()) return index;
+  const Sparse merged = Merged(std::move(pairs));
+  for (size_t i = 0; i < merged.indices.size(); ++i)
+    rows_.back().entries.push_back({merged.indices[i], merged.values[i]});
+  simplex_->AddRow(lower, upper, merged.indices, merged.values);
   return index;
 }
 
 Result<LpSolution> LinearProgram::Solve(Check check) {
   if (!fault_.empty()) return InvalidArgument(fault_);
-  Simplex& simplex = solver_->Update(*this);
-  switch (simplex.Solve()) {
+  switch (simplex_->Solve()) {
     case Simplex::Outcome::kInfeasible:
       return MakeError(ErrorCode::kInfeasible, "the linear program is infeasible");
     case Simplex::Outcome::kUnbounded:
@@ -139,8 +136,8 @@ Result<LpSolution> LinearProgram::Solve(Check check) {
       break;
   }
   LpSolution solution;
-  solution.columns = simplex.Columns();
-  solution.row_prices = simplex.RowPrices();
+  solution.columns = simplex_->Columns();
+  solution.row_prices = simplex_->RowPrices();
   for (size_t j = 0; j < columns_.size(); ++j)
     solution.objective += columns_[j].cost * solution.columns[j];
   if (check == Check::kAsFound) return solution;

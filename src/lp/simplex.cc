@@ -14,10 +14,21 @@ namespace {
 
 double Bound(double value) { return std::clamp(value, -COIN_DBL_MAX, COIN_DBL_MAX); }
 
-// Rows collected for one call: the library copies its matrix each time it grows.
+// Rows or columns collected for one call: the library copies its matrix each time it grows.
 struct Pending {
-  std::vector<double> lower, upper, values;
-  std::vector<int> columns;
+  void Add(double low, double high, double price, std::span<const int> at,
+           std::span<const double> entries) {
+    lower.push_back(Bound(low));
+    upper.push_back(Bound(high));
+    cost.push_back(price);
+    indices.insert(indices.end(), at.begin(), at.end());
+    values.insert(values.end(), entries.begin(), entries.end());
+    starts.push_back(static_cast<int>(indices.size()));
+  }
+  int size() const { return static_cast<int>(lower.size()); }
+
+  std::vector<double> lower, upper, cost, values;
+  std::vector<int> indices;
   std::vector<int> starts = {0};
 };
 
@@ -30,34 +41,34 @@ class Simplex::Model {
     clp_.setOptimizationDirection(maximize ? -1 : 1);
   }
 
-  void AddColumn(double lower, double upper, double cost) {
+  void AddColumn(double lower, double upper, double cost, std::span<const int> rows,
+                 std::span<const double> values) {
     FlushRows();
-    lower_.push_back(Bound(lower));
-    upper_.push_back(Bound(upper));
-    cost_.push_back(cost);
+    has_entries_ = has_entries_ || !values.empty();
+    columns_.Add(lower, upper, cost, rows, values);
   }
 
   void AddRow(double lower, double upper, std::span<const int> columns,
               std::span<const double> values) {
     FlushColumns();
-    rows_.lower.push_back(Bound(lower));
-    rows_.upper.push_back(Bound(upper));
-    rows_.columns.insert(rows_.columns.end(), columns.begin(), columns.end());
-    rows_.values.insert(rows_.values.end(), values.begin(), values.end());
-    has_entries_ = has_entries_ || !columns.empty();
-    rows_.starts.push_back(static_cast<int>(rows_.columns.size()));
+    has_entries_ = has_entries_ || !values.empty();
+    rows_.Add(lower, upper, 0, columns, values);
   }
 
   Outcome Solve() {
+    // New columns leave the last answer feasible, new rows leave its prices so. The dual method
+    // leaves the columns of an empty matrix where they were.
+    const bool primal =
+        (solved_ && rows_.size() == 0) || (clp_.numberRows() + rows_.size() > 0 && !has_entries_);
     FlushColumns();
     FlushRows();
     try {
-      // The library's dual method leaves columns of an empty matrix where they were.
-      if (clp_.numberRows() > 0 && !has_entries_) {
+      if (primal) {
         clp_.primal();
       } else {
         clp_.dual();
       }
+      solved_ = clp_.status() == 0;
       if (clp_.status() == 0) return Outcome::kOptimal;
       if (clp_.status() == 1 || clp_.status() == 2)
         return IsFeasible() ? Outcome::kUnbounded : Outcome::kInfeasible;
@@ -78,21 +89,17 @@ class Simplex::Model {
 
  private:
   void FlushColumns() {
-    if (cost_.empty()) return;
-    const std::vector<int> starts(cost_.size() + 1, 0);
-    const int no_row = 0;
-    const double no_value = 0;
-    clp_.addColumns(static_cast<int>(cost_.size()), lower_.data(), upper_.data(), cost_.data(),
-                    starts.data(), &no_row, &no_value);
-    lower_.clear();
-    upper_.clear();
-    cost_.clear();
+    if (columns_.size() == 0) return;
+    clp_.addColumns(columns_.size(), columns_.lower.data(), columns_.upper.data(),
+                    columns_.cost.data(), columns_.starts.data(), columns_.indices.data(),
+                    columns_.values.data());
+    columns_ = {};
   }
 
   void FlushRows() {
-    if (rows_.lower.empty()) return;
-    clp_.addRows(static_cast<int>(rows_.lower.size()), rows_.lower.data(), rows_.upper.data(),
-                 rows_.starts.data(), rows_.columns.data(), rows_.values.data());
+    if (rows_.size() == 0) return;
+    clp_.addRows(rows_.size(), rows_.lower.data(), rows_.upper.data(), rows_.starts.data(),
+                 rows_.indices.data(), rows_.values.data());
     rows_ = {};
   }
 
@@ -106,15 +113,16 @@ class Simplex::Model {
   }
 
   ClpSimplex clp_;
-  std::vector<double> lower_, upper_, cost_;  // columns not yet given
-  Pending rows_;
+  Pending columns_, rows_;  // not yet given
   bool has_entries_ = false;
+  bool solved_ = false;  // the last time
 };
 
 Simplex::Simplex(bool maximize) : model_(std::make_unique<Model>(maximize)) {}
 Simplex::~Simplex() = default;
-void Simplex::AddColumn(double lower, double upper, double cost) {
-  model_->AddColumn(lower, upper, cost);
+void Simplex::AddColumn(double lower, double upper, double cost, std::span<const int> rows,
+                        std::span<const double> values) {
+  model_->AddColumn(lower, upper, cost, rows, values);
 }
 void Simplex::AddRow(double lower, double upper, std::span<const int> columns,
                      std::span<const double> values) {

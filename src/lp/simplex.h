@@ -14,7 +14,9 @@ class Simplex {
   explicit Simplex(bool maximize);
   ~Simplex();
 
-  void AddColumn(double lower, double upper, double cost);
+  // Entries are in rows given before, and the other way round; no index twice.
+  void AddColumn(double lower, double upper, double cost, std::span<const int> rows,
+                 std::span<const double> values);
   void AddRow(double lower, double upper, std::span<const int> columns,
               std::span<const double> values);
   // Silent; from the basis of the last call.

@@ -3,7 +3,7 @@
 // Model       Columns x_j in [lower, upper] with a cost; rows that keep a sum of entry * x_j in
 //             [lower, upper]; the goal is the least or the largest total cost. kNoLimit (and its
 //             negative) stands for no bound. Rows and columns may be added after a Solve: the next
-//             one goes on from where the last one ended, which is what cutting planes need.
+//             one goes on from where the last one ended, for cutting planes and column generation.
 // Exactness   The library works in doubles. Solve(kCertified) evaluates its answer in rationals,
 //             bit for bit as returned: by how much it breaks a bound, and the limit that the row
 //             prices prove by weak duality. An answer outside the tolerance is an error, never
@@ -11,7 +11,7 @@
 // Complexity  That of the simplex method: fine to about 10,000 columns.
 // Threads     One thread at a time; different programs are independent.
 // Errors      kInvalidArgument: a NaN, an infinite cost or entry, a lower bound above the upper
-//             one, a column that does not exist; reported by Solve with the call at fault.
+//             one, a column or row that does not exist; reported by Solve with the call at fault.
 //             kInfeasible: "infeasible" or "unbounded". kResourceExhausted: the library gave up or
 //             its answer did not pass the check.
 //
@@ -44,6 +44,8 @@ struct LpCertificate {
   Rational dual_violation;
 };
 
+class Simplex;
+
 struct LpSolution {
   double objective = 0;
   std::vector<double> columns;
@@ -63,15 +65,18 @@ class LinearProgram {
     int32_t column;
     double value;
   };
+  struct RowEntry {
+    int32_t row;
+    double value;
+  };
 
   explicit LinearProgram(Goal goal);
   ~LinearProgram();
   LinearProgram(LinearProgram&&) noexcept;
   LinearProgram& operator=(LinearProgram&&) noexcept;
 
-  // Both return the index, counted from 0.
-  int32_t AddColumn(double lower, double upper, double cost);
-  // Entries of one column add up.
+  // Both return the index, counted from 0. Entries at one place add up.
+  int32_t AddColumn(double lower, double upper, double cost, std::vector<RowEntry> entries = {});
   int32_t AddRow(double lower, double upper, std::vector<Entry> entries);
   int32_t num_columns() const { return static_cast<int32_t>(columns_.size()); }
   int32_t num_rows() const { return static_cast<int32_t>(rows_.size()); }
@@ -86,7 +91,6 @@ class LinearProgram {
     double lower, upper;
     std::vector<Entry> entries;
   };
-  class Solver;
 
   void KeepFault(std::string fault);
   LpCertificate Certify(const LpSolution& solution) const;
@@ -94,8 +98,8 @@ class LinearProgram {
   Goal goal_;
   std::vector<Column> columns_;
   std::vector<Row> rows_;
-  std::string fault_;  // the first wrong call
-  std::unique_ptr<Solver> solver_;
+  std::string fault_;                 // the first wrong call
+  std::unique_ptr<Simplex> simplex_;  // the library's copy, with its basis
 };
 
 }  // namespace tutti

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "tutti/lp/linear_program.h"
 #include "unit/coll/networks.h"
 
 namespace tutti {
@@ -226,6 +227,27 @@ TEST(BoundsTest, AllToAllFlowOfTori) {
   EXPECT_EQ(BoundsOf(Star(5), Kind::kAllToAll).f_upper, Rational(1, 4));
 }
 
+TEST(BoundsTest, FlowIsInTheSmallestLinksBandwidth) {
+  Plain ring = UniRing(3);
+  for (Link& link : ring.links) link.spec.bandwidth = 10;
+  ring.links[0].spec.bandwidth = 20;
+  // Pairs at distance 1 and 2: each link of 10 carries 3 flows.
+  EXPECT_EQ(BoundsOf(ring, Kind::kAllToAll).f_upper, Rational(1, 3));
+}
+
+TEST(BoundsTest, AllToAllFlowOfGeneralizedKautzGraphs) {
+  // Known from the linear program to ten digits, and by other methods to four.
+  const double small = BoundsOf(GenKautz(4, 50), Kind::kAllToAll).f_upper->ToDouble();
+  EXPECT_GE(small, 0.03083989501);
+  EXPECT_LE(small, 0.0308398951 * (1 + 1e-6));
+  const double middle = BoundsOf(GenKautz(4, 100), Kind::kAllToAll).f_upper->ToDouble();
+  EXPECT_GE(middle, 0.01235657546);
+  EXPECT_LE(middle, 0.01235657546 * 1.02);
+  const double large = BoundsOf(GenKautz(4, 1000), Kind::kAllToAll).f_upper->ToDouble();
+  EXPECT_GE(large, 8.420422e-4);
+  EXPECT_LE(large, 8.421231e-4 * 1.01);
+}
+
 TEST(BoundsTest, DemandsAreScaledToMeanOne) {
   // Only 0 -> 1 and 1 -> 0 speak, 60 bytes each way over one cable of 1 byte/s.
   Plain path = Grid({3}, false);
@@ -352,6 +374,69 @@ TEST(BoundsProperty, LatencyIsTheWorstOfTheShortestWays) {
       const Bounds bounds = MustBound(topology, MustMake(kind, topology.num_ranks()));
       EXPECT_EQ(bounds.steps, WorstDistance(topology, false));
       EXPECT_EQ(bounds.latency_ps, WorstDistance(topology, true));
+    }
+  }
+}
+
+// The concurrent flow of [alltoall-mcf] (6) to (9), with flows on links: another program than the
+// one the limit comes from. In bytes a second for a pair of mean demand.
+double FlowByLinks(const Topology& topology, const Collective& collective) {
+  const int32_t n = topology.num_ranks();
+  double total = 0;
+  const auto weight = [&](int32_t s, int32_t t) {
+    return s == t ? 0.0 : static_cast<double>(collective.weight(ShardId{s * n + t}));
+  };
+  for (int32_t s = 0; s < n; ++s)
+    for (int32_t t = 0; t < n; ++t) total += weight(s, t);
+  LinearProgram lp(LinearProgram::Goal::kMaximize);
+  const int32_t flow = lp.AddColumn(0, 1e9, 1);
+  std::vector<std::vector<LinearProgram::Entry>> on_link(static_cast<size_t>(topology.num_links()));
+  for (int32_t s = 0; s < n; ++s) {
+    std::vector<std::vector<LinearProgram::Entry>> at_node(
+        static_cast<size_t>(topology.num_nodes()));
+    for (LinkId link : topology.Links()) {
+      const int32_t column = lp.AddColumn(0, 1e9, 0);
+      on_link[link.index()].push_back({column, 1});
+      at_node[topology.head(link).index()].push_back({column, 1});
+      at_node[topology.tail(link).index()].push_back({column, -1});
+    }
+    for (NodeId node : topology.Nodes()) {
+      if (node.value == s) continue;
+      auto& row = at_node[node.index()];
+      if (topology.is_rank(node))
+        row.push_back({flow, -weight(s, node.value) * n * (n - 1) / total});
+      lp.AddRow(0, LinearProgram::kNoLimit, row);
+    }
+  }
+  for (LinkId link : topology.Links())
+    lp.AddRow(0, static_cast<double>(topology.bandwidth(link)), on_link[link.index()]);
+  const Result<LpSolution> solution = lp.Solve();
+  if (!solution) {
+    ADD_FAILURE() << solution.error().message;
+    return 0;
+  }
+  return solution->objective;
+}
+
+TEST(BoundsProperty, AllToAllLimitIsTheConcurrentFlow) {
+  for (uint64_t seed = 0; seed < 150; ++seed) {
+    SCOPED_TRACE(seed);
+    const Topology topology = MustBuild(RandomNetwork(seed));
+    const int32_t n = topology.num_ranks();
+    Random random(seed);
+    Collective::Options options;
+    for (int32_t pair = 0; pair < n * n; ++pair)
+      options.demand.push_back(static_cast<int64_t>(random.Below(4) * random.Below(1000)));
+    options.demand[1] += 1;
+    int64_t least = topology.bandwidth(LinkId{0});
+    for (LinkId link : topology.Links()) least = std::min(least, topology.bandwidth(link));
+    for (const Collective& collective :
+         {MustMake(Kind::kAllToAll, n), MustMake(Kind::kAllToAllV, n, options)}) {
+      const Bounds bounds = MustBound(topology, collective);
+      const double proven = bounds.f_upper->ToDouble() * static_cast<double>(least);
+      const double flow = FlowByLinks(topology, collective);
+      EXPECT_GE(proven, flow * (1 - 1e-7));
+      EXPECT_LE(proven, flow * (1 + 1e-6));
     }
   }
 }

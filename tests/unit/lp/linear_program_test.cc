@@ -96,6 +96,28 @@ TEST(LinearProgramTest, GoesOnAfterMoreRowsAndColumns) {
   EXPECT_DOUBLE_EQ(MustSolve(lp).objective, 10);
 }
 
+TEST(LinearProgramTest, NewColumnsEnterRowsThatStand) {
+  LinearProgram lp(Goal::kMaximize);
+  const int32_t x = lp.AddColumn(0, kNoLimit, 1);
+  const int32_t row = lp.AddRow(-kNoLimit, 12, {{x, 3}});
+  EXPECT_DOUBLE_EQ(MustSolve(lp).objective, 4);
+  lp.AddColumn(0, kNoLimit, 1, {{row, 1}, {row, 1}});
+  EXPECT_DOUBLE_EQ(MustSolve(lp).objective, 6);
+  lp.AddColumn(0, 2, 1, {{row, 1}});
+  const LpSolution solution = MustSolve(lp);
+  EXPECT_DOUBLE_EQ(solution.objective, 7);
+  EXPECT_EQ(solution.certificate->dual_objective, Rational(7));
+}
+
+TEST(LinearProgramTest, RefusesEntriesInRowsThatDoNotExist) {
+  LinearProgram lp(Goal::kMaximize);
+  lp.AddColumn(0, 1, 1, {{0, 1}});
+  lp.AddRow(0, 1, {});
+  const Result<LpSolution> solution = lp.Solve();
+  ASSERT_FALSE(solution.has_value());
+  EXPECT_EQ(solution.error().message, "column 0: row 0 does not exist, there are 0");
+}
+
 TEST(LinearProgramTest, AnswersAsFoundCarryNoCertificate) {
   LinearProgram lp(Goal::kMinimize);
   lp.AddColumn(1, 2, 1);
