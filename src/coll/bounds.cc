@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "all_pairs.h"
 #include "cut_bound.h"
 #include "flow_bound.h"
 #include "latency_bound.h"
@@ -66,14 +67,19 @@ class BandwidthPart {
            (Rational(collective_.num_shards()) * network_.BytesPerSecond(cut.capacity_out));
   }
 
-  void TakeCut(const Cut& cut) {
-    bounds_.seconds_per_byte = SecondsPerByte(cut);
+  // The cut with `shards` in place of its own count of what must leave.
+  CutCertificate Certificate(const Cut& cut, Rational shards) const {
     CutCertificate certificate;
     for (NodeId node : topology_.Nodes())
       if (cut.inside[node.index()]) certificate.inside.push_back(node);
-    certificate.shards_out = RationalOf(cut.shards_out);
+    certificate.shards_out = std::move(shards);
     certificate.capacity_out = network_.BytesPerSecond(cut.capacity_out);
-    bounds_.cut = std::move(certificate);
+    return certificate;
+  }
+
+  void TakeCut(const Cut& cut) {
+    bounds_.seconds_per_byte = SecondsPerByte(cut);
+    bounds_.cut = Certificate(cut, RationalOf(cut.shards_out));
     const int64_t ranks = network_.RanksIn(cut.inside);
     bounds_.bandwidth_reason = fmt::format(
         "cut of {} of {} ranks, {} of {} shards must leave", ranks, topology_.num_ranks(),
@@ -116,6 +122,10 @@ class BandwidthPart {
     bounds_.seconds_per_byte = flow.seconds_per_byte;
     bounds_.f_upper = std::move(flow.f_upper);
     bounds_.bandwidth_reason = std::move(flow.reason);
+    if (!flow.cut) return;
+    const int64_t n = topology_.num_ranks();
+    const Rational mean = RationalOf(TotalDemandWeight(collective_)) / Rational(n * (n - 1));
+    bounds_.cut = Certificate(*flow.cut, RationalOf(flow.cut->shards_out) / mean);
   }
 
   const Topology& topology_;

@@ -7,67 +7,58 @@
 
 #include "all_pairs.h"
 #include "length_search.h"
+#include "sweep_cuts.h"
 
 namespace tutti {
 namespace {
 
 // Rounds of multiplicative weights, and how many link visits of shortest paths they may cost.
-constexpr int64_t kMaxRounds = 24;
+constexpr int64_t kMaxRounds = 200;
+constexpr int64_t kPatience = 20;  // rounds without a better limit
 constexpr int64_t kMaxVisits = 60'000'000;
 // Networks with at most so many pairs of source and link get the optimum: a second or so.
 constexpr int64_t kMaxSourceLinks = 12'000;
 constexpr int32_t kMaxGenerationRounds = 200;
 
-class Best {
- public:
-  // True when it is the largest so far.
-  bool Offer(const Rational& seconds_per_byte, const std::string& reason) {
-    if (seconds_per_byte <= bound_.seconds_per_byte) return false;
-    bound_.seconds_per_byte = seconds_per_byte;
-    bound_.reason = reason;
-    return true;
-  }
-  FlowBound& bound() { return bound_; }
-
- private:
-  FlowBound bound_;
-};
-
-void OfferRankCuts(const Topology& topology, const Collective& collective, Best& best) {
-  const CutNetwork network(topology);
-  const std::vector<WideCapacity> in = network.InCapacities(), out = network.OutCapacities();
-  for (NodeId rank : topology.Ranks()) {
-    WideCapacity to = 0, from = 0;
-    for (NodeId other : topology.Ranks()) {
-      to += DemandWeight(collective, other, rank);
-      from += DemandWeight(collective, rank, other);
-    }
-    const auto limit = [&](WideCapacity weight, WideCapacity capacity) {
-      return RationalOf(weight) /
-             (network.BytesPerSecond(capacity) * Rational(collective.weight_of_size()));
-    };
-    best.Offer(limit(to, in[rank.index()]), fmt::format("links into rank {}", rank.value));
-    best.Offer(limit(from, out[rank.index()]), fmt::format("links out of rank {}", rank.value));
-  }
+// Keeps the largest limit offered. True when it is the new one.
+bool Offer(FlowBound& best, Rational seconds_per_byte, std::string reason) {
+  if (seconds_per_byte <= best.seconds_per_byte) return false;
+  best.seconds_per_byte = std::move(seconds_per_byte);
+  best.reason = std::move(reason);
+  best.cut.reset();
+  return true;
 }
 
-void OfferLengths(const Topology& topology, const Collective& collective, Best& best) {
+void OfferCuts(const Topology& topology, const Collective& collective, FlowBound& best) {
+  const CutNetwork network(topology);
+  Cut cut = BestSweepCut(topology, network, collective);
+  const Rational limit = RationalOf(cut.shards_out) / (network.BytesPerSecond(cut.capacity_out) *
+                                                       Rational(collective.weight_of_size()));
+  const int64_t ranks = network.RanksIn(cut.inside);
+  if (Offer(best, limit, fmt::format("cut of {} of {} ranks", ranks, topology.num_ranks())))
+    best.cut = std::move(cut);
+}
+
+void OfferLengths(const Topology& topology, const Collective& collective, FlowBound& best) {
   std::vector<int64_t> lengths = InverseBandwidths(topology), shortest = lengths;
   const int64_t visits = int64_t{topology.num_ranks()} * topology.num_links();
   const int64_t rounds = std::min(kMaxRounds, kMaxVisits / visits);
-  for (int64_t i = 0; i <= rounds; ++i) {
+  int64_t patience = kPatience;
+  for (int64_t i = 0; i <= rounds && patience > 0; ++i, --patience) {
     const AllPairsCost cost = RouteAllPairs(topology, collective, lengths, i < rounds);
-    if (best.Offer(LimitOf(topology, collective, lengths, cost.demand_distance),
-                   i == 0 ? "lengths of 1/bandwidth" : "lengths by multiplicative weights"))
+    if (Offer(best, LimitOf(topology, collective, lengths, cost.demand_distance),
+              i == 0 ? "lengths of 1/bandwidth" : "lengths by multiplicative weights")) {
       shortest = lengths;
-    if (i < rounds) Lengthen(topology, cost.load, 2 + i, lengths);
+      patience = kPatience;
+    }
+    if (i < rounds) Lengthen(topology, cost.load, i, lengths);
   }
   if (visits > kMaxSourceLinks) return;
   const auto optimum =
       LengthsByColumnGeneration(topology, collective, shortest, kMaxGenerationRounds);
   if (optimum)
-    best.Offer(LimitFromLengths(topology, collective, *optimum),
-               "lengths of the flow's linear program");
+    Offer(best, LimitFromLengths(topology, collective, *optimum),
+          "lengths of the flow's linear program");
 }
 
 }  // namespace
@@ -79,10 +70,9 @@ Rational LimitFromLengths(const Topology& topology, const Collective& collective
 }
 
 FlowBound ComputeFlowBound(const Topology& topology, const Collective& collective) {
-  Best best;
-  OfferLengths(topology, collective, best);
-  OfferRankCuts(topology, collective, best);
-  FlowBound bound = std::move(best.bound());
+  FlowBound bound;
+  OfferCuts(topology, collective, bound);
+  OfferLengths(topology, collective, bound);
 
   int64_t least = topology.bandwidth(LinkId{0});
   for (LinkId link : topology.Links()) least = std::min(least, topology.bandwidth(link));

@@ -5,8 +5,8 @@
 //
 // Method      Any lengths prove a limit, so lengths may come from anywhere; the limit is evaluated
 //             on integer lengths and with exact sums. Tried are: 1 / bandwidth; what multiplicative
-//             weights make of it (links on many shortest ways grow longer); the links out of one
-//             rank, or into one. On small networks the dual of the linear program, which is tight.
+//             weights make of it (links on many shortest ways grow longer); the dual of the linear
+//             program on small networks, which is tight; and cuts (length 1 on what crosses them).
 // Complexity  One all-pairs shortest paths a round, sources in parallel.
 // Reference   [alltoall-mcf] 3.1.2 for the linear program; the limit is its dual (weak duality).
 #pragma once
@@ -26,6 +26,7 @@ struct FlowBound {
   Rational seconds_per_byte;  // time >= M * this
   Rational f_upper;           // the same as a rate, in the smallest link's bandwidth
   std::string reason;
+  std::optional<Cut> cut;  // when it is the reason; `shards_out` counts demand weight
 };
 
 // `collective` is all-to-all or all-to-allv on at least two ranks.

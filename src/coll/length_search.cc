@@ -110,7 +110,7 @@ std::vector<int64_t> InverseBandwidths(const Topology& topology) {
   return lengths;
 }
 
-void Lengthen(const Topology& topology, const std::vector<WideCapacity>& load, int64_t slowness,
+void Lengthen(const Topology& topology, const std::vector<WideCapacity>& load, int64_t round,
               std::vector<int64_t>& lengths) {
   const int64_t unit = CommonUnit(topology);
   const auto size = static_cast<size_t>(topology.num_links());
@@ -129,7 +129,7 @@ void Lengthen(const Topology& topology, const std::vector<WideCapacity>& load, i
   WideCapacity longest = 1;
   for (size_t l = 0; l < size; ++l) {
     const WideCapacity share = (strain[l] >> 16) * 65536 / std::max<WideCapacity>(most >> 16, 1);
-    next[l] = lengths[l] * (65536 * slowness + share);
+    next[l] = lengths[l] * (65536 * (10 + round) + 10 * share);
     longest = std::max(longest, next[l]);
   }
   for (size_t l = 0; l < size; ++l)

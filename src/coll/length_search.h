@@ -17,10 +17,10 @@ inline constexpr int64_t kLongestLength = int64_t{1} << 30;
 // In proportion to 1 / bandwidth: exactly where the least common multiple is small.
 std::vector<int64_t> InverseBandwidths(const Topology& topology);
 
-// One round of multiplicative weights: links grow by up to a `1 / slowness` part in proportion to
-// load over bandwidth; then all are scaled so that the longest is kLongestLength. In integers, so
-// that every machine finds the same.
-void Lengthen(const Topology& topology, const std::vector<WideCapacity>& load, int64_t slowness,
+// Round 0, 1, .. of multiplicative weights: links grow by up to a 10 / (10 + round) part in
+// proportion to load over bandwidth; then all are scaled so that the longest is kLongestLength. In
+// integers, so that every machine finds the same.
+void Lengthen(const Topology& topology, const std::vector<WideCapacity>& load, int64_t round,
               std::vector<int64_t>& lengths);
 
 // The optimum by column generation: a linear program mixes the ways found so far, the prices of its

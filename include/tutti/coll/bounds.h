@@ -20,7 +20,7 @@ namespace tutti {
 // Why a bandwidth limit holds: `demand` shards must leave the node set through `capacity` bytes/s.
 struct CutCertificate {
   std::vector<NodeId> inside;
-  Rational shards_out;  // how much must leave, in shards
+  Rational shards_out;  // how much must leave, in shards; of all-to-all-v, in mean shards
   Rational capacity_out;
 };
 

@@ -227,6 +227,17 @@ TEST(BoundsTest, AllToAllFlowOfTori) {
   EXPECT_EQ(BoundsOf(Star(5), Kind::kAllToAll).f_upper, Rational(1, 4));
 }
 
+TEST(BoundsTest, ACutCanLimitAllToAll) {
+  // The middle of a mesh: 72 x 72 pairs each way over 12 cables.
+  const Bounds bounds = BoundsOf(Grid({12, 12}, false), Kind::kAllToAll);
+  EXPECT_EQ(bounds.f_upper, Rational(12, 72 * 72));
+  ASSERT_TRUE(bounds.cut.has_value());
+  EXPECT_EQ(bounds.cut->inside.size(), 72u);
+  EXPECT_EQ(bounds.cut->shards_out, Rational(72 * 72));
+  EXPECT_EQ(bounds.cut->capacity_out, Rational(12));
+  EXPECT_EQ(bounds.bandwidth_reason, "cut of 72 of 144 ranks");
+}
+
 TEST(BoundsTest, FlowIsInTheSmallestLinksBandwidth) {
   Plain ring = UniRing(3);
   for (Link& link : ring.links) link.spec.bandwidth = 10;

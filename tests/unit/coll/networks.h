@@ -20,12 +20,15 @@ struct Link {
 struct Plain {
   int32_t num_ranks = 1, num_switches = 0;
   std::vector<Link> links = {};
+  std::vector<int32_t> dims = {};  // of a grid
+  bool wraps = false;
 };
 
 inline Topology MustBuild(const Plain& plain) {
   Topology::Builder builder(plain.num_ranks, plain.num_switches);
   for (const Link& link : plain.links)
     builder.AddLink(NodeId{link.tail}, NodeId{link.head}, link.spec);
+  if (!plain.dims.empty()) builder.SetGrid({plain.dims, plain.wraps});
   Result<Topology> built = std::move(builder).Build();
   if (!built) {
     ADD_FAILURE() << built.error().message;
@@ -44,6 +47,8 @@ inline void AddCable(Plain& plain, int32_t a, int32_t b, LinkSpec spec = kUnit) 
 // Row-major, the first dimension slowest; a dimension of 2 is one cable.
 inline Plain Grid(const std::vector<int32_t>& dims, bool wraps) {
   Plain plain;
+  plain.dims = dims;
+  plain.wraps = wraps;
   for (int32_t dim : dims) plain.num_ranks *= dim;
   int32_t stride = plain.num_ranks;
   for (int32_t dim : dims) {
