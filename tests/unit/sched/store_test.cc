@@ -1,8 +1,10 @@
 #include "tutti/sched/store.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <tuple>
@@ -467,6 +469,61 @@ TEST_F(StoreTest, AFullDeviceIsAnError) {
   ExpectError(WriteScheduleFile("/dev/full", topology, K22AllGather(topology)), ErrorCode::kIo,
               "/dev/full: cannot write: No space left on device");
   EXPECT_TRUE(fs::exists("/dev/full"));
+}
+
+// Files of this process may not grow beyond `bytes` while this lives.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    EXPECT_EQ(::getrlimit(RLIMIT_FSIZE, &before_), 0);
+    rlimit limit = before_;
+    limit.rlim_cur = bytes;
+    EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
+  }
+  ~FileSizeLimit() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  rlimit before_{};
+  void (*handler_)(int);
+};
+
+TEST_F(StoreTest, ADiskThatFillsUpOnTheWayLeavesTheOldFile) {
+  const Topology topology = Ring(64, true);
+  const Schedule small = RingAllGather(topology);
+  const Schedule large = ManyTransfers(topology, 100'000, 9, 8);
+  for (const char* name : {"x.sched", "x.json"}) {
+    ASSERT_TRUE(WriteScheduleFile(Path(name), topology, small).has_value());
+    const std::string before = Must(ReadFile(Path(name)));
+    {
+      const FileSizeLimit limit(50'000);
+      ExpectError(WriteScheduleFile(Path(name), topology, large), ErrorCode::kIo,
+                  Path(name) + ": cannot write: File too large");
+    }
+    EXPECT_EQ(Must(ReadFile(Path(name))), before);
+  }
+  EXPECT_EQ(NumFiles(), 2u);
+}
+
+TEST_F(StoreTest, AnInterruptionInTheMiddleEndsWriterAndReader) {
+  const Topology topology = Ring(64, true);
+  const Schedule schedule = ManyTransfers(topology, 150'000, 9, 8);
+  ASSERT_TRUE(WriteScheduleFile(Path("old"), topology, schedule).has_value());
+  auto writer = Must(ScheduleWriter::Open(Path("new"), topology, schedule, 150'000));
+  auto reader = Must(ScheduleReader::Open(Path("old")));
+  const std::span<const Transfer> all(schedule.transfers);
+  std::vector<Transfer> block;
+  std::vector<int64_t> start_ps;
+  ASSERT_TRUE(writer->Append(all.first(100'000), {}).has_value());
+  ASSERT_TRUE(Must(reader->Next(block, start_ps)));
+  RequestCancel();
+  ExpectError(writer->Append(all.subspan(100'000), {}), ErrorCode::kCancelled, "interrupted");
+  ExpectError(reader->Next(block, start_ps), ErrorCode::kCancelled, "interrupted");
+  ResetCancel();
+  writer.reset();
+  EXPECT_EQ(NumFiles(), 1u);
 }
 
 TEST_F(StoreTest, TheNeedIsComparedWithTheFreeSpaceFirst) {
