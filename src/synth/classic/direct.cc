@@ -1,16 +1,20 @@
 // direct: every rank sends straight to every destination, over shortest paths, all at once.
 //
-// Model       Each block moves one hop a step from step 0 on. What goes to everyone (all-gather,
-//             broadcast) reaches nodes in order of distance, so that its ways form a shortest-path
-//             tree; the load of the links decides between equal ways.
-// Complexity  all-gather O(N * links), all-to-all O(N^2 * diameter * in-degree).
+// Model       Each block moves one hop a step from step 0 on. Blocks with one destination take the
+//             ways of block_router.h. What goes to everyone (all-gather, broadcast) reaches ranks
+//             in order of distance, one hop from where it is already, so that its ways form a tree
+//             of shortest paths; the load of the links decides between equal ways.
+// Complexity  all-gather O(N^2 (in-degree + log N)), all-to-all as block_router.h says.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
+#include <utility>
+#include <vector>
 
+#include "classic/block_router.h"
 #include "classic/common.h"
 #include "registry.h"
+#include "tutti/graph/distance.h"
 
 namespace tutti {
 namespace classic {
@@ -18,48 +22,82 @@ namespace {
 
 constexpr std::string_view kName = "direct";
 
-// Ranks other than `from`, nearest first, ties by how far they follow it in rank order.
-std::vector<NodeId> RanksByDistance(ForwardBuilder& builder, NodeId from) {
-  const int32_t num_ranks = builder.topology().num_ranks();
-  const std::vector<int32_t>& distance = builder.Distances(from);
-  std::vector<NodeId> order;
-  for (int32_t k = 1; k < num_ranks; ++k) order.push_back(NodeId{(from.value + k) % num_ranks});
-  std::stable_sort(order.begin(), order.end(), [&distance](NodeId a, NodeId b) {
-    return distance[a.index()] < distance[b.index()];
-  });
-  return order;
+// Small networks: as many chunks as a rank has ports, so that links can be loaded evenly where a
+// block has several ways. Large networks have blocks enough, and one chunk keeps schedules small.
+constexpr int32_t kMostDefaultChunks = 8;
+constexpr int64_t kDefaultDeliveries = int64_t{1} << 15;
+
+// Links that a shortest path from the source of `hops` may come in by.
+int32_t WaysInto(const Topology& topology, NodeId node, const std::vector<int32_t>& hops) {
+  int32_t ways = 0;
+  for (LinkId link : topology.InLinks(node))
+    ways += hops[topology.tail(link).index()] + 1 == hops[node.index()];
+  return ways;
 }
 
+bool HasChoice(const Topology& topology) {
+  for (NodeId from : topology.Ranks()) {
+    const std::vector<int32_t> hops = DistancesFrom(topology.graph(), from);
+    for (NodeId node : topology.Nodes())
+      if (WaysInto(topology, node, hops) > 1) return true;
+  }
+  return false;
+}
+
+int32_t DefaultChunks(const Topology& topology, const Collective& collective) {
+  const bool everyone = collective.destinations(ShardId{0}).all;
+  const int64_t deliveries =
+      int64_t{collective.num_shards()} * (everyone ? collective.num_ranks() : 1);
+  int64_t chunks = std::min<int64_t>(kMostDefaultChunks, kDefaultDeliveries / deliveries);
+  for (NodeId rank : topology.Ranks())
+    chunks = std::min<int64_t>(chunks, topology.OutLinks(rank).size());
+  return chunks > 1 && HasChoice(topology) ? static_cast<int32_t>(chunks) : 1;
+}
+
+// One shard's way into one rank.
+struct Want {
+  ShardId shard;
+  NodeId to;
+  int32_t distance, ways;
+};
+
+// Distance after distance, so that each hop starts where the shard is already; those with the
+// fewest ways first, so that the others can fill what these leave.
 void SpreadAll(ForwardBuilder& builder, const Collective& collective) {
+  const Topology& topology = builder.topology();
+  std::vector<Want> wants;
   for (ShardId shard : collective.Shards()) {
     const NodeId from = collective.contributors(shard).one;
-    for (NodeId to : RanksByDistance(builder, from))
-      builder.Send(from, to, shard, builder.Whole(), 0);
+    const std::vector<int32_t>& hops = builder.Distances(from);
+    for (NodeId to : topology.Ranks())
+      if (to != from) wants.push_back({shard, to, hops[to.index()], WaysInto(topology, to, hops)});
   }
+  std::stable_sort(wants.begin(), wants.end(), [](const Want& a, const Want& b) {
+    return std::pair(a.distance, a.ways) < std::pair(b.distance, b.ways);
+  });
+  for (const Want& want : wants)
+    builder.Send(collective.contributors(want.shard).one, want.to, want.shard, builder.Whole(), 0);
 }
 
-// Blocks with one destination, those of one rank distance after the other: neighbouring ranks'
-// blocks then meet the same loads.
-void SendBlocks(ForwardBuilder& builder, const Collective& collective) {
-  for (ShardId shard : collective.Shards()) {
-    const NodeId from = collective.contributors(shard).one, to = collective.destinations(shard).one;
-    if (from != to && collective.weight(shard) > 0)
-      builder.Send(from, to, shard, builder.Whole(), 0);
-  }
+Result<Schedule> MakeForwardSchedule(const Topology& topology, const Collective& forward,
+                                     const SynthOptions& options) {
+  const Result<int32_t> chunks = ChunksOf(options, DefaultChunks(topology, forward), 1, kName, "");
+  if (!chunks) return tl::unexpected(chunks.error());
+  if (!forward.destinations(ShardId{0}).all)
+    return BlockRouter::Make(topology, forward, *chunks).map([&](BlockRouter router) {
+      return FinishSchedule(topology, forward, *chunks, std::move(router).Route(), kName,
+                            options.seed);
+    });
+  return ForwardBuilder::Make(topology, forward, *chunks).map([&](ForwardBuilder builder) {
+    SpreadAll(builder, forward);
+    return std::move(builder).Finish(kName, options.seed);
+  });
 }
 
 Result<Schedule> Synthesize(const Topology& topology, const Collective& collective,
                             const SynthOptions& options) {
   const auto make = [&options](const Topology& network, const Collective& forward) {
-    return ChunksOf(options, 1, 1, kName, "")
-        .and_then([&](int32_t chunks) { return ForwardBuilder::Make(network, forward, chunks); })
-        .map([&](ForwardBuilder builder) {
-          if (forward.destinations(ShardId{0}).all)
-            SpreadAll(builder, forward);
-          else
-            SendBlocks(builder, forward);
-          return std::move(builder).Finish(kName, options.seed);
-        });
+    return MakeForwardSchedule(network, forward, options);
   };
   return MakeClassic(kName, topology, collective, options, make);
 }

@@ -12,29 +12,15 @@
 namespace tutti::classic {
 namespace {
 
-constexpr int64_t kMaxTotalWeight = std::numeric_limits<int32_t>::max();
-
-// Right shift of the shards' weights after which all of them together fit into 31 bits. Loads only
-// rank ways of equal length, so the lost low bits do no harm.
-int32_t WeightShift(const Collective& collective, int32_t units) {
-  __extension__ using Wide = unsigned __int128;
-  Wide total = 0;
-  for (ShardId shard : collective.Shards()) total += static_cast<Wide>(collective.weight(shard));
-  total *= static_cast<Wide>(units);
-  int32_t shift = 0;
-  while ((total >> shift) > static_cast<Wide>(kMaxTotalWeight / 2)) ++shift;
-  return shift;
-}
+constexpr int64_t kMaxDeliveries = std::numeric_limits<int32_t>::max();
 
 }  // namespace
 
 Result<ForwardBuilder> ForwardBuilder::Make(const Topology& topology, const Collective& collective,
                                             int32_t units_per_shard) {
-  TUTTI_CHECK(units_per_shard >= 1 && !collective.reduces());
+  TUTTI_CHECK(units_per_shard >= 1 && collective.destinations(ShardId{0}).all);
   const int64_t pieces = int64_t{collective.num_shards()} * units_per_shard;
-  const bool many = collective.destinations(ShardId{0}).all;
-  const int64_t deliveries = many ? pieces * topology.num_nodes() : pieces;
-  if (pieces > kMaxTotalWeight / 2 || deliveries > kMaxTotalWeight)
+  if (pieces > kMaxDeliveries / topology.num_nodes())
     return MakeError(ErrorCode::kResourceExhausted,
                      fmt::format("{} shards of {} chunks on {} nodes are more than 2^31 deliveries",
                                  collective.num_shards(), units_per_shard, topology.num_nodes()));
@@ -47,10 +33,7 @@ ForwardBuilder::ForwardBuilder(const Topology& topology, const Collective& colle
       collective_(&collective),
       links_(topology.graph()),
       units_(units),
-      many_destinations_(collective.destinations(ShardId{0}).all),
-      weight_shift_(WeightShift(collective, units)),
       distances_(static_cast<size_t>(topology.num_nodes())) {
-  if (!many_destinations_) return;
   delivery_.assign(static_cast<size_t>(collective.num_shards()) *
                        static_cast<size_t>(topology.num_nodes()) * static_cast<size_t>(units),
                    kAbsent);
@@ -84,10 +67,6 @@ const std::vector<int32_t>& ForwardBuilder::Distances(NodeId from) {
   return distance;
 }
 
-uint32_t ForwardBuilder::Weight(ShardId shard) const {
-  return static_cast<uint32_t>(std::max<int64_t>(1, collective_->weight(shard) >> weight_shift_));
-}
-
 uint32_t ForwardBuilder::LoadOf(int32_t step, LinkId link) const {
   const size_t at =
       static_cast<size_t>(step) * static_cast<size_t>(topology_->num_links()) + link.index();
@@ -105,39 +84,38 @@ int32_t ForwardBuilder::Send(NodeId from, NodeId to, ShardId shard, Part part, i
   const bool adjacent = !links_.Between(from, to).empty();
   const int32_t arrival = start + (adjacent ? 1 : Distances(from)[to.index()]);
   for (int32_t unit = part.begin; unit < part.end; ++unit) {
-    TUTTI_DCHECK(!many_destinations_ || ReadyUnit(from, shard, unit) <= start);
-    if (many_destinations_ && ReadyUnit(to, shard, unit) <= arrival) continue;
+    TUTTI_DCHECK(ReadyUnit(from, shard, unit) <= start);
+    if (ReadyUnit(to, shard, unit) <= arrival) continue;
     SendUnit(from, to, shard, unit, arrival);
   }
-  return many_destinations_ ? Ready(to, shard, part) : arrival;
+  return Ready(to, shard, part);
 }
 
 void ForwardBuilder::SendUnit(NodeId from, NodeId to, ShardId shard, int32_t unit,
                               int32_t arrival) {
   for (NodeId node = to; node != from; --arrival) {
     const Hop hop = BestHop(from, node, shard, unit, arrival - 1);
-    Load(arrival - 1, hop.link) += Weight(shard);
+    Load(arrival - 1, hop.link) += 1;
     Deliver(hop.link, shard, unit, arrival - 1);
     if (hop.held) return;
     node = topology_->tail(hop.link);
   }
 }
 
-bool ForwardBuilder::IsLighter(LinkId a, LinkId b, int32_t step, uint32_t weight) const {
+bool ForwardBuilder::IsLighter(LinkId a, LinkId b, int32_t step) const {
   __extension__ using Wide = unsigned __int128;
-  return (Wide{LoadOf(step, a)} + weight) * static_cast<Wide>(topology_->bandwidth(b)) <
-         (Wide{LoadOf(step, b)} + weight) * static_cast<Wide>(topology_->bandwidth(a));
+  return (Wide{LoadOf(step, a)} + 1) * static_cast<Wide>(topology_->bandwidth(b)) <
+         (Wide{LoadOf(step, b)} + 1) * static_cast<Wide>(topology_->bandwidth(a));
 }
 
 ForwardBuilder::Hop ForwardBuilder::BestHop(NodeId from, NodeId to, ShardId shard, int32_t unit,
                                             int32_t step) const {
-  const uint32_t weight = Weight(shard);
   const std::span<const LinkId> direct = links_.Between(from, to);
   Hop best;
   if (!direct.empty()) {
     best = {direct.front(), true};
     for (LinkId link : direct.subspan(1))
-      if (IsLighter(link, best.link, step, weight)) best.link = link;
+      if (IsLighter(link, best.link, step)) best.link = link;
     return best;
   }
   const std::vector<int32_t>& distance = distances_[from.index()];
@@ -145,9 +123,8 @@ ForwardBuilder::Hop ForwardBuilder::BestHop(NodeId from, NodeId to, ShardId shar
   for (LinkId link : topology_->InLinks(to)) {
     const NodeId tail = topology_->tail(link);
     if (distance[tail.index()] + 1 != distance[to.index()]) continue;
-    const bool held = many_destinations_ && ReadyUnit(tail, shard, unit) <= step;
-    if (found && (held != best.held ? best.held : !IsLighter(link, best.link, step, weight)))
-      continue;
+    const bool held = ReadyUnit(tail, shard, unit) <= step;
+    if (found && (held != best.held ? best.held : !IsLighter(link, best.link, step))) continue;
     best = {link, held};
     found = true;
   }
@@ -155,25 +132,22 @@ ForwardBuilder::Hop ForwardBuilder::BestHop(NodeId from, NodeId to, ShardId shar
 }
 
 void ForwardBuilder::Deliver(LinkId link, ShardId shard, int32_t unit, int32_t step) {
-  if (many_destinations_) {
-    int32_t& delivery = delivery_[Slot(topology_->head(link), shard, unit)];
-    if (delivery >= 0) {  // on its way, but too late: bring it forward over this link
-      Transfer& late = transfers_[static_cast<size_t>(delivery)];
-      TUTTI_DCHECK(late.step > step);
-      uint32_t& load = Load(late.step, late.link);
-      load -= std::min(load, Weight(shard));
-      late.link = link;
-      late.step = step;
-      return;
-    }
-    delivery = static_cast<int32_t>(transfers_.size());
+  int32_t& delivery = delivery_[Slot(topology_->head(link), shard, unit)];
+  if (delivery >= 0) {  // on its way, but too late: bring it forward over this link
+    Transfer& late = transfers_[static_cast<size_t>(delivery)];
+    TUTTI_DCHECK(late.step > step);
+    uint32_t& load = Load(late.step, late.link);
+    if (load > 0) --load;  // SendOver() counts none
+    late.link = link;
+    late.step = step;
+    return;
   }
+  delivery = static_cast<int32_t>(transfers_.size());
   transfers_.push_back(
       {.shard = shard, .link = link, .begin = unit, .end = unit + 1, .step = step});
 }
 
 int32_t ForwardBuilder::SendOver(LinkId link, ShardId shard, Part part, int32_t start) {
-  TUTTI_DCHECK(many_destinations_);
   const NodeId head = topology_->head(link);
   for (int32_t unit = part.begin; unit < part.end; ++unit) {
     TUTTI_DCHECK(ReadyUnit(topology_->tail(link), shard, unit) <= start);
@@ -184,31 +158,34 @@ int32_t ForwardBuilder::SendOver(LinkId link, ShardId shard, Part part, int32_t 
 }
 
 Schedule ForwardBuilder::Finish(std::string_view algorithm, uint64_t seed) && {
-  Schedule schedule{.collective = *collective_, .units_per_shard = units_};
-  schedule.topology_fingerprint = topology_->Fingerprint();
+  return FinishSchedule(*topology_, *collective_, units_, std::move(transfers_), algorithm, seed);
+}
+
+Schedule FinishSchedule(const Topology& topology, const Collective& collective,
+                        int32_t units_per_shard, std::vector<Transfer> transfers,
+                        std::string_view algorithm, uint64_t seed) {
+  Schedule schedule{.collective = collective, .units_per_shard = units_per_shard};
+  schedule.topology_fingerprint = topology.Fingerprint();
   schedule.algorithm = algorithm;
   schedule.seed = seed;
 
   int32_t last = -1;
-  for (const Transfer& transfer : transfers_) last = std::max(last, transfer.step);
+  for (const Transfer& transfer : transfers) last = std::max(last, transfer.step);
   std::vector<int32_t> step_of(static_cast<size_t>(last) + 1, 0);
-  for (const Transfer& transfer : transfers_) step_of[static_cast<size_t>(transfer.step)] = 1;
+  for (const Transfer& transfer : transfers) step_of[static_cast<size_t>(transfer.step)] = 1;
   for (int32_t& used : step_of) used = used == 0 ? 0 : schedule.num_steps++;
-  for (Transfer& transfer : transfers_) transfer.step = step_of[static_cast<size_t>(transfer.step)];
+  for (Transfer& transfer : transfers) transfer.step = step_of[static_cast<size_t>(transfer.step)];
 
-  schedule.transfers = std::move(transfers_);
+  schedule.transfers = std::move(transfers);
   SortBySteps(schedule);
   size_t kept = 0;
   for (const Transfer& transfer : schedule.transfers) {
-    if (kept > 0) {
-      Transfer& before = schedule.transfers[kept - 1];
-      if (before.step == transfer.step && before.shard == transfer.shard &&
-          before.link == transfer.link && before.end == transfer.begin) {
-        before.end = transfer.end;
-        continue;
-      }
-    }
-    schedule.transfers[kept++] = transfer;
+    Transfer* before = kept > 0 ? &schedule.transfers[kept - 1] : nullptr;
+    if (before != nullptr && before->step == transfer.step && before->shard == transfer.shard &&
+        before->link == transfer.link && before->end == transfer.begin)
+      before->end = transfer.end;
+    else
+      schedule.transfers[kept++] = transfer;
   }
   schedule.transfers.resize(kept);
   return schedule;

@@ -1,19 +1,20 @@
 // ForwardBuilder: turns "rank a gives rank b this part of shard s" into transfers over links.
 //
-// Model       Copies only: all-gather, broadcast, scatter, gather, all-to-all. What reduces is the
-//             reverse of these (DeriveFromForward). A logical send between nodes that are not
-//             adjacent takes a shortest path, unit by unit, each hop a step later. Nodes on the way
-//             (switches too) keep what they forward, so a send starts at the nearest node of its
-//             path that has the unit in time, and a unit that is already there, or on its way and
-//             not late, is not sent again. One that would come late is brought forward.
-//             Among equally short ways one from a node that has the unit in time wins, then the
-//             link with the least load (bytes / bandwidth) in that step, then the smaller id.
+// Model       Copies that go to everyone: all-gather and broadcast. What reduces is the reverse of
+//             these (DeriveFromForward); for blocks with one destination see block_router.h. A
+//             logical send between nodes that are not adjacent takes a shortest path, unit by unit,
+//             each hop a step later. Nodes on the way (switches too) keep what they forward, so a
+//             send starts at the nearest node of its path that has the unit in time, and a unit
+//             that is already there, or on its way and not late, is not sent again. One that would
+//             come late is brought forward. Among equally short ways one from a node that has the
+//             unit in time wins, then the link with the least load (bytes / bandwidth) in that
+//             step, then the smaller id.
 // Units       Unit k of a shard is [k, k + 1) / units_per_shard of it. Steps from 0.
 // Invariants  F1  Each node gets each unit at most once (rule V3 of the verifier).
 //             F2  A transfer's sender has the unit before the transfer's step.
 // Complexity  A send of one unit over D hops: O(D * in-degree). Memory 24 bytes a transfer, 4 bytes
-//             a (shard, node, unit) unless every shard has one destination, 4 bytes a (step, link)
-//             where ways were chosen, 4 N bytes a source of long sends.
+//             a (shard, node, unit), 4 bytes a (step, link) where ways were chosen, 4 N bytes a
+//             source of long sends.
 // Reference   [direct-connect] 3.1 for transfers and steps.
 #pragma once
 
@@ -45,7 +46,6 @@ class ForwardBuilder {
   const Topology& topology() const { return *topology_; }
 
   // First step in which `node` can send all of `part`; kNever while it is not promised all of it.
-  // Only where shards have many destinations.
   static constexpr int32_t kNever = INT32_MAX;
   int32_t Ready(NodeId node, ShardId shard, Part part) const;
 
@@ -55,7 +55,6 @@ class ForwardBuilder {
   // The same over one given link, in step `start` exactly, unless the head has it by then.
   int32_t SendOver(LinkId link, ShardId shard, Part part, int32_t start);
 
-  // Steps without a transfer are taken out, neighbouring intervals joined.
   Schedule Finish(std::string_view algorithm, uint64_t seed) &&;
 
   // Hops from `from` to every node.
@@ -75,23 +74,26 @@ class ForwardBuilder {
   int32_t ReadyUnit(NodeId node, ShardId shard, int32_t unit) const;
   void SendUnit(NodeId from, NodeId to, ShardId shard, int32_t unit, int32_t arrival);
   Hop BestHop(NodeId from, NodeId to, ShardId shard, int32_t unit, int32_t step) const;
-  // load + weight of `a` over its bandwidth is below that of `b`.
-  bool IsLighter(LinkId a, LinkId b, int32_t step, uint32_t weight) const;
+  // One unit more weighs less on `a` than on `b`.
+  bool IsLighter(LinkId a, LinkId b, int32_t step) const;
   void Deliver(LinkId link, ShardId shard, int32_t unit, int32_t step);
   uint32_t& Load(int32_t step, LinkId link);
   uint32_t LoadOf(int32_t step, LinkId link) const;
-  uint32_t Weight(ShardId shard) const;
 
   const Topology* topology_;
   const Collective* collective_;
   LinkIndex links_;
   int32_t units_;
-  bool many_destinations_;
-  int32_t weight_shift_ = 0;
   std::vector<Transfer> transfers_;  // one unit each until Finish()
   std::vector<int32_t> delivery_;    // per slot: index into transfers_, or kAbsent, kInitial
   std::vector<uint32_t> load_;       // per step and link
   std::vector<std::vector<int32_t>> distances_;  // per source, empty until needed
 };
+
+// A step schedule of these transfers in any order. Steps without a transfer are taken out;
+// transfers of neighbouring intervals that follow each other within a step are joined.
+Schedule FinishSchedule(const Topology& topology, const Collective& collective,
+                        int32_t units_per_shard, std::vector<Transfer> transfers,
+                        std::string_view algorithm, uint64_t seed);
 
 }  // namespace tutti::classic

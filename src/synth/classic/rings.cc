@@ -15,8 +15,11 @@ namespace {
 // Nodes a backtracking search may visit: enough for every small network, and a few tries on large.
 int64_t SearchBudget(int32_t num_ranks) { return 4000 + int64_t{8} * num_ranks; }
 
+// Searches in vain, each with other random choices, after which the rings found are all.
+constexpr int32_t kMaxFailures = 8;
+
 // Times the whole is tried with other random choices, where that is cheap.
-int32_t Tries(int32_t num_ranks) { return num_ranks <= 16 ? 60 : num_ranks <= 64 ? 12 : 1; }
+int32_t Tries(int32_t num_ranks) { return num_ranks <= 32 ? 60 : num_ranks <= 128 ? 12 : 1; }
 
 class RingFinder {
  public:
@@ -37,10 +40,13 @@ class RingFinder {
       }
     };
     if (closed_forms) ForEachClosedForm(add);
-    while (static_cast<int32_t>(rings.size()) < most) {
+    for (int32_t failures = 0;
+         failures < kMaxFailures && static_cast<int32_t>(rings.size()) < most;) {
       const std::vector<NodeId> order = Search();
-      if (order.empty()) break;
-      add(order);
+      if (order.empty())
+        ++failures;
+      else
+        add(order);
     }
     return rings;
   }

@@ -169,7 +169,7 @@ TEST(ClassicTest, BlocksWithoutBytesAreNotSent) {
   demand[2 * 4 + 0] = 5;
   demand[3 * 4 + 3] = 9;  // its own: nothing to move
   const Collective collective = *Collective::Make(Kind::kAllToAllV, 4, {.demand = demand});
-  const Result<Schedule> schedule = Synthesize("direct", ring, collective);
+  const Result<Schedule> schedule = Synthesize("direct", ring, collective, {.chunks = 1});
   ASSERT_TRUE(schedule.has_value()) << schedule.error().message;
   ExpectSound("direct", ring, collective, *schedule);
   EXPECT_EQ(schedule->transfers.size(), 3u);
