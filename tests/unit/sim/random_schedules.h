@@ -8,6 +8,7 @@
 
 #include "tutti/base/random.h"
 #include "tutti/sched/transform.h"
+#include "tutti/topo/properties.h"
 #include "unit/verify/hand_schedules.h"
 
 namespace tutti::hand {
