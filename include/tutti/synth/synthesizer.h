@@ -35,9 +35,9 @@ std::span<const Synthesizer> Synthesizers();
 // kNotFound lists the accepted names.
 Result<const Synthesizer*> FindSynthesizer(std::string_view name);
 
-// What callers use: refuses a collective the synthesizer does not make (kInfeasible, naming those it
-// makes) and a collective of another number of ranks, then synthesizes. One rank, or none that needs
-// anything: the empty schedule.
+// What callers use: refuses a collective the synthesizer does not make (kInfeasible, naming those
+// it makes) and a collective of another number of ranks, then synthesizes. One rank, or none that
+// needs anything: the empty schedule.
 Result<Schedule> RunSynthesizer(const Synthesizer& synthesizer, const Topology& topology,
                                 const Collective& collective, const SynthOptions& options);
 

@@ -155,6 +155,7 @@ MinMaxTime SolveMinMaxTime(const LoadProblem& problem, const std::vector<LinkCos
   for (;;) {
     std::vector<Rational> demand(problem.counts.begin(), problem.counts.end());
     std::vector<Rational> capacity;
+    capacity.reserve(static_cast<size_t>(problem.num_links));
     for (int32_t link = 0; link < problem.num_links; ++link)
       capacity.push_back(LoadWithin(CostOf(problem, costs, link), result.time));
     if (flow.Route(std::move(demand), std::move(capacity))) break;
