@@ -10,7 +10,7 @@
 #include "tutti/topo/json.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  const tutti::ParseLimits limits{.max_nodes = 64, .max_links = 400, .allow_files = false};
+  const tutti::ParseLimits limits{.max_nodes = 18, .max_links = 60, .allow_files = false};
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   const auto topology = tutti::ParseTopology(text, limits);
   if (!topology) {

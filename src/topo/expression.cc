@@ -37,7 +37,7 @@ size_t EditDistance(std::string_view a, std::string_view b) {
 }
 
 tl::unexpected<Error> UnknownFamily(const SyntaxNode& node) {
-  constexpr size_t kNearest = 3, kLongest = 40;
+  constexpr size_t kNearest = 3, kLongest = 20;
   std::vector<std::pair<size_t, std::string_view>> near;
   std::vector<std::string_view> all;
   for (const Family& family : Families()) {

@@ -95,5 +95,8 @@ Result<Draft> BuildTranspose(const FamilyCall& call);
 Result<Draft> BuildBidirectional(const FamilyCall& call);
 Result<Draft> BuildWithout(const FamilyCall& call);
 Result<Draft> BuildUnwind(const FamilyCall& call);
+// expansions.cc
+Result<Draft> BuildLine(const FamilyCall& call);
+Result<Draft> BuildDegree(const FamilyCall& call);
 
 }  // namespace tutti::topo

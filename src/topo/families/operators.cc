@@ -132,7 +132,7 @@ void DrawFirst(std::vector<Item>& items, size_t count, Random& random) {
   for (size_t i = 0; i < count; ++i) std::swap(items[i], items[i + random.Below(items.size() - i)]);
 }
 
-// False when too few cables are left to draw from.
+// False when too few cables would be left.
 bool DrawPuncture(const Topology& base, const std::vector<Cable>& cables, size_t num_links,
                   size_t num_nodes, Random& random, Puncture& puncture) {
   puncture.node_gone.assign(static_cast<size_t>(base.num_nodes()), 0);
@@ -146,7 +146,8 @@ bool DrawPuncture(const Topology& base, const std::vector<Cable>& cables, size_t
     if (!puncture.node_gone[base.tail(cable.there).index()] &&
         !puncture.node_gone[base.head(cable.there).index()])
       left.push_back(cable);
-  if (left.size() < num_links) return false;
+  // Fewer cables than it takes to join the nodes cannot do.
+  if (left.size() < num_links + nodes.size() - num_nodes - 1) return false;
   DrawFirst(left, num_links, random);
   for (size_t i = 0; i < num_links; ++i) {
     puncture.link_gone[left[i].there.index()] = 1;

@@ -160,6 +160,12 @@ TEST(Expression, NamesTheColumnAndWhatIsAccepted) {
       {"unwind(switch(4),degree=0)", "got degree=0, wanted at least 1"},
       {"unwind(switch(4),degree=4)", "got degree=4, but switch '4' has 4 ranks: at most 3"},
       {"product(switch(4),ring(3))", "a factor has switches"},
+      {"line(ring(4),0)", "column 14: line(G,k=1): got 0, wanted at least 1"},
+      {"line(ring(4),2,k=2)", "k stands there twice"},
+      {"line(mesh(3,3,bw=[1,2]GB/s))", "differ in bandwidth or alpha, wanted all alike"},
+      {"line(complete(10),60)", "5314410 nodes: at most 1048576"},
+      {"degree(debruijn(2,3),2)", "the network has self-loops, wanted none"},
+      {"degree(ring(4),999999999999999999)", "3999999999999999996 nodes"},
       // Files.
       {"no/such/file.json", "no/such/file.json: cannot open"},
       {"transpose(no/such/file.json)", "no/such/file.json: cannot open"},

@@ -73,6 +73,12 @@ TEST(Families, HaveTheirSizeDegreeAndDiameter) {
       {"product(ring(3),complete(4))", 12, 60, 5, 2},
       {"power(uniring(1,4),2)", 16, 32, 2, 6},
       {"transpose(genkautz(2,7))", 7, 12, 2, 3},
+      {"line(bipartite(4))", 32, 128, 4, 3},
+      {"line(bipartite(4),2)", 128, 512, 4, 4},
+      {"line(circulant(16,3,4),k=3)", 1024, 4096, 4, 6},
+      {"line(product(power(uniring(1,4),3),uniring(1,2)))", 512, 2048, 4, 11},
+      {"degree(biring(2,5),2)", 10, 40, 4, 2},
+      {"degree(complete(3),3)", 9, 54, 6, 2},
   };
   for (const Facts& facts : table) {
     SCOPED_TRACE(facts.expression);

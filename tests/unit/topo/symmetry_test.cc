@@ -52,18 +52,18 @@ TEST(ReverseSymmetry, DependsOnBandwidths) {
   EXPECT_EQ(FindReverseSymmetry(ring({1, 2, 3})).outcome, Outcome::kNone);
 }
 
-TEST(Isomorphism, KautzIsTheLineDigraphOfTheSmallerOne) {
-  for (const auto& [degree, length] : std::vector<std::pair<int, int>>{{2, 1}, {2, 3}, {3, 2}}) {
-    const Topology small =
-        Parse("kautz(" + std::to_string(degree) + "," + std::to_string(length - 1) + ")");
-    const Topology large =
-        Parse("kautz(" + std::to_string(degree) + "," + std::to_string(length) + ")");
-    Topology::Builder line(small.num_links());
-    for (LinkId first : small.Links())
-      for (LinkId second : small.OutLinks(small.head(first)))
-        line.AddLink(NodeId{first.value}, NodeId{second.value}, {});
-    EXPECT_EQ(FindIsomorphism(*std::move(line).Build(), large).outcome, Outcome::kFound);
-  }
+// K(d,n) = L^n(K_{d+1}), and de Bruijn digraphs are the line digraphs of the shorter ones,
+// self-loops included.
+TEST(Isomorphism, LineDigraphsOfKautzAndDeBruijn) {
+  const std::vector<std::pair<const char*, const char*>> same{
+      {"line(complete(3))", "kautz(2,1)"},       {"line(complete(3),3)", "kautz(2,3)"},
+      {"line(complete(4),2)", "kautz(3,2)"},     {"line(kautz(2,1),1)", "genkautz(2,12)"},
+      {"line(debruijn(2,2))", "debruijn(2,3)"},  {"line(debruijn(3,1),2)", "debruijn(3,3)"},
+      {"degree(complete(2),3)", "bipartite(3)"}, {"degree(ring(4),1)", "ring(4)"}};
+  for (const auto& [left, right] : same)
+    EXPECT_EQ(FindIsomorphism(Parse(left), Parse(right)).outcome, Outcome::kFound) << left;
+  EXPECT_EQ(FindIsomorphism(Parse("line(complete(4))"), Parse("bipartite(3)")).outcome,
+            Outcome::kNone);
 }
 
 TEST(Orbits, OfKnownNetworks) {
