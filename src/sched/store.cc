@@ -20,6 +20,9 @@ namespace {
 
 using binary::Source;
 
+// JSON is parsed in memory, some four times the text: about 40 million transfers.
+constexpr uint64_t kMaxJsonBytes = uint64_t{1} << 32;
+
 class MemorySource : public Source {
  public:
   explicit MemorySource(std::string_view bytes) : bytes_(bytes) {}  // must outlive the source
@@ -136,6 +139,11 @@ Result<std::unique_ptr<ScheduleReader>> OpenSource(std::unique_ptr<Source> sourc
   if (source->size() == 0) return MakeError(ErrorCode::kCorrupt, "the file is empty");
   if (const Status read = source->ReadAt(0, 1, text); !read) return tl::unexpected(read.error());
   if (IsBinary(text)) return binary::OpenReader(std::move(source));
+  if (source->size() > kMaxJsonBytes)
+    return MakeError(
+        ErrorCode::kResourceExhausted,
+        fmt::format("{} bytes that are no binary schedule; JSON is read up to {} bytes",
+                    source->size(), kMaxJsonBytes));
   if (const Status read = source->ReadAt(0, source->size(), text); !read)
     return tl::unexpected(read.error());
   Result<ScheduleFile> file = ScheduleFromJson(text);
@@ -208,9 +216,15 @@ Status WriteScheduleFile(const std::string& path, const Topology& topology,
 Result<std::unique_ptr<ScheduleReader>> ScheduleReader::Open(const std::string& path) {
   Result<std::unique_ptr<Source>> source = OpenPath(path);
   if (!source) return tl::unexpected(source.error());
-  Result<std::unique_ptr<ScheduleReader>> reader = OpenSource(std::move(*source));
-  if (!reader) return tl::unexpected(Prefix(path, reader.error()));
-  return std::make_unique<NamedReader>(path, std::move(*reader));
+  const uint64_t size = (*source)->size();
+  try {
+    Result<std::unique_ptr<ScheduleReader>> reader = OpenSource(std::move(*source));
+    if (!reader) return tl::unexpected(Prefix(path, reader.error()));
+    return std::make_unique<NamedReader>(path, std::move(*reader));
+  } catch (const std::bad_alloc&) {
+    return MakeError(ErrorCode::kResourceExhausted,
+                     fmt::format("{}: {} bytes do not fit into memory", path, size));
+  }
 }
 
 Result<ScheduleFile> ReadScheduleFile(const std::string& path) {

@@ -422,6 +422,8 @@ TEST_F(StoreTest, FilesThatAreNoScheduleAreRefused) {
   ExpectError(
       ReadScheduleFile(write("\x89PNG\r\n\x1a\nxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx")),
       ErrorCode::kCorrupt, Path("x") + ": this is no binary schedule");
+  ASSERT_EQ(::truncate(write("{").c_str(), off_t{5} << 30), 0);
+  ExpectError(ReadScheduleFile(Path("x")), ErrorCode::kResourceExhausted, "JSON is read up to");
   ExpectError(ReadScheduleFile(Path("missing")), ErrorCode::kIo, "missing: cannot open");
   ExpectError(ReadScheduleFile(folder_.string()), ErrorCode::kIo, "directory");
 }
