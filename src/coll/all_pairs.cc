@@ -9,6 +9,8 @@
 namespace tutti {
 
 WideCapacity TotalDemandWeight(const Collective& collective) {
+  if (collective.kind() == CollectiveKind::kAllToAll)
+    return WideCapacity{collective.num_ranks()} * (collective.num_ranks() - 1);
   WideCapacity total = 0;
   for (NodeId from{0}; from.value < collective.num_ranks(); ++from.value)
     for (NodeId to{0}; to.value < collective.num_ranks(); ++to.value)
@@ -38,16 +40,17 @@ void SourceRouter::AddLoad(std::vector<WideCapacity>& load) {
 }
 
 AllPairsCost RouteAllPairs(const Topology& topology, const Collective& collective,
-                           const std::vector<int64_t>& lengths, bool with_load) {
+                           const std::vector<int64_t>& lengths, const std::vector<Source>& sources,
+                           bool with_load) {
   AllPairsCost cost;
   cost.load.assign(with_load ? lengths.size() : 0, 0);
   std::mutex mutex;  // the sums are of integers: their order does not matter
-  ParallelFor(topology.num_ranks(), 16, [&](int64_t begin, int64_t end) {
+  ParallelFor(static_cast<int64_t>(sources.size()), 16, [&](int64_t begin, int64_t end) {
     SourceRouter router(topology, collective, lengths);
     AllPairsCost part;
     part.load.assign(cost.load.size(), 0);
-    for (auto source = static_cast<int32_t>(begin); source < static_cast<int32_t>(end); ++source) {
-      part.demand_distance += router.Run(NodeId{source});
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
+      part.demand_distance += router.Run(sources[i].rank) * sources[i].count;
       if (with_load) router.AddLoad(part.load);
     }
     const std::lock_guard lock(mutex);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "shortest_paths.h"
+#include "sources.h"
 #include "tutti/base/rational.h"
 #include "tutti/coll/collective.h"
 #include "tutti/graph/max_flow.h"
@@ -45,8 +46,11 @@ struct AllPairsCost {
   WideCapacity demand_distance = 0;
   std::vector<WideCapacity> load;  // a link; empty unless asked for
 };
+// Symmetric sources cost the same under symmetric lengths, but load other links: with a load
+// `sources` must be every rank.
 AllPairsCost RouteAllPairs(const Topology& topology, const Collective& collective,
-                           const std::vector<int64_t>& lengths, bool with_load);
+                           const std::vector<int64_t>& lengths, const std::vector<Source>& sources,
+                           bool with_load);
 
 // The limit, in seconds a byte of M, that the lengths prove.
 Rational LimitOf(const Topology& topology, const Collective& collective,

@@ -10,6 +10,7 @@
 #include "cut_bound.h"
 #include "flow_bound.h"
 #include "latency_bound.h"
+#include "sources.h"
 #include "tutti/base/check.h"
 
 namespace tutti {
@@ -20,8 +21,13 @@ using Kind = CollectiveKind;
 // Fills the bandwidth part of a Bounds for one topology, one function a kind of limit.
 class BandwidthPart {
  public:
-  BandwidthPart(const Topology& topology, const Collective& collective, Bounds& bounds)
-      : topology_(topology), collective_(collective), network_(topology), bounds_(bounds) {}
+  BandwidthPart(const Topology& topology, const Collective& collective,
+                const std::vector<Source>& sources, Bounds& bounds)
+      : topology_(topology),
+        collective_(collective),
+        sources_(sources),
+        network_(topology),
+        bounds_(bounds) {}
 
   void Fill() {
     const NodeId root = collective_.root();
@@ -118,7 +124,7 @@ class BandwidthPart {
   }
 
   void FillAllToAll() {
-    FlowBound flow = ComputeFlowBound(topology_, collective_);
+    FlowBound flow = ComputeFlowBound(topology_, collective_, sources_);
     bounds_.seconds_per_byte = flow.seconds_per_byte;
     bounds_.f_upper = std::move(flow.f_upper);
     bounds_.bandwidth_reason = std::move(flow.reason);
@@ -130,6 +136,7 @@ class BandwidthPart {
 
   const Topology& topology_;
   const Collective& collective_;
+  const std::vector<Source>& sources_;
   const CutNetwork network_;
   Bounds& bounds_;
 };
@@ -145,10 +152,11 @@ Result<Bounds> ComputeBounds(const Topology& topology, const Collective& collect
     bounds.bandwidth_reason = "one rank: nothing to send";
     return bounds;
   }
-  const LatencyBound latency = ComputeLatencyBound(topology, collective);
+  const std::vector<Source> sources = SourcesOf(topology, collective);
+  const LatencyBound latency = ComputeLatencyBound(topology, collective, sources);
   bounds.steps = latency.steps;
   bounds.latency_ps = latency.alpha_ps;
-  BandwidthPart part(topology, collective, bounds);
+  BandwidthPart part(topology, collective, sources, bounds);
   part.Fill();
   part.FillIdeal();
   bounds.tb = bounds.seconds_per_byte * Rational(topology.max_in_bandwidth());

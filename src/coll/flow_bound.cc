@@ -16,6 +16,7 @@ namespace {
 constexpr int64_t kMaxRounds = 200;
 constexpr int64_t kPatience = 20;  // rounds without a better limit
 constexpr int64_t kMaxVisits = 60'000'000;
+constexpr int64_t kFewestRounds = 4;  // fewer are not worth their cost
 // Networks with at most so many pairs of source and link get the optimum: a second or so.
 constexpr int64_t kMaxSourceLinks = 12'000;
 constexpr int32_t kMaxGenerationRounds = 200;
@@ -39,13 +40,17 @@ void OfferCuts(const Topology& topology, const Collective& collective, FlowBound
     best.cut = std::move(cut);
 }
 
-void OfferLengths(const Topology& topology, const Collective& collective, FlowBound& best) {
+void OfferLengths(const Topology& topology, const Collective& collective,
+                  const std::vector<Source>& sources, FlowBound& best) {
+  const std::vector<Source> every_rank = EveryRank(topology);
   std::vector<int64_t> lengths = InverseBandwidths(topology), shortest = lengths;
   const int64_t visits = int64_t{topology.num_ranks()} * topology.num_links();
-  const int64_t rounds = std::min(kMaxRounds, kMaxVisits / visits);
+  const int64_t affordable = std::min(kMaxRounds, kMaxVisits / visits);
+  const int64_t rounds = affordable < kFewestRounds ? 0 : affordable;
   int64_t patience = kPatience;
   for (int64_t i = 0; i <= rounds && patience > 0; ++i, --patience) {
-    const AllPairsCost cost = RouteAllPairs(topology, collective, lengths, i < rounds);
+    const AllPairsCost cost = RouteAllPairs(topology, collective, lengths,
+                                            rounds == 0 ? sources : every_rank, i < rounds);
     if (Offer(best, LimitOf(topology, collective, lengths, cost.demand_distance),
               i == 0 ? "lengths of 1/bandwidth" : "lengths by multiplicative weights")) {
       shortest = lengths;
@@ -56,23 +61,19 @@ void OfferLengths(const Topology& topology, const Collective& collective, FlowBo
   if (visits > kMaxSourceLinks) return;
   const auto optimum =
       LengthsByColumnGeneration(topology, collective, shortest, kMaxGenerationRounds);
-  if (optimum)
-    Offer(best, LimitFromLengths(topology, collective, *optimum),
-          "lengths of the flow's linear program");
+  if (!optimum) return;
+  const AllPairsCost cost = RouteAllPairs(topology, collective, *optimum, every_rank, false);
+  Offer(best, LimitOf(topology, collective, *optimum, cost.demand_distance),
+        "lengths of the flow's linear program");
 }
 
 }  // namespace
 
-Rational LimitFromLengths(const Topology& topology, const Collective& collective,
-                          const std::vector<int64_t>& lengths) {
-  const AllPairsCost cost = RouteAllPairs(topology, collective, lengths, false);
-  return LimitOf(topology, collective, lengths, cost.demand_distance);
-}
-
-FlowBound ComputeFlowBound(const Topology& topology, const Collective& collective) {
+FlowBound ComputeFlowBound(const Topology& topology, const Collective& collective,
+                           const std::vector<Source>& sources) {
   FlowBound bound;
   OfferCuts(topology, collective, bound);
-  OfferLengths(topology, collective, bound);
+  OfferLengths(topology, collective, sources, bound);
 
   int64_t least = topology.bandwidth(LinkId{0});
   for (LinkId link : topology.Links()) least = std::min(least, topology.bandwidth(link));

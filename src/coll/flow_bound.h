@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "cut_bound.h"
+#include "sources.h"
 #include "tutti/base/rational.h"
 #include "tutti/coll/collective.h"
 #include "tutti/topo/topology.h"
@@ -29,11 +30,8 @@ struct FlowBound {
   std::optional<Cut> cut;  // when it is the reason; `shards_out` counts demand weight
 };
 
-// `collective` is all-to-all or all-to-allv on at least two ranks.
-FlowBound ComputeFlowBound(const Topology& topology, const Collective& collective);
-
-// The limit, in seconds a byte of M, that one set of lengths (>= 0, at most 2^30) proves.
-Rational LimitFromLengths(const Topology& topology, const Collective& collective,
-                          const std::vector<int64_t>& lengths);
+// `collective` is all-to-all or all-to-allv on at least two ranks; `sources` are its SourcesOf.
+FlowBound ComputeFlowBound(const Topology& topology, const Collective& collective,
+                           const std::vector<Source>& sources);
 
 }  // namespace tutti

@@ -15,7 +15,6 @@ using Kind = CollectiveKind;
 struct Task {
   Digraph graph;
   std::vector<int64_t> alpha_ps;
-  std::vector<NodeId> sources;
 };
 
 Task MakeTask(const Topology& topology, const Collective& collective) {
@@ -30,23 +29,18 @@ Task MakeTask(const Topology& topology, const Collective& collective) {
     task.graph = topology.graph();
     for (LinkId link : topology.Links()) task.alpha_ps.push_back(topology.alpha_ps(link));
   }
-  if (collective.has_root()) {
-    task.sources = {collective.root()};
-  } else {
-    for (NodeId rank : topology.Ranks()) task.sources.push_back(rank);
-  }
   return task;
 }
 
 // The largest distance from a source to a rank that needs something from it.
 int64_t Farthest(const Task& task, const std::vector<int64_t>& lengths,
-                 const Collective& collective) {
-  std::vector<int64_t> of_source(task.sources.size(), 0);
-  const auto count = static_cast<int64_t>(task.sources.size());
+                 const Collective& collective, const std::vector<Source>& sources) {
+  std::vector<int64_t> of_source(sources.size(), 0);
+  const auto count = static_cast<int64_t>(sources.size());
   ParallelFor(count, 16, [&](int64_t begin, int64_t end) {
     ShortestPaths paths(task.graph, lengths);
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
-      const NodeId source = task.sources[i];
+      const NodeId source = sources[i].rank;
       paths.Run(source);
       for (NodeId rank{0}; rank.value < collective.num_ranks(); ++rank.value) {
         const ShardId pair{source.value * collective.num_ranks() + rank.value};
@@ -60,18 +54,19 @@ int64_t Farthest(const Task& task, const std::vector<int64_t>& lengths,
 
 }  // namespace
 
-LatencyBound ComputeLatencyBound(const Topology& topology, const Collective& collective) {
+LatencyBound ComputeLatencyBound(const Topology& topology, const Collective& collective,
+                                 const std::vector<Source>& sources) {
   if (topology.num_links() == 0) return {};
   const Task task = MakeTask(topology, collective);
   const std::vector<int64_t> hops(task.alpha_ps.size(), 1);
   LatencyBound bound;
-  bound.steps = static_cast<int32_t>(Farthest(task, hops, collective));
+  bound.steps = static_cast<int32_t>(Farthest(task, hops, collective, sources));
   const auto [least, most] = std::minmax_element(task.alpha_ps.begin(), task.alpha_ps.end());
   // With one alpha the hops decide; saturates like ShortestPaths.
   bound.alpha_ps =
       *least == *most
           ? std::min(*least, (ShortestPaths::kFar - 1) / std::max(bound.steps, 1)) * bound.steps
-          : Farthest(task, task.alpha_ps, collective);
+          : Farthest(task, task.alpha_ps, collective, sources);
   return bound;
 }
 

@@ -259,6 +259,25 @@ TEST(BoundsTest, AllToAllFlowOfGeneralizedKautzGraphs) {
   EXPECT_LE(large, 8.421231e-4 * 1.01);
 }
 
+TEST(BoundsTest, SymmetryOfLargeNetworksChangesNothing) {
+  // Large enough that one rank of each orbit stands for the others. Half the rings of the torus
+  // are twice as fast: rows alternate, which leaves two orbits.
+  const int32_t side = 60;
+  Plain torus = Grid({side, side}, true);
+  const Bounds even = BoundsOf(torus, Kind::kAllToAll);
+  EXPECT_EQ(even.steps, 60);
+  EXPECT_EQ(even.f_upper, Rational(4 * side * side, int64_t{side} * side * side * side * 30));
+  for (Link& link : torus.links) {
+    const bool in_row = link.tail / side == link.head / side;
+    if (in_row && link.tail / side % 2 == 0) link.spec = {.bandwidth = 2, .alpha_ps = 1};
+  }
+  const Bounds uneven = BoundsOf(torus, Kind::kAllToAll);
+  EXPECT_EQ(uneven.steps, 60);
+  // Between odd rows 30 apart: 30 hops across the rows, and 30 along an even row on the way.
+  EXPECT_EQ(uneven.latency_ps, 30 * 10 + 30);
+  EXPECT_GE(*uneven.f_upper, *even.f_upper);
+}
+
 TEST(BoundsTest, DemandsAreScaledToMeanOne) {
   // Only 0 -> 1 and 1 -> 0 speak, 60 bytes each way over one cable of 1 byte/s.
   Plain path = Grid({3}, false);
