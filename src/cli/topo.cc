@@ -1,0 +1,151 @@
+// tutti topo show | list
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "common.h"
+#include "tutti/base/units.h"
+#include "tutti/topo/expression.h"
+#include "tutti/topo/json.h"
+#include "tutti/topo/properties.h"
+#include "tutti/topo/symmetry.h"
+
+namespace tutti::cli {
+namespace {
+
+constexpr CollectiveKind kShown[] = {CollectiveKind::kAllGather, CollectiveKind::kReduceScatter,
+                                     CollectiveKind::kAllReduce, CollectiveKind::kBroadcast,
+                                     CollectiveKind::kReduce,    CollectiveKind::kGather,
+                                     CollectiveKind::kScatter,   CollectiveKind::kAllToAll};
+
+std::string DegreeText(const Topology& topology) {
+  if (const auto degree = topology.regular_degree()) return fmt::format("{} (regular)", *degree);
+  int32_t least = topology.in_degree(NodeId{0}), most = least;
+  for (NodeId node : topology.Nodes())
+    for (int32_t degree : {topology.in_degree(node), topology.out_degree(node)}) {
+      least = std::min(least, degree);
+      most = std::max(most, degree);
+    }
+  return fmt::format("{} to {} (not regular)", least, most);
+}
+
+std::string LinkText(const Topology& topology) {
+  if (topology.num_links() == 0) return "none";
+  LinkSpec slow = topology.spec(LinkId{0}), fast = slow;
+  for (LinkId link : topology.Links()) {
+    slow.bandwidth = std::min(slow.bandwidth, topology.bandwidth(link));
+    fast.bandwidth = std::max(fast.bandwidth, topology.bandwidth(link));
+    fast.alpha_ps = std::min(fast.alpha_ps, topology.alpha_ps(link));
+    slow.alpha_ps = std::max(slow.alpha_ps, topology.alpha_ps(link));
+  }
+  const auto range = [](const std::string& low, const std::string& high) {
+    return low == high ? low : low + " to " + high;
+  };
+  return range(FormatBandwidth(slow.bandwidth), FormatBandwidth(fast.bandwidth)) + ", alpha " +
+         range(FormatDurationPs(fast.alpha_ps), FormatDurationPs(slow.alpha_ps));
+}
+
+int Show(const Program& program, const std::string& expression, const std::string& output) {
+  const Result<Topology> topology = ParseTopology(expression);
+  if (!topology) return Report(topology.error());
+  Json out;
+  DescribeTopology(*topology, out);
+  out["homogeneous"] = topology->is_homogeneous();
+  out["bidirectional"] = IsBidirectional(*topology);
+  out["max_in_bandwidth_Bps"] = topology->max_in_bandwidth();
+  const NodeOrbits orbits = FindNodeOrbits(*topology);
+  out["vertex_transitive"] = orbits.num_orbits() == 1 ? Json(true)
+                             : orbits.proven          ? Json(false)
+                                                      : Json(nullptr);
+  Table table({"collective", "steps >=", "latency >=", "TB >= (M/B)", "seconds a GB >=", "because"},
+              Table::Last::kProse);
+  Json bounds_json = Json::object();
+  for (CollectiveKind kind : kShown) {
+    const Result<Collective> coll = Collective::Make(kind, topology->num_ranks());
+    if (!coll) return Report(coll.error());
+    const Result<Bounds> bounds = ComputeBounds(*topology, *coll);
+    if (!bounds) return Report(bounds.error());
+    const double latency_s =
+        static_cast<double>(bounds->latency_ps) / static_cast<double>(kPicosecondsPerSecond);
+    table.AddRow({std::string(Name(kind)), std::to_string(bounds->steps), Seconds(latency_s),
+                  Exact(bounds->tb),
+                  fmt::format("{:.6g}", bounds->seconds_per_byte.ToDouble() * 1e9),
+                  bounds->bandwidth_reason});
+    Json row;
+    row["tl_bound"] = bounds->steps;
+    row["latency_s"] = latency_s;
+    row["tb_bound"] = ToJson(bounds->tb);
+    row["seconds_per_byte"] = ToJson(bounds->seconds_per_byte);
+    row["reason"] = bounds->bandwidth_reason;
+    if (bounds->f_upper) row["f_upper"] = ToJson(*bounds->f_upper);
+    bounds_json[std::string(Name(kind))] = row;
+  }
+  out["bounds"] = bounds_json;
+  if (!output.empty())
+    if (const Status written = WriteTopologyFile(output, *topology); !written)
+      return Report(written.error());
+  if (program.json) {
+    Print(out);
+    return kDone;
+  }
+  fmt::print("{}\n", topology->name());
+  fmt::print("  ranks        {}{}\n", topology->num_ranks(),
+             topology->has_switches()
+                 ? fmt::format(" and {} switches", topology->num_nodes() - topology->num_ranks())
+                 : "");
+  fmt::print("  links        {} ({}), {}\n", topology->num_links(),
+             IsBidirectional(*topology) ? "each with its reverse" : "directed",
+             LinkText(*topology));
+  fmt::print("  degree       {}\n", DegreeText(*topology));
+  fmt::print("  diameter     {} hops\n", Diameter(*topology));
+  fmt::print("  symmetry     {}\n",
+             orbits.num_orbits() == 1
+                 ? "vertex-transitive"
+                 : fmt::format("{}{} classes of alike nodes", orbits.proven ? "" : "at most ",
+                               orbits.num_orbits()));
+  fmt::print("  B            {} into the best-connected rank\n\n",
+             FormatBandwidth(topology->max_in_bandwidth()));
+  fmt::print("{}", table.ToString());
+  if (!output.empty()) fmt::print("\nwritten to {}\n", output);
+  return kDone;
+}
+
+int List(const Program& program) {
+  if (program.json) {
+    Json out;
+    for (const FamilyInfo& family : TopologyFamilies())
+      out["families"].push_back(
+          {{"name", family.name}, {"signature", family.signature}, {"summary", family.summary}});
+    Print(out);
+    return kDone;
+  }
+  Table table({"expression", "what it is"}, Table::Last::kProse);
+  for (const FamilyInfo& family : TopologyFamilies())
+    table.AddRow({std::string(family.signature), std::string(family.summary)});
+  fmt::print("{}", table.ToString());
+  return kDone;
+}
+
+}  // namespace
+
+void AddTopo(Program& program) {
+  CLI::App* topo = program.app.add_subcommand("topo", "Networks: show, convert and list them");
+  topo->require_subcommand(1);
+  struct Flags {
+    std::string expression, output;
+  };
+  auto flags = std::make_shared<Flags>();
+  CLI::App* show = program.AddCommand(
+      topo, "show", "Sizes, degrees, diameter, symmetry, bounds of every collective",
+      "tutti topo show 'torus(4,4,bw=50GB/s,alpha=0.5us)'");
+  show->add_option("topology", flags->expression, "Expression or path of a .json file")->required();
+  show->add_option("-o,--output", flags->output, "Also write the topology as JSON to this file");
+  show->callback([&program, flags] {
+    program.action = [&program, flags] { return Show(program, flags->expression, flags->output); };
+  });
+  CLI::App* list =
+      program.AddCommand(topo, "list", "Every topology family and operator", "tutti topo list");
+  list->callback([&program] { program.action = [&program] { return List(program); }; });
+}
+
+}  // namespace tutti::cli
