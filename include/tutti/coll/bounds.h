@@ -3,7 +3,11 @@
 //
 // Units   Bandwidth limits are exact rationals in seconds a byte of M (so that time >= M * value)
 //         and, as `tb`, in M/B. Latency limits are in steps and in picoseconds.
-// Errors  kInfeasible cannot happen: a Topology is strongly connected.
+// Method  Cuts by max-flow, tight (coll/cut_bound.h); latency by shortest ways, exact; all-to-all
+// by
+//         link lengths, proven whatever they are and tight on small networks (coll/flow_bound.h).
+// Errors  kInvalidArgument: the collective is over another number of ranks. Nothing is infeasible:
+//         a Topology is strongly connected. One rank alone has all limits 0.
 #pragma once
 
 #include <cstdint>
@@ -29,12 +33,15 @@ struct Bounds {
   int64_t latency_ps = 0;        // the smallest sum of alphas on the worst way that must be gone
   Rational seconds_per_byte;     // bandwidth part: time >= M * this
   Rational tb;                   // the same in M/B: seconds_per_byte * B
-  std::string bandwidth_reason;  // one line: "cut of 4 ranks", "total link capacity", ...
-  std::optional<CutCertificate> cut;
+  std::string bandwidth_reason;  // one line: "cut of 4 of 8 ranks, ...", "total link capacity", ...
+  std::optional<CutCertificate> cut;  // when a cut is the reason
   // all-to-all(v): an exact upper bound on the concurrent flow f (units of the smallest link's
   // bandwidth), proven by link lengths.
   std::optional<Rational> f_upper;
-  // No bounds: the papers' "ideal" and the limit of reduce-scatter + all-gather. Seconds for M.
+  // No bounds. The papers' "ideal" bandwidth time of all-gather, reduce-scatter and all-reduce:
+  // what each rank must send and receive, at the full bandwidth of the slowest rank. Of all-reduce,
+  // the limits of reduce-scatter and all-gather added: twice the all-gather cut where every node
+  // takes in what it gives out.
   std::optional<Rational> ideal_seconds_per_byte, rsag_seconds_per_byte;
   // Regular and homogeneous: latency and bandwidth of a step schedule with barriers add up.
   bool adds_up = false;

@@ -93,6 +93,15 @@ TEST(BoundsTest, TheCutNamesTheNodesAndTheReason) {
   EXPECT_EQ(bounds.tb, Rational(31, 8));
 }
 
+TEST(BoundsTest, TwoBoxesAsTheGuideWorksThemOut) {
+  const Bounds reduce = BoundsOf(TwoBoxes(), Kind::kAllReduce);
+  EXPECT_EQ(reduce.seconds_per_byte, Rational(1, 4));
+  EXPECT_EQ(reduce.ideal_seconds_per_byte, Rational(2 * 7, 8 * 31));
+  const Bounds exchange = BoundsOf(TwoBoxes(), Kind::kAllToAll);
+  EXPECT_EQ(exchange.f_upper, Rational(1, 4));
+  EXPECT_EQ(exchange.seconds_per_byte, Rational(1, 2));
+}
+
 TEST(BoundsTest, AllReduceOnAPathIsNotTwiceTheAllGather) {
   const Bounds bounds = BoundsOf(Grid({4}, false), Kind::kAllReduce);
   EXPECT_EQ(bounds.seconds_per_byte, Rational(1));
