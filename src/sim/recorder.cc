@@ -1,16 +1,21 @@
 #include "recorder.h"
 
 #include <algorithm>
+#include <bit>
 #include <tuple>
 #include <utility>
+
+#include "radix_sort.h"
 
 namespace tutti::sim {
 namespace {
 
 // The most messages under way at once; at one instant arrivals come before starts.
 int32_t MostAtOnce(std::vector<double> starts, std::vector<double> arrivals) {
-  std::sort(starts.begin(), starts.end());
-  std::sort(arrivals.begin(), arrivals.end());
+  // Doubles of at least 0 ascend as their bits do.
+  const auto bits = [](double time) { return std::bit_cast<uint64_t>(time); };
+  RadixSort(starts, bits);
+  RadixSort(arrivals, bits);
   size_t arrived = 0;
   int64_t most = 0;
   for (size_t started = 0; started < starts.size(); ++started) {

@@ -7,6 +7,7 @@
 
 #include "recorder.h"
 #include "runs.h"
+#include "tutti/base/cancel.h"
 
 namespace tutti {
 namespace {
@@ -73,6 +74,7 @@ Result<SimReport> Simulate(const Topology& topology, const Schedule& schedule,
     sim::RunWithBarriers(topology, schedule, recorder);
   else
     sim::RunEagerly(topology, schedule, recorder);
+  if (CancelRequested()) return tl::unexpected(CancelledError());
   return std::move(recorder).Finish();
 }
 

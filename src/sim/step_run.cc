@@ -5,6 +5,7 @@
 #include "interval_times.h"
 #include "runs.h"
 #include "step_messages.h"
+#include "tutti/base/cancel.h"
 
 namespace tutti::sim {
 namespace {
@@ -37,7 +38,7 @@ class EagerRun {
   }
 
   void Run() {
-    while (steps_.Next()) {
+    while (!CancelRequested() && steps_.Next()) {
       for (Message& message : steps_.messages()) message.start_s = LinkFree(message);
       for (size_t i = steps_.first(); i < steps_.last(); ++i) Wait(i, arrived_.Latest(AtTail(i)));
       if (overwriting_) WaitForReaders(*overwriting_);
@@ -115,7 +116,7 @@ class EagerRun {
 void RunWithBarriers(const Topology& topology, const Schedule& schedule, Recorder& recorder) {
   StepMessages steps(topology, schedule, recorder);
   double now = 0;
-  while (steps.Next()) {
+  while (!CancelRequested() && steps.Next()) {
     double end = now, link_free = 0;
     for (Message& message : steps.messages()) {
       message.start_s = now;

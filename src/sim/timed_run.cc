@@ -1,10 +1,11 @@
 #include <algorithm>
 #include <limits>
-#include <numeric>
 #include <vector>
 
 #include "interval_times.h"
+#include "radix_sort.h"
 #include "runs.h"
+#include "tutti/base/cancel.h"
 
 namespace tutti::sim {
 namespace {
@@ -25,15 +26,21 @@ class TimedRun {
 
   void Run() {
     if (schedule_.collective.reduces()) return RunInPlannedOrder();
-    for (size_t i = 0; i < schedule_.transfers.size(); ++i) {
+    for (size_t i = 0; i < schedule_.transfers.size() && !Cancelled(i); ++i) {
       Arrive(i, Start(i));
     }
   }
 
  private:
+  struct PlannedArrival {
+    int64_t ps;
+    uint32_t transfer;
+  };
   struct Message {
     double start_s, hold_s, free_s, arrive_s;
   };
+
+  static bool Cancelled(size_t i) { return i % 65536 == 0 && CancelRequested(); }
 
   Place At(const Transfer& transfer, NodeId node) const {
     return {node, transfer.shard, transfer.begin, transfer.end};
@@ -62,26 +69,29 @@ class TimedRun {
                   message.hold_s);
   }
 
+  int64_t PlannedArrivalPs(size_t i) const {
+    const Transfer& transfer = schedule_.transfers[i];
+    int64_t at = TransferPs(schedule_, transfer, topology_.bandwidth(transfer.link));
+    if (__builtin_add_overflow(at, topology_.alpha_ps(transfer.link), &at) ||
+        __builtin_add_overflow(at, schedule_.start_ps[i], &at))
+      return std::numeric_limits<int64_t>::max();
+    return at;
+  }
+
   void RunInPlannedOrder() {
     const size_t count = schedule_.transfers.size();
-    std::vector<int64_t> planned(count);
-    for (size_t i = 0; i < count; ++i) {
-      const LinkId link = schedule_.transfers[i].link;
-      const int64_t wire = TransferPs(schedule_, schedule_.transfers[i], topology_.bandwidth(link));
-      if (__builtin_add_overflow(wire, topology_.alpha_ps(link), &planned[i]) ||
-          __builtin_add_overflow(planned[i], schedule_.start_ps[i], &planned[i]))
-        planned[i] = std::numeric_limits<int64_t>::max();
-    }
-    std::vector<size_t> by_arrival(count);
-    std::iota(by_arrival.begin(), by_arrival.end(), size_t{0});
-    std::stable_sort(by_arrival.begin(), by_arrival.end(),
-                     [&planned](size_t a, size_t b) { return planned[a] < planned[b]; });
+    std::vector<PlannedArrival> planned;
+    planned.reserve(count);
+    for (size_t i = 0; i < count; ++i)
+      planned.push_back({PlannedArrivalPs(i), static_cast<uint32_t>(i)});
+    RadixSort(planned, [](const PlannedArrival& arrival) { return arrival.ps; });
 
     IntervalTimes read(topology_, schedule_, layouts_, IntervalTimes::Side::kTail);
     std::vector<Message> messages;
+    messages.reserve(count);
     size_t next = 0;
     const auto land = [&] {
-      const size_t i = by_arrival[next++];
+      const size_t i = planned[next++].transfer;
       Message& message = messages[i];
       message.arrive_s = std::max(
           {message.arrive_s, read.Latest(AtHead(i)),
@@ -89,8 +99,9 @@ class TimedRun {
       Arrive(i, message);
     };
     for (size_t i = 0; i < count; ++i) {
-      while (next < count && by_arrival[next] < i &&
-             planned[by_arrival[next]] <= schedule_.start_ps[i])
+      if (Cancelled(i)) return;
+      while (next < count && planned[next].transfer < i &&
+             planned[next].ps <= schedule_.start_ps[i])
         land();
       messages.push_back(Start(i));
       read.Add(AtTail(i), messages.back().start_s);

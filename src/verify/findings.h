@@ -18,6 +18,7 @@ namespace tutti::verify {
 
 inline constexpr int64_t kBeforeStart = -1;
 inline constexpr int64_t kAtTheEnd = std::numeric_limits<int64_t>::max();
+inline constexpr int64_t kFarFuture = kAtTheEnd - 1;  // what is later than the clock can tell
 
 struct Finding {
   ViolationKind kind{};

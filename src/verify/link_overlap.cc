@@ -35,7 +35,7 @@ void CheckLink(const Problem& problem, std::span<const uint32_t> transfers, Find
 
 int64_t LinkFreeAt(const Problem& problem, uint32_t index) {
   const int64_t arrival = problem.Arrival(index);
-  if (problem.schedule().link_model == LinkModel::kHeld || arrival == kAtTheEnd) return arrival;
+  if (problem.schedule().link_model == LinkModel::kHeld || arrival == kFarFuture) return arrival;
   return arrival - problem.topology().alpha_ps(problem.transfer(index).link);
 }
 

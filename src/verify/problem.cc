@@ -1,7 +1,6 @@
 #include "problem.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "structure.h"
 #include "tutti/base/parallel.h"
@@ -9,12 +8,11 @@
 namespace tutti::verify {
 namespace {
 
-constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 constexpr int64_t kGrain = 1 << 14;
 
 int64_t AddSaturating(int64_t a, int64_t b) {
   int64_t sum = 0;
-  return __builtin_add_overflow(a, b, &sum) ? kNever : sum;
+  return __builtin_add_overflow(a, b, &sum) ? kFarFuture : std::min(sum, kFarFuture);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "problem.h"
 #include "runs.h"
 #include "structure.h"
+#include "tutti/base/cancel.h"
 #include "tutti/base/parallel.h"
 
 namespace tutti {
@@ -33,7 +34,7 @@ void RunShards(const Problem& problem, Findings& findings) {
               [&](int64_t begin, int64_t end) {
                 Findings found(findings.limit());
                 Run run(problem);
-                for (int64_t s = begin; s < end; ++s)
+                for (int64_t s = begin; s < end && !CancelRequested(); ++s)
                   run.Run(ShardId{static_cast<int32_t>(s)}, found);
                 const std::lock_guard lock(mutex);
                 findings.Merge(found);
@@ -66,6 +67,7 @@ VerifyReport Verify(const Topology& topology, const Collective& collective,
     RunShards<HoldingRun>(problem, findings);
   if (problem.timed()) verify::CheckLinkOverlaps(problem, findings);
 
+  report.cancelled = CancelRequested();
   report.deliveries = problem.num_sound();
   report.num_violations = findings.count();
   for (const Finding& finding : findings.Sorted())

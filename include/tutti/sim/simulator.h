@@ -14,7 +14,7 @@
 //             first (verify/verifier.h).
 // Units       seconds and bytes as doubles; sums of exact inputs, no randomness.
 // Errors      kInvalidArgument: size below 1, another topology than the schedule was made for, or a
-//             schedule that breaks S1 .. S4, with the transfer.
+//             schedule that breaks S1 .. S4, with the transfer. kCancelled.
 // Complexity  O(transfers + messages log messages); >= 5 million transfers a second on one core.
 #pragma once
 

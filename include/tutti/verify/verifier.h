@@ -8,7 +8,12 @@
 //             holds, fully arrived, what it sends when it sends it; V3 nothing is delivered to a
 //             rank that holds it already; V4 no contribution is reduced twice into one value, none
 //             is overwritten; V5 a timed link carries one message at a time (per its link model);
-//             V6 the postcondition. Switch nodes hold and forward copies; they never reduce.
+//             V6 the postcondition. Two
+//             writes to one place at the same time must both reduce. At one instant what arrives
+//             comes before what is sent. A switch holds and forwards copies, of a sum the latest;
+//             it never reduces. Blocks of no bytes (all-to-allv) need not be delivered. After a
+//             fault the run goes on as if the data had been there, or the write had not been, so
+//             that one fault is not reported by everyone downstream.
 // Independence  Shares no code with synth; needs (topology, collective, schedule) and nothing else.
 // Complexity  Time O(transfers * elementary intervals a transfer spans * N / 64 for reductions),
 //             shards in parallel; memory O(transfers) + per thread one shard's state.
@@ -48,7 +53,8 @@ struct VerifyReport {
   std::vector<Violation> violations;
   int64_t num_violations = 0;  // all of them
   int64_t deliveries = 0;      // transfers checked
-  bool verified() const { return num_violations == 0; }
+  bool cancelled = false;      // interrupted (base/cancel.h): nothing is proven
+  bool verified() const { return num_violations == 0 && !cancelled; }
 };
 
 struct VerifyOptions {

@@ -11,6 +11,7 @@
 #include <tuple>
 #include <vector>
 
+#include "tutti/base/cancel.h"
 #include "tutti/coll/bounds.h"
 #include "tutti/sched/cost.h"
 #include "tutti/verify/verifier.h"
@@ -190,6 +191,18 @@ TEST(SimulatorTest, NamesWhatIsWrong) {
   }
   EXPECT_THAT(Simulate(chain, ChainBroadcast(chain), {0}).error().message,
               HasSubstr("0 bytes, wanted at least 1"));
+}
+
+TEST(SimulatorTest, StopsWhenInterrupted) {
+  const Topology chain = Chain();
+  for (StepMode mode : {StepMode::kBarrier, StepMode::kEager}) {
+    RequestCancel();
+    const Result<SimReport> report =
+        Simulate(chain, ChainBroadcast(chain), {1, LinkModel::kHeld, mode});
+    ResetCancel();
+    ASSERT_FALSE(report.has_value());
+    EXPECT_EQ(report.error().code, ErrorCode::kCancelled);
+  }
 }
 
 // --- Traces and curves -------------------------------------------------------------------------

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tutti/base/cancel.h"
 #include "tutti/base/parallel.h"
 #include "unit/verify/hand_schedules.h"
 
@@ -289,6 +290,15 @@ TEST(VerifierTest, HugeTimesSaturateInsteadOfWrapping) {
   schedule.transfers = {{ShardId{0}, LinkId{0}, 0, 1, 0}, {ShardId{1}, LinkId{1}, 0, 1, 0}};
   schedule.start_ps = {0, int64_t{1} << 61};
   EXPECT_TRUE(Judge(ring, schedule).verified());
+}
+
+TEST(VerifierTest, AnInterruptedRunProvesNothing) {
+  const Topology ring = hand::Ring(4, false);
+  RequestCancel();
+  const VerifyReport report = Judge(ring, hand::RingAllGather(ring, false));
+  ResetCancel();
+  EXPECT_TRUE(report.cancelled);
+  EXPECT_FALSE(report.verified());
 }
 
 // --- Properties --------------------------------------------------------------------------------
