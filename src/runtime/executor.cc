@@ -22,23 +22,13 @@ int64_t CountOf(const Session& session) {
   }
 }
 
-// Mean over the measured iterations of the time from the release of all to the end of the slowest.
-double MeanSeconds(const Session& session) {
-  double sum = 0;
-  for (int32_t i = session.options().warmup; i < session.num_iterations(); ++i) {
-    int64_t last = 0;
-    for (int32_t rank = 0; rank < session.num_ranks(); ++rank)
-      last = std::max(last, session.ended(i, rank).load());
-    sum += static_cast<double>(last - session.released(i).load()) * 1e-9;
-  }
-  return sum / session.options().iterations;
-}
-
 RunReport Report(const Session& session) {
   RunReport report;
   report.size_bytes = session.layout().size_bytes();
   report.count = CountOf(session);
-  report.time_s = MeanSeconds(session);
+  // Of an iteration, from the release of all to the end of the slowest.
+  report.time_s = static_cast<double>(session.control().measured_ns.load()) * 1e-9 /
+                  session.options().iterations;
   if (report.time_s > 0) report.algbw = static_cast<double>(report.size_bytes) / report.time_s;
   report.busbw = report.algbw * session.plan().collective.BusFactor().ToDouble();
   report.wrong = session.options().check ? 0 : -1;

@@ -1,6 +1,5 @@
 #include "rank_runner.h"
 
-#include <sched.h>
 #include <signal.h>
 
 #include <algorithm>
@@ -42,13 +41,13 @@ void RankRunner::Run() {
     // The last iteration is the one that is checked: it starts from fresh data.
     if (i == 0 || (i + 1 == iterations && session_.options().check)) Prepare();
     recording_ = session_.options().record_trace && i + 1 == iterations;
-    Barrier(i);
-    released_ns_ = session_.released(i);
+    Barrier(i - 1);
+    released_ns_ = session_.control().released_ns;
     Iterate(i);
-    session_.ended(i, rank_) = NowNs();
+    state_.ended_ns = NowNs();
     Beat();
   }
-  Barrier(-1);
+  Barrier(iterations - 1);
   if (session_.options().check) {
     state_.phase = Phase::kChecking;
     state_.wrong = CountWrong();
@@ -352,8 +351,6 @@ bool RankRunner::AllSendsOver() {
 
 template <class TryRound>
 void RankRunner::Work(TryRound try_round) {
-  const Tuning& tuning = session_.tuning();
-  const int32_t spins = session_.crowded() ? tuning.spins / 8 : tuning.spins;
   for (int32_t idle = 0;;) {
     const Outcome outcome = try_round();
     if (outcome == Outcome::kOver) return;
@@ -361,12 +358,9 @@ void RankRunner::Work(TryRound try_round) {
       idle = 0;
       continue;
     }
-    ++idle;
-    if (idle <= spins) {
+    if (++idle < session_.spins()) {
       Pause();
-    } else if (idle <= spins + tuning.yields) {
-      sched_yield();
-    } else if (idle == spins + tuning.yields + 1) {
+    } else if (idle == session_.spins()) {
       SaveWanted();
     } else {
       // Announce, look once more, sleep: whoever posts or acks after the announcement rings, and
@@ -392,20 +386,24 @@ void RankRunner::Ring(int32_t rank, Waiting at_least) {
   FutexWakeAll(other.bell);
 }
 
-// The last rank to arrive lets all go; that moment is the start of `iteration` (-1: of nothing).
-void RankRunner::Barrier(int32_t iteration) {
+void RankRunner::Barrier(int32_t ended) {
   state_.phase = Phase::kAtBarrier;
   ControlState& control = session_.control();
   const uint32_t generation = control.generation.load();
   if (control.arrived.fetch_add(1) + 1 == static_cast<uint32_t>(session_.num_ranks())) {
     control.arrived.store(0);
-    if (iteration >= 0) session_.released(iteration) = NowNs();
+    if (ended >= session_.options().warmup) {
+      int64_t last = 0;
+      for (int32_t rank = 0; rank < session_.num_ranks(); ++rank)
+        last = std::max(last, session_.rank(rank).ended_ns.load());
+      control.measured_ns += last - control.released_ns;
+    }
+    control.released_ns = NowNs();
     control.generation.fetch_add(1);
     FutexWakeAll(control.generation);
     return;
   }
-  const int32_t spins = session_.crowded() ? 0 : session_.tuning().spins;
-  for (int32_t i = 0; i < spins && control.generation.load() == generation; ++i) Pause();
+  for (int32_t i = 0; i < session_.spins() && control.generation.load() == generation; ++i) Pause();
   while (control.generation.load() == generation) FutexWait(control.generation, generation);
 }
 

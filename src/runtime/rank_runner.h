@@ -55,11 +55,12 @@ class RankRunner {
 
   enum class Outcome { kMoved, kStuck, kOver };
   Outcome RunRound(uint64_t end);
-  // Calls try_round() until it is over; looks around, yields and sleeps while it is stuck.
+  // Calls try_round() until it is over; looks around and sleeps while it is stuck.
   template <class TryRound>
   void Work(TryRound try_round);
   void Ring(int32_t rank, Waiting at_least);
-  void Barrier(int32_t iteration);
+  // The last rank to arrive notes the time of `ended` and lets all go. -1: there is none.
+  void Barrier(int32_t ended);
   void DieIfAsked();
   void Record(int32_t stream, int32_t step, int64_t start_ns);
   void Beat() { state_.beats.fetch_add(1, std::memory_order_relaxed); }

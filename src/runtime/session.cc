@@ -65,7 +65,6 @@ int64_t Session::Arrange() {
   ranks_at_ = take(ranks * static_cast<int64_t>(sizeof(RankState)), kPage);
   connections_at_ =
       take(static_cast<int64_t>(program_.connections.size() * sizeof(ConnectionState)), kPage);
-  times_at_ = take((ranks + 1) * num_iterations() * int64_t{8}, kPage);
   int64_t num_events = 0;
   for (const RankProgram& rank : program_.ranks) {
     executed_first_.push_back(num_executed_);
@@ -90,8 +89,6 @@ void Session::Construct() {
     new (&connection(static_cast<int32_t>(c))) ConnectionState();
   for (int64_t i = 0; i < num_executed_; ++i)
     new (At<std::atomic<uint64_t>>(executed_at_) + i) std::atomic<uint64_t>(0);
-  for (int64_t i = 0; i < int64_t{num_ranks() + 1} * num_iterations(); ++i)
-    new (At<std::atomic<int64_t>>(times_at_) + i) std::atomic<int64_t>(0);
 }
 
 }  // namespace tutti

@@ -33,9 +33,9 @@ namespace tutti {
 
 // What the figures in docs/performance.md were measured with.
 struct Tuning {
-  int64_t piece_bytes = 128 * 1024;  // aimed at for the largest message of a pass
-  int32_t spins = 200;               // looks around before yielding the processor
-  int32_t yields = 2;                // and before sleeping
+  int64_t piece_bytes = 256 * 1024;  // aimed at for the largest message of a pass
+  int32_t spins = 1000;              // looks around before sleeping
+  int32_t crowded_spins = 50;        // the same with more ranks than processors
   int32_t passes_ahead = 4;          // of a stream before the last one of its rank
 };
 
@@ -59,12 +59,16 @@ struct RankState {
   std::atomic<Phase> phase{Phase::kPreparing};
   std::atomic<int64_t> wrong{0};
   std::atomic<int64_t> events{0};
+  std::atomic<int64_t> ended_ns{0};  // its last iteration
 };
 
 struct ControlState {
   alignas(64) std::atomic<uint32_t> arrived{0};
   alignas(64) std::atomic<uint32_t> generation{0};
   alignas(64) std::atomic<uint32_t> finished{0};  // ranks; rung for the supervisor
+  // Of the steady clock: when the iteration was let go, and the time of all measured ones.
+  alignas(64) std::atomic<int64_t> released_ns{0};
+  std::atomic<int64_t> measured_ns{0};
 };
 
 class Session {
@@ -80,8 +84,8 @@ class Session {
   const Pattern& pattern() const { return *pattern_; }
   int32_t num_ranks() const { return static_cast<int32_t>(program_.ranks.size()); }
   int32_t num_iterations() const { return options_.warmup + options_.iterations; }
-  // A rank yields and sleeps early where there are more ranks than processors.
-  bool crowded() const { return crowded_; }
+  // How often a rank looks around before it sleeps.
+  int32_t spins() const { return crowded_ ? tuning_.crowded_spins : tuning_.spins; }
 
   std::byte* data() const { return memory_.data() + data_at_; }
   std::byte* bounce(int32_t connection, uint64_t message) const {
@@ -98,13 +102,6 @@ class Session {
   std::atomic<uint64_t>& executed(int32_t rank, int32_t stream) const {
     return At<std::atomic<uint64_t>>(
         executed_at_)[executed_first_[static_cast<size_t>(rank)] + stream];
-  }
-  // Nanoseconds of the steady clock: when an iteration was let go, when a rank was through.
-  std::atomic<int64_t>& released(int32_t iteration) const {
-    return At<std::atomic<int64_t>>(times_at_)[int64_t{iteration} * (num_ranks() + 1)];
-  }
-  std::atomic<int64_t>& ended(int32_t iteration, int32_t rank) const {
-    return At<std::atomic<int64_t>>(times_at_)[int64_t{iteration} * (num_ranks() + 1) + rank + 1];
   }
   // Room for every event of a rank in the last iteration, when it is recorded.
   RunEvent* events(int32_t rank) const {
@@ -130,7 +127,7 @@ class Session {
   std::unique_ptr<Pattern> pattern_;
   SharedMemory memory_;
   bool crowded_ = false;
-  int64_t control_at_ = 0, ranks_at_ = 0, connections_at_ = 0, executed_at_ = 0, times_at_ = 0;
+  int64_t control_at_ = 0, ranks_at_ = 0, connections_at_ = 0, executed_at_ = 0;
   int64_t events_at_ = 0, data_at_ = 0;
   int64_t num_executed_ = 0;
   std::vector<int64_t> executed_first_, events_first_, bounce_at_;

@@ -2,7 +2,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <filesystem>
@@ -93,6 +96,18 @@ TEST(ExecutorTest, RingAllGatherOverAnyNumberOfRanks) {
       options.in_place = in_place;
       ExpectRight(RingAllGather(n), options);
       ExpectRight(RingAllGather(n), options, Tiled(100));
+    }
+}
+
+TEST(ExecutorTest, UnitsMayHaveDifferentLengths) {
+  for (const int64_t shard : {1, 2, 3, 4, 10'001})
+    for (const bool in_place : {false, true}) {
+      SCOPED_TRACE(shard);
+      RunOptions options = Quick(8 * shard);
+      options.type = DataType::kUint8;
+      options.in_place = in_place;
+      ExpectRight(DoublingAllGather(8), options);
+      ExpectRight(DoublingAllGather(8), options, Tiled(64));
     }
 }
 
@@ -202,6 +217,40 @@ TEST(ExecutorTest, ARunThatWaitsForEverSaysWhereEachRankIs) {
   ExpectNoChildren();
 }
 
+TEST(ExecutorTest, RanksDieWithTheProcessThatStartedThem) {
+  // Orphans become children of this process, which can then count them.
+  ASSERT_EQ(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+  int ready[2];
+  ASSERT_EQ(pipe(ready), 0);
+  const pid_t parent = fork();
+  if (parent == 0) {
+    RunOptions options = Quick(1 << 20);
+    options.iterations = 100'000'000;
+    options.check = false;
+    std::thread tell([&ready] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      (void)!write(ready[1], "x", 1);
+    });
+    (void)RunPlan(RingAllReduce(3), options);
+    _exit(0);
+  }
+  char byte = 0;
+  ASSERT_EQ(read(ready[0], &byte, 1), 1);
+  kill(parent, SIGKILL);
+  int killed = 0, status = 0;
+  for (int tries = 0; tries < 1000; ++tries) {
+    const pid_t ended = waitpid(-1, &status, WNOHANG);
+    if (ended < 0) break;
+    if (ended > 0) killed += WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL ? 1 : 0;
+    if (ended == 0) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_EQ(killed, 4);  // three ranks and their parent
+  ExpectNoChildren();
+  close(ready[0]);
+  close(ready[1]);
+  prctl(PR_SET_CHILD_SUBREAPER, 0);
+}
+
 TEST(ExecutorTest, CancelEndsTheRun) {
   RunOptions options = Quick(1 << 20);
   options.iterations = 1'000'000;
@@ -270,6 +319,13 @@ INSTANTIATE_TEST_SUITE_P(
                   StreamAt(plan, 0, 0).instructions[1].after = {{1, 4}};
                 },
                 "rank 0 stream 0 instruction 1: it waits for stream 1 instruction 4"},
+        BadPlan{"OtherUnitOfTheShard",
+                [](Plan& plan) {
+                  plan.units_per_shard = 2;
+                  StreamAt(plan, 0, 0).instructions[0].src.offset = 1;
+                },
+                "rank 1 stream 1 instruction 0: one side starts at unit 1 of a shard, the other at "
+                "unit 0"},
         BadPlan{"NoUnits", [](Plan& plan) { plan.units_per_shard = 0; }, "a shard has 0 units"}),
     [](const auto& row) { return std::string(row.param.name); });
 

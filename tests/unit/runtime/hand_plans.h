@@ -98,4 +98,29 @@ inline Plan ExchangeAllReduce(int32_t n) {
   return plan;
 }
 
+// Recursive doubling of shards cut into three units: messages run over several slots, and a shard
+// that three does not divide has units of different lengths.
+inline Plan DoublingAllGather(int32_t n) {
+  Plan plan = EmptyPlan(MakeCollective(CollectiveKind::kAllGather, n));
+  plan.units_per_shard = 3;
+  for (int32_t r = 0; r < n; ++r) {
+    RankPlan& rank = plan.ranks[static_cast<size_t>(r)];
+    rank.input_slots = 1;
+    rank.output_slots = n;
+    Dependency last{0, 0};
+    rank.streams.push_back({-1, -1, 0, {Copy(Out(3 * r), In(0), 3)}});
+    for (int32_t bit = 1; bit < n; bit *= 2) {
+      const int32_t mine = r / bit * bit, theirs = mine ^ bit;
+      // In two messages, the second from the middle of the first shard on.
+      Stream stream{r ^ bit, r ^ bit, 0, {}};
+      stream.instructions = {Send(Out(3 * mine)), Send(Out(3 * mine + 1), 3 * bit - 1),
+                             Recv(Out(3 * theirs)), Recv(Out(3 * theirs + 1), 3 * bit - 1)};
+      stream.instructions[0].after = {last};
+      last = {static_cast<int32_t>(rank.streams.size()), 3};
+      rank.streams.push_back(std::move(stream));
+    }
+  }
+  return plan;
+}
+
 }  // namespace tutti
