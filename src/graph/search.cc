@@ -59,7 +59,7 @@ bool PairedSearch::Fix(NodeId node, NodeId candidate) {
   return refinement_.Refine();
 }
 
-std::optional<PairedSearch::Level> PairedSearch::OpenLevel() const {
+std::optional<PairedSearch::Level> PairedSearch::OpenLevel(int32_t shift) const {
   const int32_t cell = refinement_.SmallestCellAbove(2);
   if (cell < 0) return std::nullopt;
   Level level{refinement_.Mark(), NodeId{-1}, {}, 0};
@@ -70,6 +70,11 @@ std::optional<PairedSearch::Level> PairedSearch::OpenLevel() const {
       level.node = node;
   }
   std::sort(level.candidates.begin(), level.candidates.end());
+  // Where all candidates will do (complete graphs, ranks at a switch), the map becomes a rotation.
+  const NodeId wanted = InSecond({(level.node.value + shift) % half_});
+  std::rotate(level.candidates.begin(),
+              std::lower_bound(level.candidates.begin(), level.candidates.end(), wanted),
+              level.candidates.end());
   return level;
 }
 
@@ -115,10 +120,12 @@ IsomorphismSearch PairedSearch::Find(std::optional<std::pair<NodeId, NodeId>> pi
   if (!feasible_) return finish(Outcome::kNone);
   const size_t root = refinement_.Mark();
   bool alive = !pinned || Fix(pinned->first, InSecond(pinned->second));
+  // Maps that move all nodes alike join most of an orbit at once.
+  const int32_t shift = pinned ? (pinned->second.value - pinned->first.value + half_) % half_ : 0;
   std::vector<Level> levels;
   for (;;) {
     if (alive) {
-      if (std::optional<Level> level = OpenLevel()) {
+      if (std::optional<Level> level = OpenLevel(shift)) {
         levels.push_back(*std::move(level));
       } else if (std::optional<Isomorphism> found = ReadOff()) {
         search.isomorphism = *std::move(found);

@@ -36,7 +36,8 @@ class PairedSearch {
 
   NodeId InSecond(NodeId node) const { return {node.value + half_}; }
   bool Fix(NodeId node, NodeId candidate);
-  std::optional<Level> OpenLevel() const;
+  // The next cell to try, node x against x + shift first; nullopt: every cell is decided.
+  std::optional<Level> OpenLevel(int32_t shift) const;
   std::optional<Isomorphism> ReadOff() const;
 
   const Digraph& from_;

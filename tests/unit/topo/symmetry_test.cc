@@ -96,6 +96,10 @@ TEST(Orbits, OfKnownNetworks) {
 TEST(Orbits, OfLargeNetworksWithinTheBudget) {
   EXPECT_EQ(FindNodeOrbits(Parse("torus(50,50)")).num_orbits(), 1);
   EXPECT_EQ(FindNodeOrbits(Parse("hypercube(10)")).num_orbits(), 1);
+  EXPECT_EQ(FindNodeOrbits(Parse("complete(200)")).num_orbits(), 1);
+  EXPECT_EQ(FindNodeOrbits(Parse("bipartite(100)")).num_orbits(), 1);
+  EXPECT_EQ(FindNodeOrbits(Parse("switch(500)")).num_orbits(), 2);
+  EXPECT_EQ(FindNodeOrbits(Parse("rfs(2,4,32)")).num_orbits(), 2);
   EXPECT_TRUE(FindNodeOrbits(Parse("genkautz(4,1000)")).proven);
   EXPECT_NE(FindReverseSymmetry(Parse("genkautz(4,1000)")).outcome, Outcome::kGaveUp);
 }
