@@ -28,7 +28,7 @@ Result<std::string> Inflate(const std::string& frame, uint64_t text_bytes) {
   const std::unique_ptr<ZSTD_DCtx, size_t (*)(ZSTD_DCtx*)> context(ZSTD_createDCtx(),
                                                                    ZSTD_freeDCtx);
   std::string text;
-  std::string piece(ZSTD_DStreamOutSize(), '\0');
+  std::string piece(std::min<uint64_t>(ZSTD_DStreamOutSize(), text_bytes + 1), '\0');
   ZSTD_inBuffer in{frame.data(), frame.size(), 0};
   for (;;) {
     ZSTD_outBuffer out{piece.data(), piece.size(), 0};
