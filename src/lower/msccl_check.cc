@@ -202,7 +202,7 @@ class Judge {
       for (const int64_t cells : rank.cells) total += cells;
       for (const MscclThreadBlock& tb : file_.gpus[g].tbs) rank.streams.push_back(ToStream(tb));
     }
-    constexpr int64_t kMaxChunks = int64_t{1} << 26;
+    constexpr int64_t kMaxChunks = int64_t{1} << 25;
     if (total > kMaxChunks) {
       Fault("algo",
             fmt::format("too large to check: {} chunks of memory, at most {}", total, kMaxChunks));
