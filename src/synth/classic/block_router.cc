@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "classic/shard_weights.h"
+#include "tutti/base/cancel.h"
+#include "tutti/base/progress.h"
 #include "tutti/graph/distance.h"
 
 namespace tutti::classic {
@@ -195,11 +197,13 @@ bool BlockRouter::Improve() {
 }
 
 std::vector<Transfer> BlockRouter::Route() && {
-  for (size_t first = 0, last = 0; first < units_.size(); first = last) {
+  ProgressScope progress("direct", static_cast<int64_t>(units_.size()));
+  for (size_t first = 0, last = 0; first < units_.size() && !CancelRequested(); first = last) {
     while (last < units_.size() && SourceOf(units_[last]) == SourceOf(units_[first])) ++last;
     SplitEvenly(std::span(units_).subspan(first, last - first));
+    progress.Add(static_cast<int64_t>(last - first));
   }
-  for (int32_t pass = 0; pass < kMaxPasses && Improve(); ++pass) continue;
+  for (int32_t pass = 0; pass < kMaxPasses && !CancelRequested() && Improve(); ++pass) continue;
   std::vector<Transfer> transfers;
   transfers.reserve(hops_.size());
   for (const Unit& unit : units_)

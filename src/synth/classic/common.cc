@@ -7,21 +7,32 @@
 #include <string>
 #include <utility>
 
+#include "tutti/base/cancel.h"
 #include "tutti/base/units.h"
 
 namespace tutti::classic {
 
+namespace {
+
+// What an interrupted loop left is no schedule.
+Result<Schedule> Finished(Result<Schedule> made) {
+  if (CancelRequested()) return tl::unexpected(CancelledError());
+  return made;
+}
+
+}  // namespace
+
 Result<Schedule> MakeClassic(std::string_view algorithm, const Topology& topology,
                              const Collective& collective, const SynthOptions& options,
                              const MakeForward& make) {
-  if (!collective.reduces()) return make(topology, collective);
+  if (!collective.reduces()) return Finished(make(topology, collective));
   if (topology.has_switches())
     return MakeError(ErrorCode::kInfeasible,
                      fmt::format("'{}' cannot make {} on a network with switches, which do not "
                                  "reduce; take them out first: unwind({})",
                                  algorithm, Name(collective.kind()), topology.name()));
   Result<Schedule> derived = DeriveFromForward(topology, collective, make);
-  if (!derived) return derived;
+  if (!derived || CancelRequested()) return Finished(std::move(derived));
   derived->algorithm = std::string(algorithm);
   derived->seed = options.seed;
   return derived;

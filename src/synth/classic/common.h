@@ -10,7 +10,8 @@
 namespace tutti::classic {
 
 // `make` for what copies, its reverse for what reduces; sets algorithm and seed. kInfeasible for
-// what reduces on a network with switches: they would have to reduce.
+// what reduces on a network with switches: they would have to reduce. kCancelled when the user
+// interrupted; loops of `make` that may run for seconds then end early, whatever they leave.
 Result<Schedule> MakeClassic(std::string_view algorithm, const Topology& topology,
                              const Collective& collective, const SynthOptions& options,
                              const MakeForward& make);

@@ -14,6 +14,7 @@
 #include "classic/block_router.h"
 #include "classic/common.h"
 #include "registry.h"
+#include "tutti/base/cancel.h"
 #include "tutti/graph/distance.h"
 
 namespace tutti {
@@ -75,8 +76,10 @@ void SpreadAll(ForwardBuilder& builder, const Collective& collective) {
   std::stable_sort(wants.begin(), wants.end(), [](const Want& a, const Want& b) {
     return std::pair(a.distance, a.ways) < std::pair(b.distance, b.ways);
   });
-  for (const Want& want : wants)
+  for (const Want& want : wants) {
+    if (CancelRequested()) return;
     builder.Send(collective.contributors(want.shard).one, want.to, want.shard, builder.Whole(), 0);
+  }
 }
 
 Result<Schedule> MakeForwardSchedule(const Topology& topology, const Collective& forward,

@@ -18,6 +18,7 @@
 
 #include "classic/common.h"
 #include "registry.h"
+#include "tutti/base/cancel.h"
 
 namespace tutti {
 namespace classic {
@@ -30,6 +31,7 @@ class Rounds {
  public:
   explicit Rounds(ForwardBuilder& builder) : builder_(builder) {}
   void Send(int32_t from, int32_t to, int32_t shard) {
+    if (CancelRequested()) return;
     const int32_t ready =
         builder_.Send(NodeId{from}, NodeId{to}, ShardId{shard}, builder_.Whole(), start_);
     end_ = std::max(end_, ready);

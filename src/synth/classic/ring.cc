@@ -17,6 +17,7 @@
 #include "classic/common.h"
 #include "classic/rings.h"
 #include "registry.h"
+#include "tutti/base/cancel.h"
 #include "tutti/topo/properties.h"
 
 namespace tutti {
@@ -52,7 +53,7 @@ int32_t SendOn(ForwardBuilder& builder, const Ring& ring, size_t at, ShardId sha
 void GatherRound(ForwardBuilder& builder, const Ring& ring, Part part) {
   const size_t n = ring.order.size();
   std::vector<int32_t> start(n, 0);
-  for (size_t hop = 0; hop + 1 < n; ++hop)
+  for (size_t hop = 0; hop + 1 < n && !CancelRequested(); ++hop)
     for (size_t i = 0; i < n; ++i)
       start[i] = SendOn(builder, ring, (i + hop) % n, ShardId{ring.order[i].value}, part, start[i]);
 }

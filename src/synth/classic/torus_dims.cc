@@ -16,6 +16,7 @@
 
 #include "classic/common.h"
 #include "registry.h"
+#include "tutti/base/cancel.h"
 
 namespace tutti {
 namespace classic {
@@ -91,6 +92,7 @@ void DimensionByDimension(ForwardBuilder& builder, const std::vector<Dimension>&
   const auto rotations = static_cast<int32_t>(dims.size());
   const int32_t width = builder.units_per_shard() / rotations;
   for (int32_t rank = 0; rank < builder.topology().num_ranks(); ++rank) {
+    if (CancelRequested()) return;
     for (int32_t rotation = 0; rotation < rotations; ++rotation) {
       const Part part{rotation * width, (rotation + 1) * width};
       std::vector<int32_t> ranks{rank};

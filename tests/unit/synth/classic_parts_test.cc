@@ -258,7 +258,7 @@ TEST(ClassicDoubleTreeTest, NoRankIsInnerTwice) {
         depth[edge.child.index()] = depth[edge.parent.index()] + 1;
         EXPECT_LE(++children[edge.parent.index()], edge.parent == root ? 1 : 2);
       }
-      const int32_t most = 1 + std::bit_width(static_cast<uint32_t>(n - 1));
+      const int32_t most = 1 + static_cast<int32_t>(std::bit_width(static_cast<uint32_t>(n - 1)));
       for (int32_t rank = 0; rank < n; ++rank) {
         EXPECT_GE(depth[static_cast<size_t>(rank)], 0);
         EXPECT_LE(depth[static_cast<size_t>(rank)], most);

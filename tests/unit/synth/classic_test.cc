@@ -1,6 +1,7 @@
 #include <bit>
 #include <vector>
 
+#include "tutti/base/cancel.h"
 #include "tutti/base/random.h"
 #include "unit/synth/classic_support.h"
 
@@ -101,7 +102,7 @@ TEST(ClassicTest, RecursiveDoublingOnAHypercubeTakesOneDimensionAStep) {
 TEST(ClassicTest, RecursiveDoublingFoldsTheRanksBeyondAPowerOfTwo) {
   EXPECT_EQ(CostOf("rhd", "complete(8)", Kind::kAllGather).tl, 3);
   for (int32_t n : {3, 5, 6, 7, 9, 12}) {
-    const auto rounds = std::bit_width(static_cast<uint32_t>(n)) - 1;
+    const auto rounds = static_cast<int32_t>(std::bit_width(static_cast<uint32_t>(n))) - 1;
     EXPECT_EQ(CostOf("rhd", "complete(" + std::to_string(n) + ")", Kind::kAllGather).tl,
               rounds + 2);
   }
@@ -109,7 +110,7 @@ TEST(ClassicTest, RecursiveDoublingFoldsTheRanksBeyondAPowerOfTwo) {
 
 TEST(ClassicTest, BruckTakesTheLogarithmOfTheRanks) {
   for (int32_t n = 2; n <= 17; ++n) {
-    const auto rounds = std::bit_width(static_cast<uint32_t>(n - 1));
+    const auto rounds = static_cast<int32_t>(std::bit_width(static_cast<uint32_t>(n - 1)));
     EXPECT_EQ(CostOf("bruck", "complete(" + std::to_string(n) + ")", Kind::kAllGather).tl, rounds);
   }
 }
@@ -219,6 +220,22 @@ TEST(ClassicTest, AllReduceOfTheOtherFormIsRefused) {
   const Collective one = *Collective::Make(Kind::kAllReduce, 4, {.all_reduce_shards = 1});
   EXPECT_EQ(Synthesize("dbt", ring, many).error().code, ErrorCode::kInfeasible);
   EXPECT_EQ(Synthesize("rhd", ring, one).error().code, ErrorCode::kInfeasible);
+}
+
+TEST(ClassicTest, InterruptionEndsTheWork) {
+  for (const char* expression : {"torus(4,4)", "uniring(1,5)"}) {
+    const Topology topology = Network(expression);
+    for (std::string_view name : kAlgorithms)
+      for (Kind kind : Algorithm(name).collectives) {
+        if (kind == Kind::kAllToAllV || (name == "torus-dims" && !topology.grid())) continue;
+        RequestCancel();
+        const Result<Schedule> made =
+            Synthesize(name, topology, CollectiveFor(name, kind, topology.num_ranks()));
+        ResetCancel();
+        ASSERT_FALSE(made.has_value());
+        EXPECT_EQ(made.error().code, ErrorCode::kCancelled);
+      }
+  }
 }
 
 // --- Every algorithm, every collective, many networks -------------------------------------------
