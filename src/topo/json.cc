@@ -149,24 +149,57 @@ std::string Found(const Json& value) {
   return text;
 }
 
-// Parses with every key of an object at most once, which the library alone would let pass.
-Result<Json> ParseJson(const std::string& text) {
-  std::vector<std::set<std::string>> keys;
-  std::optional<std::string> twice;
-  const auto watch = [&](int, Json::parse_event_t event, Json& parsed) {
-    if (event == Json::parse_event_t::object_start) keys.emplace_back();
-    if (event == Json::parse_event_t::object_end && !keys.empty()) keys.pop_back();
-    if (event == Json::parse_event_t::key && !keys.empty() && !twice &&
-        !keys.back().insert(parsed.get<std::string>()).second)
-      twice = Found(parsed);
+// Reads past everything but the keys of objects, of which it finds one that stands twice: the tree
+// that the library makes keeps the last and says nothing. (A parse callback could tell, too, but
+// takes quadratic time on long lists.)
+class DuplicateKeyFinder final : public nlohmann::json_sax<Json> {
+ public:
+  const std::optional<std::string>& found() const { return found_; }
+
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool start_array(std::size_t) override { return true; }
+  bool end_array() override { return true; }
+  bool start_object(std::size_t) override {
+    keys_.emplace_back();
     return true;
-  };
+  }
+  bool end_object() override {
+    keys_.pop_back();
+    return true;
+  }
+  bool key(string_t& key) override {
+    if (!keys_.back().insert(key).second) found_ = Found(Json(key));
+    return !found_;
+  }
+  // Faults of syntax are reported by the parse that follows.
+  bool parse_error(std::size_t, const std::string&, const Json::exception&) override {
+    return false;
+  }
+
+ private:
+  std::vector<std::set<std::string>> keys_;  // of the objects that are open
+  std::optional<std::string> found_;
+};
+
+Result<Json> ParseJson(const std::string& text) {
+  DuplicateKeyFinder finder;
+  Json::sax_parse(text, &finder);
+  if (finder.found())
+    return InvalidArgument(fmt::format("the key {} stands twice in one object", *finder.found()));
   try {
-    Json json = Json::parse(text, watch);
-    if (twice) return InvalidArgument(fmt::format("the key {} stands twice in one object", *twice));
-    return json;
+    return Json::parse(text);
   } catch (const Json::exception& e) {
-    return MakeError(ErrorCode::kCorrupt, fmt::format("no valid JSON: {}", e.what()));
+    // The library quotes what it found, which may be no text at all.
+    std::string message = fmt::format("no valid JSON: {}", e.what());
+    std::replace_if(
+        message.begin(), message.end(), [](char c) { return c < 0x20 || c >= 0x7f; }, '?');
+    return MakeError(ErrorCode::kCorrupt, std::move(message));
   }
 }
 

@@ -202,6 +202,7 @@ TEST(TopologyJson, NamesThePathAndWhatIsAccepted) {
     ASSERT_FALSE(topology.has_value());
     EXPECT_NE(topology.error().message.find(message), std::string::npos)
         << topology.error().message;
+    for (char c : topology.error().message) EXPECT_TRUE(c >= 0x20 && c < 0x7f);
   }
 }
 
