@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "tutti/base/parallel.h"
 #include "tutti/lp/linear_program.h"
 #include "unit/coll/networks.h"
 
@@ -385,6 +386,20 @@ TEST(BoundsProperty, CutsAreTheBestOfAllCuts) {
     EXPECT_EQ(reduce.seconds_per_byte, std::max(*best.separating, Rational(2 * (n - 1), total)));
     EXPECT_EQ(reduce.rsag_seconds_per_byte,
               (*best.all_gather + *best.reduce_scatter) / Rational(n));
+  }
+}
+
+TEST(BoundsProperty, TheNumberOfThreadsDoesNotMatter) {
+  std::vector<Bounds> seen;
+  for (const int threads : {1, 2, 5}) {
+    SetNumThreads(threads);
+    seen.push_back(BoundsOf(GenKautz(3, 90), Kind::kAllToAll));
+    seen.push_back(BoundsOf(GenKautz(3, 30), Kind::kAllToAll));
+  }
+  SetNumThreads(0);
+  for (size_t i = 2; i < seen.size(); ++i) {
+    EXPECT_EQ(seen[i].f_upper, seen[i % 2].f_upper);
+    EXPECT_EQ(seen[i].steps, seen[i % 2].steps);
   }
 }
 

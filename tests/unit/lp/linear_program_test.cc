@@ -2,8 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <array>
-#include <cmath>
+#include <algorithm>
 #include <limits>
 #include <optional>
 #include <string>
@@ -301,6 +300,48 @@ TEST(LinearProgramProperty, FindsTheBestVertex) {
   }
   EXPECT_GT(feasible, 50);
   EXPECT_GT(infeasible, 20);
+}
+
+// The same program given at once and bit by bit, solved in between, has the same optimum.
+TEST(LinearProgramProperty, TheOrderOfCallsDoesNotMatter) {
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    LinearProgram whole(Goal::kMaximize), pieces(Goal::kMaximize);
+    const auto columns = static_cast<int32_t>(2 + random.Below(5));
+    const auto rows = static_cast<int32_t>(1 + random.Below(5));
+    std::vector<std::vector<double>> a(static_cast<size_t>(rows));
+    std::vector<double> cost;
+    for (auto& row : a)
+      for (int32_t j = 0; j < columns; ++j) row.push_back(static_cast<double>(random.Below(5)));
+    for (int32_t j = 0; j < columns; ++j) cost.push_back(static_cast<double>(random.Below(9)));
+
+    for (int32_t j = 0; j < columns; ++j) whole.AddColumn(0, 7, cost[static_cast<size_t>(j)]);
+    for (int32_t i = 0; i < rows; ++i) {
+      std::vector<LinearProgram::Entry> entries;
+      for (int32_t j = 0; j < columns; ++j)
+        entries.push_back({j, a[static_cast<size_t>(i)][static_cast<size_t>(j)]});
+      whole.AddRow(-kNoLimit, 10 + i, entries);
+    }
+    // Rows and columns in turn; each brings its entries in what stands already.
+    for (int32_t k = 0; k < std::max(rows, columns); ++k) {
+      if (k < columns) {
+        std::vector<LinearProgram::RowEntry> entries;
+        for (int32_t i = 0; i < pieces.num_rows(); ++i)
+          entries.push_back({i, a[static_cast<size_t>(i)][static_cast<size_t>(k)]});
+        pieces.AddColumn(0, 7, cost[static_cast<size_t>(k)], entries);
+      }
+      if (k % 3 == 0) MustSolve(pieces);
+      if (k < rows) {
+        std::vector<LinearProgram::Entry> entries;
+        for (int32_t j = 0; j < pieces.num_columns(); ++j)
+          entries.push_back({j, a[static_cast<size_t>(k)][static_cast<size_t>(j)]});
+        pieces.AddRow(-kNoLimit, 10 + k, entries);
+      }
+      if (k % 2 == 0) MustSolve(pieces);
+    }
+    EXPECT_NEAR(MustSolve(pieces).objective, MustSolve(whole).objective, 1e-9);
+  }
 }
 
 }  // namespace
