@@ -2,9 +2,10 @@
 //
 // The limit   A plan moves bytes: a receive or a copy reads and writes each once, a reduction reads
 //             two and writes one; a send moves nothing, the receiver reads the sender's buffer.
-//             Two threads (a rank for each core that the figure is for) measure how many bytes a
-//             second memory gives over as much memory as the run touches: the best of a copy, a
-//             sum a = b + c, and the same sum written past the cache. The limit is the algbw of a
+//             Threads measure how many bytes a second memory gives over as much memory as the run
+//             touches: the best of a copy, a sum a = b + c, and the same sum written past the
+//             cache, by one thread a core and by one a rank (which get the same share as the ranks
+//             of a machine that has other work too). The limit is the algbw of a
 //             run that moves the plan's bytes at that rate. A run may pass it, since part of what
 //             it moves is still in a cache.
 // Rounds      Bandwidth and runs take turns; the best of each counts, so that what else the machine
@@ -19,7 +20,6 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <functional>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -32,7 +32,7 @@
 namespace tutti {
 namespace {
 
-constexpr int kCores = 2;
+constexpr size_t kArrays = 3;
 
 // --- Memory bandwidth
 // -----------------------------------------------------------------------------
@@ -61,28 +61,29 @@ class MemoryBandwidth {
  public:
   // Touches `bytes` of memory in all.
   explicit MemoryBandwidth(int64_t bytes)
-      : count_(static_cast<size_t>(bytes) / (3 * kCores * sizeof(float)) / 16 * 16),
-        memory_(static_cast<float*>(std::aligned_alloc(64, count_ * 3 * kCores * sizeof(float))),
-                std::free) {
-    std::fill_n(memory_.get(), count_ * 3 * kCores, 1.0f);
+      : count_(static_cast<size_t>(bytes) / sizeof(float) / 16 * 16),
+        memory_(static_cast<float*>(std::aligned_alloc(64, count_ * sizeof(float))), std::free) {
+    std::fill_n(memory_.get(), count_, 1.0f);
   }
 
   // Bytes a second, the best kernel of one round.
-  double Measure() const {
-    return std::max({Run(CopyArray, 2), Run(SumArrays, 3), Run(SumArraysPastCache, 3)});
+  double Measure(size_t num_threads) const {
+    return std::max({Run(CopyArray, 2, num_threads), Run(SumArrays, 3, num_threads),
+                     Run(SumArraysPastCache, 3, num_threads)});
   }
 
  private:
-  double Run(void (*kernel)(const Arrays&), int arrays_moved) const {
+  double Run(void (*kernel)(const Arrays&), int arrays_moved, size_t num_threads) const {
+    const size_t each = count_ / (kArrays * num_threads) / 16 * 16;
     const auto start = std::chrono::steady_clock::now();
     std::vector<std::thread> threads;
-    for (size_t t = 0; t < kCores; ++t) {
-      float* first = memory_.get() + t * 3 * count_;
-      threads.emplace_back(kernel, Arrays{first, first + count_, first + 2 * count_, count_});
+    for (size_t t = 0; t < num_threads; ++t) {
+      float* first = memory_.get() + t * kArrays * each;
+      threads.emplace_back(kernel, Arrays{first, first + each, first + 2 * each, each});
     }
     for (std::thread& thread : threads) thread.join();
     const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
-    return static_cast<double>(count_ * sizeof(float)) * arrays_moved * kCores / taken.count();
+    return static_cast<double>(each * num_threads * sizeof(float)) * arrays_moved / taken.count();
   }
 
   size_t count_;
@@ -133,7 +134,8 @@ bool Compare(const char* network, const char* algorithm, int64_t size_bytes, int
   double bandwidth = 0, algbw = 0;
   int64_t wrong = 0;
   for (int round = 0; round < rounds; ++round) {
-    bandwidth = std::max(bandwidth, memory.Measure());
+    bandwidth = std::max({bandwidth, memory.Measure(std::thread::hardware_concurrency()),
+                          memory.Measure(static_cast<size_t>(ranks))});
     RunOptions options;
     options.size_bytes = size_bytes;
     options.warmup = 1;
