@@ -45,7 +45,8 @@ inline Result<Schedule> Synthesize(std::string_view name, const Topology& topolo
 inline void ExpectSound(std::string_view name, const Topology& topology,
                         const Collective& collective, const Schedule& schedule) {
   const VerifyReport report = Verify(topology, collective, schedule);
-  EXPECT_TRUE(report.verified()) << report.violations.front().message;
+  EXPECT_TRUE(report.verified()) << (report.violations.empty() ? ""
+                                                               : report.violations.front().message);
   EXPECT_EQ(schedule.algorithm, name);
   EXPECT_EQ(schedule.topology_fingerprint, topology.Fingerprint());
   const Result<Bounds> bounds = ComputeBounds(topology, collective);
