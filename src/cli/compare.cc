@@ -61,6 +61,7 @@ Result<Made> Make(const Synthesizer& synthesizer, const Topology& topology, cons
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - before;
   if (!schedule) return tl::unexpected(schedule.error());
   const VerifyReport report = Verify(topology, *collective, *schedule);
+  if (report.cancelled) return tl::unexpected(CancelledError());
   if (!report.verified())
     return MakeError(ErrorCode::kInfeasible,
                      fmt::format("the schedule of '{}' is not correct: {}", synthesizer.name,

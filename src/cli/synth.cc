@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "common.h"
+#include "tutti/base/cancel.h"
 #include "tutti/base/units.h"
 #include "tutti/sched/store.h"
 #include "tutti/synth/synthesizer.h"
@@ -45,6 +46,7 @@ int Synthesize(const Program& program, const Flags& flags) {
 
   if (!flags.no_verify) {
     const VerifyReport report = Verify(*topology, *collective, *schedule);
+    if (report.cancelled) return Report(CancelledError());
     if (!report.verified()) {
       for (const Violation& violation : report.violations)
         fmt::print(stderr, "{}: {}\n", Name(violation.kind), violation.message);

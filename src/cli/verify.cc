@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "common.h"
+#include "tutti/base/cancel.h"
 #include "tutti/base/file.h"
 #include "tutti/lower/msccl_xml.h"
 #include "tutti/sched/store.h"
@@ -74,6 +75,7 @@ int Judge(const Program& program, const Flags& flags) {
   }
   const VerifyReport report = Verify(file->topology, file->schedule.collective, file->schedule,
                                      {.max_violations = flags.most});
+  if (report.cancelled) return Report(CancelledError());
   Json out;
   DescribeTopology(file->topology, out);
   DescribeSchedule(file->schedule, out);

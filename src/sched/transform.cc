@@ -278,8 +278,13 @@ Result<Schedule> Mirror(const Topology& topology, const Schedule& schedule,
   return Rename(Reverse(schedule, same, 0), node_map, *link_map, topology.Fingerprint());
 }
 
-Result<Schedule> Concatenate(const Schedule& first, const Schedule& second,
-                             const Collective& collective) {
+namespace {
+
+// `second` starts `delay` steps after `first`; delay(units) is asked once the parts are known to
+// fit together.
+template <class Delay>
+Result<Schedule> Join(const Schedule& first, const Schedule& second, const Collective& collective,
+                      const Delay& delay_of) {
   if (const Status status = CheckJoinable(first, second); !status)
     return tl::unexpected(status.error());
   if (const Status status = CheckSequence(first.collective, second.collective, collective); !status)
@@ -290,16 +295,75 @@ Result<Schedule> Concatenate(const Schedule& first, const Schedule& second,
     return MakeError(
         ErrorCode::kResourceExhausted,
         fmt::format("{} + {} steps are more than 2^31 - 1", first.num_steps, second.num_steps));
+  const int32_t delay = delay_of(*units);
   Schedule result = WithoutTransfers(first, collective);
   result.algorithm = JointName(first, second);
   result.units_per_shard = *units;
-  result.num_steps = first.num_steps + second.num_steps;
+  result.num_steps = std::max(first.num_steps, delay + second.num_steps);
   result.transfers.reserve(first.transfers.size() + second.transfers.size());
   for (const Transfer& transfer : first.transfers)
     AppendMoved(result.transfers, transfer, *units / first.units_per_shard, 0, 0);
   for (const Transfer& transfer : second.transfers)
-    AppendMoved(result.transfers, transfer, *units / second.units_per_shard, 0, first.num_steps);
+    AppendMoved(result.transfers, transfer, *units / second.units_per_shard, 0, delay);
+  SortBySteps(result);
   return result;
+}
+
+// For every unit of every shard the step after which `first` has finished it at its destination:
+// no step of `first` touches it there later.
+class FinishedAt {
+ public:
+  FinishedAt(const Topology& topology, const Schedule& first, int32_t units)
+      : units_(units),
+        step_(static_cast<size_t>(first.collective.num_shards()) * static_cast<size_t>(units), 0) {
+    const int32_t factor = units / first.units_per_shard;
+    for (const Transfer& transfer : first.transfers) {
+      if (!first.collective.destinations(transfer.shard).Contains(topology.head(transfer.link)))
+        continue;
+      for (int32_t unit = transfer.begin * factor; unit < transfer.end * factor; ++unit)
+        at(transfer.shard, unit) = std::max(at(transfer.shard, unit), transfer.step + 1);
+    }
+  }
+
+  int32_t& at(ShardId shard, int32_t unit) {
+    return step_[shard.index() * static_cast<size_t>(units_) + static_cast<size_t>(unit)];
+  }
+
+ private:
+  int32_t units_;
+  std::vector<int32_t> step_;
+};
+
+}  // namespace
+
+Result<Schedule> Concatenate(const Schedule& first, const Schedule& second,
+                             const Collective& collective) {
+  return Join(first, second, collective, [&](int32_t) { return first.num_steps; });
+}
+
+Result<Schedule> Overlap(const Topology& topology, const Schedule& first, const Schedule& second,
+                         const Collective& collective) {
+  return Join(first, second, collective, [&](int32_t units) {
+    FinishedAt finished(topology, first, units);
+    const int32_t factor = units / second.units_per_shard;
+    int32_t delay = 0;
+    for (const Transfer& transfer : second.transfers) {
+      if (!first.collective.destinations(transfer.shard).Contains(topology.tail(transfer.link)))
+        continue;
+      for (int32_t unit = transfer.begin * factor; unit < transfer.end * factor; ++unit)
+        delay = std::max(delay, finished.at(transfer.shard, unit) - transfer.step);
+    }
+    return delay;
+  });
+}
+
+Schedule FlipShards(Schedule schedule) {
+  for (Transfer& transfer : schedule.transfers) {
+    const int32_t begin = transfer.begin;
+    transfer.begin = schedule.units_per_shard - transfer.end;
+    transfer.end = schedule.units_per_shard - begin;
+  }
+  return schedule;
 }
 
 Result<Schedule> SplitHalves(const Schedule& first, const Schedule& second) {

@@ -96,10 +96,15 @@ Result<Schedule> MakeAllReduce(const Topology& topology, const Collective& colle
   std::optional<Schedule> made;
   const Result<Schedule> reduced = MakeReversed(topology, *first_half, make, &made);
   if (!reduced) return reduced;
-  if (made && made->collective == second_half) return Concatenate(*reduced, *made, collective);
-  const Result<Schedule> spread = make(topology, second_half);
-  if (!spread) return spread;
-  return Concatenate(*reduced, *spread, collective);
+  if (!made || !(made->collective == second_half)) {
+    Result<Schedule> spread = make(topology, second_half);
+    if (!spread) return spread;
+    made = *std::move(spread);
+  }
+  // Chunks of one shard travel as a pipeline, which reversed ends with the first chunk: flipped,
+  // the first chunk comes first again and is spread while the next ones are still being reduced.
+  if (one_shard) return Overlap(topology, FlipShards(*reduced), *made, collective);
+  return Concatenate(*reduced, *made, collective);
 }
 
 }  // namespace

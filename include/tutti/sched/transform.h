@@ -49,6 +49,18 @@ Result<Schedule> Mirror(const Topology& topology, const Schedule& schedule,
 Result<Schedule> Concatenate(const Schedule& first, const Schedule& second,
                              const Collective& collective);
 
+// Concatenate() with the second part brought forward: it starts as soon as, in every step, what the
+// ranks that `first` finishes at send of it has been finished there. Pipelined trees then reduce
+// and spread different chunks at the same time. Steps never exceed those of Concatenate(), and
+// neither does TB: what two steps carry together is at most what they carry one after the other.
+// Each shard of `first` has one destination.
+Result<Schedule> Overlap(const Topology& topology, const Schedule& first, const Schedule& second,
+                         const Collective& collective);
+
+// The same schedule with every shard turned end for end: unit u becomes units_per_shard - 1 - u. A
+// reversed pipeline, which starts with the last chunk, then starts with the first.
+Schedule FlipShards(Schedule schedule);
+
 // Two schedules of one collective on one topology at once: `first` carries the first half of every
 // shard, `second` the other half, step by step together. Errors as above. ([direct-connect] A.6.)
 Result<Schedule> SplitHalves(const Schedule& first, const Schedule& second);

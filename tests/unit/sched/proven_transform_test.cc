@@ -144,6 +144,11 @@ TEST(ProvenTransformProperty, OnCablesEveryTransformKeepsCorrectness) {
       EXPECT_EQ(whole.units_per_shard, 6);
       ExpectProven(topology, whole);
       ExpectProven(topology, Reverse(whole, partner, fingerprint));
+      const Schedule overlapped =
+          Must(Overlap(topology, FlipShards(Refine(reduce, 3).value()), spread, all_reduce));
+      ExpectProven(topology, overlapped);
+      EXPECT_LE(overlapped.num_steps, whole.num_steps);
+      EXPECT_LE(AnalyticCost(topology, overlapped).tb, AnalyticCost(topology, whole).tb);
 
       const Renamed other = Shuffled(topology, random);
       const Schedule renamed =
@@ -221,6 +226,33 @@ TEST(ProvenTransformTest, AllToAllReversedServesTheTransposedDemand) {
   const Renamed other = Shuffled(topology, random);
   ExpectProven(other.topology, Must(Rename(reversed, other.node_map, other.link_map,
                                            other.topology.Fingerprint())));
+}
+
+// 0 - 1 - 2, root 0, three chunks: chunk k leaves the root in step k.
+TEST(ProvenTransformTest, PipelinesOverlapChunkByChunk) {
+  Topology::Builder builder(3);
+  builder.AddDuplex(Node(0), Node(1), {});
+  builder.AddDuplex(Node(1), Node(2), {});
+  const Topology path = Must(std::move(builder).Build());
+  Schedule spread{Must(Collective::Make(CollectiveKind::kBroadcast, 3))};
+  spread.topology_fingerprint = path.Fingerprint();
+  spread.units_per_shard = 3;
+  spread.num_steps = 4;
+  for (int32_t hop = 0; hop < 2; ++hop)
+    for (int32_t chunk = 0; chunk < 3; ++chunk)
+      spread.transfers.push_back({ShardId{0}, LinkBetween(path, hop, hop + 1), chunk, chunk + 1,
+                                  chunk + hop, TransferOp::kCopy});
+  SortBySteps(spread);
+  const Schedule reduce = Reverse(spread, *ReverseLinks(path), path.Fingerprint());
+  Collective::Options one_shard;
+  one_shard.all_reduce_shards = 1;
+  const Collective all_reduce = Must(Collective::Make(CollectiveKind::kAllReduce, 3, one_shard));
+  // Reversed, chunk 2 is reduced first and chunk 0, which is spread first, last.
+  EXPECT_EQ(Must(Overlap(path, reduce, spread, all_reduce)).num_steps, 4 + 4);
+  // Flipped, chunk 0 is reduced after 2 steps and the rest follows a step apart.
+  const Schedule overlapped = Must(Overlap(path, FlipShards(reduce), spread, all_reduce));
+  EXPECT_EQ(overlapped.num_steps, 2 + 4);
+  ExpectProven(path, overlapped);
 }
 
 }  // namespace
