@@ -11,6 +11,7 @@
 #include "tutti/base/file.h"
 #include "tutti/base/units.h"
 #include "tutti/topo/properties.h"
+#include "tutti/topo/symmetry.h"
 
 namespace tutti::cli {
 
@@ -86,8 +87,11 @@ std::string Seconds(double seconds) {
 std::string BytesPerSecond(double value) { return fmt::format("{:.3f} GB/s", value / 1e9); }
 std::string Percent(double ratio) { return fmt::format("{:.1f} %", ratio * 100); }
 std::string Exact(const Rational& value) {
-  if (value.Den64() == 1) return value.ToString();
-  return fmt::format("{} = {:.6g}", value.ToString(), value.ToDouble());
+  constexpr size_t kReadable = 16;  // characters of a fraction that says more than its decimals
+  const std::string fraction = value.ToString();
+  if (value.Den64() == 1) return fraction;
+  if (fraction.size() > kReadable) return fmt::format("{:.6g}", value.ToDouble());
+  return fmt::format("{} = {:.6g}", fraction, value.ToDouble());
 }
 
 int64_t PeakRssBytes() {
@@ -177,6 +181,16 @@ Result<Collective> CollectiveFlags::Make(const Topology& topology,
   return Collective::Make(*kind, topology.num_ranks(), std::move(options));
 }
 
+int32_t DiameterOf(const Topology& topology) {
+  constexpr int32_t kFewRanks = 2048;  // every rank searched faster than symmetry is found
+  if (topology.num_ranks() <= kFewRanks) return Diameter(topology);
+  // Alike nodes are equally far from the rest: one search a class.
+  std::vector<NodeId> sources;
+  for (NodeId node : FindNodeOrbits(topology).representatives)
+    if (topology.is_rank(node)) sources.push_back(node);
+  return CountHops(topology, sources).diameter;
+}
+
 void DescribeTopology(const Topology& topology, Json& out) {
   out["topology"] = topology.name();
   out["nodes"] = topology.num_nodes();
@@ -184,7 +198,7 @@ void DescribeTopology(const Topology& topology, Json& out) {
   out["links"] = topology.num_links();
   const auto degree = topology.regular_degree();
   out["degree"] = degree ? Json(*degree) : Json(nullptr);
-  out["diameter"] = Diameter(topology);
+  out["diameter"] = DiameterOf(topology);
 }
 
 void DescribeSchedule(const Schedule& schedule, Json& out) {

@@ -73,7 +73,8 @@ class Table {
 std::string Seconds(double seconds);
 std::string BytesPerSecond(double value);
 std::string Percent(double ratio);
-// "15/16 = 0.9375", or the number alone when it is whole.
+// "15/16 = 0.9375"; the number alone when it is whole, the decimals alone when the fraction is
+// long.
 std::string Exact(const Rational& value);
 
 int64_t PeakRssBytes();
@@ -90,6 +91,8 @@ struct CollectiveFlags {
   void AddTo(CLI::App* command);
   Result<Collective> Make(const Topology& topology, bool one_shard_all_reduce) const;
 };
+
+int32_t DiameterOf(const Topology& topology);
 
 // Keys `topology nodes ranks links degree diameter`.
 void DescribeTopology(const Topology& topology, Json& out);

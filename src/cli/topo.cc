@@ -97,7 +97,7 @@ int Show(const Program& program, const std::string& expression, const std::strin
              IsBidirectional(*topology) ? "each with its reverse" : "directed",
              LinkText(*topology));
   fmt::print("  degree       {}\n", DegreeText(*topology));
-  fmt::print("  diameter     {} hops\n", Diameter(*topology));
+  fmt::print("  diameter     {} hops\n", out["diameter"].get<int32_t>());
   fmt::print("  symmetry     {}\n",
              orbits.num_orbits() == 1
                  ? "vertex-transitive"
