@@ -12,6 +12,7 @@
 #include "structure.h"
 #include "tutti/base/cancel.h"
 #include "tutti/base/parallel.h"
+#include "tutti/base/progress.h"
 
 namespace tutti {
 namespace {
@@ -30,12 +31,14 @@ void RunShards(const Problem& problem, Findings& findings) {
   const int64_t num_shards = problem.collective().num_shards();
   const int64_t mean = problem.num_sound() / num_shards + 1;
   std::mutex mutex;
+  ProgressScope progress("verify", num_shards);
   ParallelFor(num_shards, std::max<int64_t>(1, kTransfersPerTask / mean),
               [&](int64_t begin, int64_t end) {
                 Findings found(findings.limit());
                 Run run(problem);
                 for (int64_t s = begin; s < end && !CancelRequested(); ++s)
                   run.Run(ShardId{static_cast<int32_t>(s)}, found);
+                progress.Add(end - begin);
                 const std::lock_guard lock(mutex);
                 findings.Merge(found);
               });

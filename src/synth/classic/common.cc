@@ -24,14 +24,17 @@ Result<Schedule> Finished(Result<Schedule> made) {
 
 Result<Schedule> MakeClassic(std::string_view algorithm, const Topology& topology,
                              const Collective& collective, const SynthOptions& options,
-                             const MakeForward& make) {
-  if (!collective.reduces()) return Finished(make(topology, collective));
+                             const ForwardMaker& make) {
+  if (!collective.reduces()) return Finished(make(topology, collective, options));
   if (topology.has_switches())
     return MakeError(ErrorCode::kInfeasible,
                      fmt::format("'{}' cannot make {} on a network with switches, which do not "
                                  "reduce; take them out first: unwind({})",
                                  algorithm, Name(collective.kind()), topology.name()));
-  Result<Schedule> derived = DeriveFromForward(topology, collective, make);
+  Result<Schedule> derived = DeriveFromForward(
+      topology, collective, [&](const Topology& network, const Collective& forward) {
+        return make(network, forward, options);
+      });
   if (!derived || CancelRequested()) return Finished(std::move(derived));
   derived->algorithm = std::string(algorithm);
   derived->seed = options.seed;

@@ -9,12 +9,16 @@
 
 namespace tutti::classic {
 
+// Makes a schedule of copies only.
+using ForwardMaker =
+    std::function<Result<Schedule>(const Topology&, const Collective&, const SynthOptions&)>;
+
 // `make` for what copies, its reverse for what reduces; sets algorithm and seed. kInfeasible for
 // what reduces on a network with switches: they would have to reduce. kCancelled when the user
 // interrupted; loops of `make` that may run for seconds then end early, whatever they leave.
 Result<Schedule> MakeClassic(std::string_view algorithm, const Topology& topology,
                              const Collective& collective, const SynthOptions& options,
-                             const MakeForward& make);
+                             const ForwardMaker& make);
 
 // options.chunks where given, else `fallback`. kInvalidArgument when it is no multiple of
 // `multiple`; `why` says what the multiple comes from: "2 rings".

@@ -73,10 +73,7 @@ Result<Schedule> MakeForwardSchedule(const Topology& topology, const Collective&
 
 Result<Schedule> Synthesize(const Topology& topology, const Collective& collective,
                             const SynthOptions& options) {
-  const auto make = [&options](const Topology& network, const Collective& forward) {
-    return MakeForwardSchedule(network, forward, options);
-  };
-  return MakeClassic(kName, topology, collective, options, make);
+  return MakeClassic(kName, topology, collective, options, MakeForwardSchedule);
 }
 
 }  // namespace

@@ -86,15 +86,16 @@ using Emit = void (*)(ForwardBuilder&, int32_t num_ranks);
 
 Result<Schedule> Synthesize(std::string_view name, Emit emit, const Topology& topology,
                             const Collective& collective, const SynthOptions& options) {
-  const auto make = [&](const Topology& network, const Collective& forward) -> Result<Schedule> {
+  const auto make = [&](const Topology& network, const Collective& forward,
+                        const SynthOptions& how) -> Result<Schedule> {
     if (forward.kind() != CollectiveKind::kAllGather)
       return MakeError(ErrorCode::kInfeasible,
                        fmt::format("'{}' makes all-reduce over N shards, not over one", name));
-    return ChunksOf(options, 1, 1, name, "")
+    return ChunksOf(how, 1, 1, name, "")
         .and_then([&](int32_t chunks) { return ForwardBuilder::Make(network, forward, chunks); })
         .map([&](ForwardBuilder builder) {
           emit(builder, network.num_ranks());
-          return std::move(builder).Finish(name, options.seed);
+          return std::move(builder).Finish(name, how.seed);
         });
   };
   return MakeClassic(name, topology, collective, options, make);

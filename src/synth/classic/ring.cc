@@ -117,8 +117,9 @@ Result<Schedule> MakeForwardSchedule(std::string_view name, const Topology& topo
 
 Result<Schedule> Synthesize(std::string_view name, const Topology& topology,
                             const Collective& collective, const SynthOptions& options) {
-  const auto make = [name, &options](const Topology& network, const Collective& forward) {
-    return MakeForwardSchedule(name, network, forward, options);
+  const auto make = [name](const Topology& network, const Collective& forward,
+                           const SynthOptions& how) {
+    return MakeForwardSchedule(name, network, forward, how);
   };
   return MakeClassic(name, topology, collective, options, make);
 }

@@ -109,11 +109,6 @@ void DimensionByDimension(ForwardBuilder& builder, const std::vector<Dimension>&
 
 Result<Schedule> MakeForwardSchedule(const Topology& topology, const Collective& forward,
                                      const SynthOptions& options) {
-  if (!topology.grid())
-    return MakeError(ErrorCode::kInfeasible,
-                     fmt::format("'{}' needs a grid: torus(a,b,...), mesh(a,b,...) or a file with "
-                                 "one; '{}' has none",
-                                 kName, topology.name()));
   if (forward.kind() != CollectiveKind::kAllGather)
     return MakeError(ErrorCode::kInfeasible,
                      fmt::format("'{}' makes all-reduce over N shards, not over one", kName));
@@ -134,10 +129,12 @@ Result<Schedule> MakeForwardSchedule(const Topology& topology, const Collective&
 
 Result<Schedule> Synthesize(const Topology& topology, const Collective& collective,
                             const SynthOptions& options) {
-  const auto make = [&options](const Topology& network, const Collective& forward) {
-    return MakeForwardSchedule(network, forward, options);
-  };
-  return MakeClassic(kName, topology, collective, options, make);
+  if (!topology.grid())
+    return MakeError(ErrorCode::kInfeasible,
+                     fmt::format("'{}' needs a grid: torus(a,b,...), mesh(a,b,...) or a file with "
+                                 "one; '{}' has none",
+                                 kName, topology.name()));
+  return MakeClassic(kName, topology, collective, options, MakeForwardSchedule);
 }
 
 }  // namespace
