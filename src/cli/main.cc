@@ -94,7 +94,8 @@ int Main(int argc, char** argv) {
   std::signal(SIGTERM, OnInterrupt);
   std::signal(SIGPIPE, SIG_IGN);
   spdlog::set_default_logger(spdlog::stderr_logger_mt("tutti"));
-  spdlog::set_pattern("[%H:%M:%S.%e] %v");
+  // On a terminal a log line takes the place of the progress line.
+  spdlog::set_pattern(isatty(STDERR_FILENO) != 0 ? "\r\x1b[K[%H:%M:%S.%e] %v" : "[%H:%M:%S.%e] %v");
   spdlog::set_level(program.verbose ? spdlog::level::debug : spdlog::level::warn);
   if (program.threads > 0) SetNumThreads(program.threads);
   const int code = [&program] {
