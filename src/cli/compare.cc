@@ -137,11 +137,13 @@ int Compare(const Program& program, const Flags& flags) {
     Print(out);
     return some ? kDone : kAnswerIsNo;
   }
-  fmt::print(
-      "{} on {} ({} ranks), every schedule verified; simulated with links {}, steps {}\n\n{}",
-      flags.collective.name, topology->name(), topology->num_ranks(), flags.sim.link_model,
-      flags.sim.mode, table.ToString());
-  if (!reasons.empty()) fmt::print("\nnot in the table:\n{}", reasons);
+  fmt::print("{} on {} ({} ranks)", flags.collective.name, topology->name(), topology->num_ranks());
+  if (some)
+    fmt::print(", every schedule verified; simulated with links {}, steps {}\n\n{}\n",
+               flags.sim.link_model, flags.sim.mode, table.ToString());
+  else
+    fmt::print(": no algorithm makes a schedule\n\n");
+  if (!reasons.empty()) fmt::print("not in the table:\n{}", reasons);
   return some ? kDone : kAnswerIsNo;
 }
 

@@ -68,9 +68,9 @@ Status CheckInput(const Topology& topology, const Collective& collective,
                   const SynthOptions& options) {
   if (topology.has_switches())
     return MakeError(ErrorCode::kInfeasible,
-                     fmt::format("bfb needs a network of ranks only, this one has {} switches: "
-                                 "replace them by links with unwind(...)",
-                                 topology.num_nodes() - topology.num_ranks()));
+                     fmt::format("'bfb' needs a network of ranks only; replace the switches by "
+                                 "links: unwind({})",
+                                 topology.name()));
   if (options.chunks < 0)
     return InvalidArgument(fmt::format("chunks must be >= 0, got {}", options.chunks));
   if (options.size_bytes < 1)
