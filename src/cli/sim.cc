@@ -17,7 +17,7 @@ namespace {
 struct Flags {
   std::string path, size, trace;
   SimFlags sim;
-  int32_t links = 10;
+  int32_t links = 10, bins = 0;
 };
 
 // The busiest links first.
@@ -54,9 +54,10 @@ int Simulate(const Program& program, const Flags& flags) {
   Table table(
       {"size", "time", "bound", "efficiency", "algbw", "busbw", "mean link use", "in flight"});
   Table busiest({"link", "busy", "of the time", "bytes"});
+  Table over_time({"from", "links busy", "in flight"});
   for (int64_t size : *sizes) {
     options.size_bytes = size;
-    options.record_messages = !flags.trace.empty();
+    options.record_messages = !flags.trace.empty() || flags.bins > 0;
     const Result<SimReport> report = tutti::Simulate(file->topology, file->schedule, options);
     if (!report) return Report(report.error());
     const bool barrier =
@@ -95,6 +96,15 @@ int Simulate(const Program& program, const Flags& flags) {
         busiest.AddRow({name, Seconds(report->link_busy_s[link.index()]), Percent(share),
                         fmt::format("{:.0f}", report->link_bytes[link.index()])});
     }
+    for (const UtilisationBin& bin : UtilisationOverTime(*report, flags.bins)) {
+      row["over_time"].push_back({{"begin_s", bin.begin_s},
+                                  {"end_s", bin.end_s},
+                                  {"links_busy", bin.links_busy},
+                                  {"in_flight", bin.in_flight}});
+      if (sizes->size() == 1)
+        over_time.AddRow(
+            {Seconds(bin.begin_s), Percent(bin.links_busy), fmt::format("{:.1f}", bin.in_flight)});
+    }
     if (sizes->size() == 1)
       for (const auto& [key, value] : row.items()) out[key] = value;
     else
@@ -113,6 +123,7 @@ int Simulate(const Program& program, const Flags& flags) {
              file->topology.name(), file->schedule.algorithm, flags.sim.link_model, flags.sim.mode,
              table.ToString());
   if (sizes->size() == 1 && flags.links > 0) fmt::print("\n{}", busiest.ToString());
+  if (sizes->size() == 1 && flags.bins > 0) fmt::print("\n{}", over_time.ToString());
   if (!flags.trace.empty())
     fmt::print("\ntrace in {}: open it in chrome://tracing or Perfetto\n", flags.trace);
   return kDone;
@@ -132,6 +143,11 @@ void AddSim(Program& program) {
   command->add_option("--links", flags->links, "How many of the busiest links to print")
       ->capture_default_str()
       ->check(CLI::Range(0, 1 << 24));
+  command
+      ->add_option("--bins", flags->bins,
+                   "Print links busy and messages in flight over time, in so many equal parts")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 100000));
   command->callback([&program, flags] {
     program.action = [&program, flags] { return Simulate(program, *flags); };
   });

@@ -79,6 +79,15 @@ class Commands(harness.CliTest):
             self.assertAlmostEqual(times[model, "barrier"] / analytic, 1, delta=1e-9)
             self.assertLessEqual(times[model, "eager"], times[model, "barrier"])
 
+    def test_sim_shows_use_over_time(self):
+        path = self.synth("uniring(1,4)", "all-gather", "uniring")
+        sim = self.json("sim", path, "--size", "4MiB", "--bins", "3")
+        self.assertEqual(len(sim["over_time"]), 3)
+        for part in sim["over_time"]:  # all four links carry one shard a step, all the time
+            self.assertAlmostEqual(part["links_busy"], 1, delta=1e-9)
+            self.assertAlmostEqual(part["in_flight"], 4, delta=1e-6)
+        self.assertIn("in flight", self.ok("sim", path, "--size", "4MiB", "--bins", "3"))
+
     def test_traces_are_json(self):
         path = self.synth("ring(4)", "all-reduce", "ring")
         for command in ("sim", "run"):
