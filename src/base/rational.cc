@@ -82,7 +82,8 @@ std::optional<Rational> Rational::Parse(std::string_view text) {
       const bool down = !power.empty() && power.front() == '-';
       if (!power.empty() && (power.front() == '-' || power.front() == '+')) power.remove_prefix(1);
       if (!IsDigits(power) || power.size() > 3) return std::nullopt;
-      exponent = std::atoi(std::string(power).c_str()) * (down ? -1 : 1);
+      const int64_t magnitude = std::atoi(std::string(power).c_str());
+      exponent = down ? -magnitude : magnitude;
       rest = rest.substr(0, e);
     }
     if (const size_t dot = rest.find('.'); dot != rest.npos) {

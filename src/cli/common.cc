@@ -36,7 +36,6 @@ int Report(const Error& error) {
   fmt::print(stderr, "tutti: error: {}\n", error.message);
   switch (error.code) {
     case ErrorCode::kInfeasible:
-      return kAnswerIsNo;
     case ErrorCode::kPeerFailed:
       return kAnswerIsNo;
     case ErrorCode::kCancelled:

@@ -13,7 +13,7 @@ namespace {
 int64_t CommonUnit(const Topology& topology) {
   int64_t unit = 0;
   for (LinkId link : topology.Links()) unit = std::gcd(unit, topology.bandwidth(link));
-  return unit;
+  return std::max<int64_t>(unit, 1);
 }
 
 // The master program: route every source's demand as a mix of the ways found so far, with the
@@ -47,7 +47,7 @@ class Master {
       for (LinkId link : topology_.Links())
         if (load[link.index()] > 0)
           column.push_back({link.value, static_cast<double>(load[link.index()]) / mean_weight_});
-      lp_.AddColumn(0, LinearProgram::kNoLimit, 0, std::move(column));
+      lp_.AddColumn(0, LinearProgram::kNoLimit, 0, column);
     }
     return distance / spent;
   }
@@ -129,7 +129,7 @@ void Lengthen(const Topology& topology, const std::vector<WideCapacity>& load, i
   WideCapacity longest = 1;
   for (size_t l = 0; l < size; ++l) {
     const WideCapacity share = (strain[l] >> 16) * 65536 / std::max<WideCapacity>(most >> 16, 1);
-    next[l] = lengths[l] * (65536 * (10 + round) + 10 * share);
+    next[l] = lengths[l] * (WideCapacity{65536} * (10 + round) + 10 * share);
     longest = std::max(longest, next[l]);
   }
   for (size_t l = 0; l < size; ++l)

@@ -84,7 +84,7 @@ void LinearProgram::KeepFault(std::string fault) {
 }
 
 int32_t LinearProgram::AddColumn(double lower, double upper, double cost,
-                                 std::vector<RowEntry> entries) {
+                                 const std::vector<RowEntry>& entries) {
   const int32_t index = num_columns();
   std::string fault = FaultOfBounds(lower, upper);
   if (fault.empty() && !std::isfinite(cost)) fault = fmt::format("the cost is {}", cost);
@@ -103,7 +103,7 @@ int32_t LinearProgram::AddColumn(double lower, double upper, double cost,
   return index;
 }
 
-int32_t LinearProgram::AddRow(double lower, double upper, std::vector<Entry> entries) {
+int32_t LinearProgram::AddRow(double lower, double upper, const std::vector<Entry>& entries) {
   const int32_t index = num_rows();
   std::string fault = FaultOfBounds(lower, upper);
   std::vector<std::pair<int32_t, double>> pairs;

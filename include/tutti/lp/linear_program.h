@@ -76,8 +76,9 @@ class LinearProgram {
   LinearProgram& operator=(LinearProgram&&) noexcept;
 
   // Both return the index, counted from 0. Entries at one place add up.
-  int32_t AddColumn(double lower, double upper, double cost, std::vector<RowEntry> entries = {});
-  int32_t AddRow(double lower, double upper, std::vector<Entry> entries);
+  int32_t AddColumn(double lower, double upper, double cost,
+                    const std::vector<RowEntry>& entries = {});
+  int32_t AddRow(double lower, double upper, const std::vector<Entry>& entries);
   int32_t num_columns() const { return static_cast<int32_t>(columns_.size()); }
   int32_t num_rows() const { return static_cast<int32_t>(rows_.size()); }
 
