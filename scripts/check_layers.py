@@ -17,10 +17,11 @@ DIRECT = {
     "sched": ["coll"],
     "verify": ["sched"],
     "synth": ["sched", "lp"],
+    "design": ["synth"],
     "sim": ["sched"],
     "lower": ["sched"],
     "runtime": ["lower"],
-    "cli": ["verify", "synth", "sim", "lower", "runtime"],
+    "cli": ["verify", "design", "sim", "lower", "runtime"],
 }
 # The executor runs a loaded plan: these rooms it may reach only through lower/plan.h.
 RUNTIME_HEADERS = {"tutti/lower/plan.h", "tutti/coll/collective.h"}

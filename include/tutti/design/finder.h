@@ -1,0 +1,80 @@
+// Topology finder: which networks of N ranks with d ports are worth wiring, and with which
+// schedule.
+//
+// Model       Base topologies of known cost (src/design/bases.cc) are expanded by line digraph,
+//             degree expansion, Cartesian power and product, and made bidirectional, until they
+//             have N ranks and degree d. Costs are predicted by the theorems of the paper, so that
+//             nothing is built to find out; of each size and degree only what may still win is
+//             kept.
+// Units       tl and tb are those of the all-gather, as in Tables 4 and 7: steps, and M/B. An
+//             all-reduce takes both twice.
+// Invariants  A frontier ascends in tl and strictly descends in tb: nobody on it is beaten in both.
+//             `recipe` parses (tutti/topo/expression.h) to a network of `ranks` ranks and degree
+//             `degree`, and the synthesizer `algorithm` makes an all-gather of exactly (tl, tb) on
+//             it.
+// Complexity  One question: the divisors of N times the degrees up to d. All N up to 2000 for
+//             d = 2, 4, 8 and 16: seconds.
+// Threads     Base topologies are evaluated in parallel; the same answer for any number of threads.
+// Errors      kInvalidArgument: ranks or degree out of range, a base that is not usable.
+//             kInfeasible: no construction reaches this size and degree (names near ones).
+//             kCancelled.
+// Reference   [direct-connect] 5.4, Table 9, appendix D; A.6.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tutti/base/rational.h"
+#include "tutti/base/result.h"
+#include "tutti/topo/topology.h"
+
+namespace tutti {
+
+// Networks beyond this are not searched: an all-gather schedule has at least N (N - 1) transfers.
+inline constexpr int32_t kMaxDesignRanks = 1 << 20;
+inline constexpr int32_t kMaxDesignDegree = 64;
+
+struct Design {
+  std::string recipe;     // expression of the topology
+  std::string algorithm;  // name of a synthesizer that makes the schedule: "expand" or "bfb"
+  int32_t ranks = 0, degree = 0;
+  int32_t tl = 0;
+  Rational tb;
+  int32_t diameter = 0;
+  bool bidirectional = false;      // every link has its reverse
+  bool reverse_symmetric = false;  // isomorphic to its transpose
+  bool bandwidth_optimal = false;  // tb is (N - 1) / N
+  bool moore_optimal = false;      // tl is the least that any digraph of this degree allows
+  // Where the cost comes from, base first: one sentence a step of the recipe.
+  std::vector<std::string> reasons;
+};
+
+struct DesignQuestion {
+  int32_t ranks = 0, degree = 0;
+  bool bidirectional_only = false;
+  // The asker's own bases, beside the known ones; name() is what stands in the recipe (a path).
+  std::vector<Topology> bases;
+};
+
+// The Pareto frontier in (tl, tb).
+Result<std::vector<Design>> FindFrontier(const DesignQuestion& question);
+
+struct SizedFrontier {
+  int32_t ranks = 0, degree = 0;
+  std::vector<Design> designs;  // none: no construction reaches this size
+};
+// Every size from 2 to max_ranks, for each degree in turn.
+Result<std::vector<SizedFrontier>> FindAllFrontiers(const std::vector<int32_t>& degrees,
+                                                    int32_t max_ranks,
+                                                    bool bidirectional_only = false);
+
+// [T_L*(N,d)] The least steps of an all-gather among N ranks with d ports: the smallest k with
+// 1 + d + ... + d^k >= N.
+int32_t MooreSteps(int32_t ranks, int32_t degree);
+// The same among bidirectional networks: 1 + d + d (d-1) + ... + d (d-1)^(k-1) >= N.
+int32_t BidirectionalMooreSteps(int32_t ranks, int32_t degree);
+// [T_B*(N)] (N - 1) / N.
+Rational OptimalBandwidthTime(int32_t ranks);
+
+}  // namespace tutti

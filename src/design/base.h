@@ -1,0 +1,56 @@
+// Base topologies: networks whose all-gather cost is known without expanding anything. One function
+// a family says which of its members have a given size and degree; bases.cc lists the families.
+//
+// Invariants  Every entry is true: the network has this size, degree and diameter, and the named
+//             schedule costs exactly (tl, tb). base_test.cc builds entries and checks.
+// Reference   [direct-connect] Table 9.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tutti/base/rational.h"
+
+namespace tutti::design {
+
+struct BaseEntry {
+  std::string recipe;  // expression of the topology
+  int32_t ranks = 0, degree = 0;
+  int32_t tl = 0;  // of the all-gather
+  Rational tb;     // in M/B
+  int32_t diameter = 0;
+  bool bidirectional = false;
+  bool reverse_symmetric = false;
+  bool simple = false;      // no parallel links, no self-loops
+  bool self_loops = false;  // has some: no degree expansion
+  // The cost is that of the breadth-first schedule; otherwise of a stored one. Theorem 13 asks for
+  // simple factors with a bandwidth-optimal breadth-first schedule.
+  bool bfb = false;
+  // No link has its reverse: made bidirectional (A.6), the degree is exactly doubled.
+  bool oriented = false;
+};
+
+struct BaseFamily {
+  std::string_view name;
+  std::string_view reference;  // where its cost is shown
+  // Appends the members of this size and degree, usually one or none. ranks >= 2, degree >= 1.
+  // Called from several threads.
+  void (*list)(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entries);
+};
+
+std::span<const BaseFamily> BaseFamilies();
+
+// One function a family (files of the same name).
+void ListComplete(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entries);
+void ListBipartite(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entries);
+void ListHamming(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entries);
+void ListRings(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entries);
+void ListKautz(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entries);
+void ListDebruijn(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entries);
+void ListCirculant(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entries);
+void ListDircirculant(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entries);
+
+}  // namespace tutti::design

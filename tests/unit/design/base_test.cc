@@ -1,0 +1,100 @@
+// Every entry of the base families, built and measured.
+#include "base.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <vector>
+
+#include "tutti/coll/collective.h"
+#include "tutti/design/finder.h"
+#include "tutti/synth/bfb.h"
+#include "tutti/topo/expression.h"
+#include "tutti/topo/properties.h"
+#include "tutti/topo/symmetry.h"
+
+namespace tutti::design {
+namespace {
+
+bool HasSelfLoops(const Topology& topology) {
+  for (NodeId node : topology.Nodes())
+    if (!topology.self_loops(node).empty()) return true;
+  return false;
+}
+
+// Links u -> v counted as (u, v); `reverse` where v -> u exists too.
+struct Pairs {
+  bool parallel = false, reverse = false;
+};
+Pairs LookAtPairs(const Topology& topology) {
+  Pairs pairs;
+  for (NodeId node : topology.Nodes()) {
+    std::vector<char> head(static_cast<size_t>(topology.num_nodes()), 0);
+    for (LinkId link : topology.OutLinks(node)) {
+      char& seen = head[topology.head(link).index()];
+      if (seen) pairs.parallel = true;
+      seen = 1;
+    }
+    for (LinkId link : topology.InLinks(node))
+      if (head[topology.tail(link).index()]) pairs.reverse = true;
+  }
+  return pairs;
+}
+
+void ExpectTrue(const BaseEntry& entry, int32_t ranks, int32_t degree) {
+  SCOPED_TRACE(entry.recipe);
+  EXPECT_EQ(entry.ranks, ranks);
+  EXPECT_EQ(entry.degree, degree);
+  const Result<Topology> topology = ParseTopology(entry.recipe);
+  ASSERT_TRUE(topology) << topology.error().message;
+  EXPECT_EQ(topology->num_ranks(), ranks);
+  EXPECT_EQ(topology->regular_degree(), std::optional<int32_t>(degree));
+  EXPECT_EQ(Diameter(*topology), entry.diameter);
+  EXPECT_EQ(IsBidirectional(*topology), entry.bidirectional);
+  EXPECT_EQ(HasSelfLoops(*topology), entry.self_loops);
+  const Pairs pairs = LookAtPairs(*topology);
+  EXPECT_EQ(entry.simple, !pairs.parallel && !entry.self_loops);
+  if (entry.oriented) {
+    EXPECT_FALSE(pairs.reverse || entry.self_loops);
+  }
+  if (entry.reverse_symmetric) {
+    EXPECT_EQ(FindReverseSymmetry(*topology).outcome, IsomorphismSearch::Outcome::kFound);
+  }
+  if (!entry.bfb) return;
+  const Result<Collective> collective = Collective::Make(CollectiveKind::kAllGather, ranks);
+  ASSERT_TRUE(collective);
+  const Result<BfbCost> cost = ComputeBfbCost(*topology, *collective, {});
+  ASSERT_TRUE(cost) << cost.error().message;
+  EXPECT_EQ(cost->tl, entry.tl);
+  EXPECT_EQ(cost->tb, std::optional<Rational>(entry.tb))
+      << cost->tb->ToString() << " against " << entry.tb.ToString();
+}
+
+TEST(Bases, AreWhatTheyClaim) {
+  for (const BaseFamily& family : BaseFamilies()) {
+    int64_t listed = 0;
+    for (int32_t degree = 1; degree <= 8; ++degree)
+      for (int32_t ranks = 2; ranks <= 130; ++ranks) {
+        std::vector<BaseEntry> entries;
+        family.list(ranks, degree, entries);
+        listed += static_cast<int64_t>(entries.size());
+        for (const BaseEntry& entry : entries) ExpectTrue(entry, ranks, degree);
+      }
+    EXPECT_GT(listed, 0) << family.name;
+  }
+}
+
+TEST(Limits, ByHand) {
+  EXPECT_EQ(MooreSteps(1024, 4), 5);  // 1 + 4 + 16 + 64 + 256 = 341 < 1024 <= 1365
+  EXPECT_EQ(MooreSteps(5, 4), 1);
+  EXPECT_EQ(MooreSteps(6, 4), 2);
+  EXPECT_EQ(MooreSteps(7, 1), 6);
+  EXPECT_EQ(BidirectionalMooreSteps(728, 4), 6);
+  EXPECT_EQ(BidirectionalMooreSteps(21, 4), 3);
+  EXPECT_EQ(BidirectionalMooreSteps(9, 2), 4);
+  EXPECT_EQ(BidirectionalMooreSteps(2, 1), 1);
+  EXPECT_EQ(OptimalBandwidthTime(32), Rational(31, 32));
+}
+
+}  // namespace
+}  // namespace tutti::design
