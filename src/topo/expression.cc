@@ -15,10 +15,12 @@ namespace tutti {
 namespace topo {
 namespace {
 
-// A network and the canonical text that stands for it.
-struct Evaluated {
-  Topology topology;
-  std::string text;
+// A checked call whose networks are not made yet, or a path.
+struct Resolved {
+  FamilyCall call;  // family == nullptr: a path
+  std::vector<Resolved> operands;
+  std::string path;
+  std::string text;  // canonical
 };
 
 size_t EditDistance(std::string_view a, std::string_view b) {
@@ -113,16 +115,20 @@ std::string PrintPath(const std::string& path) {
   return plain ? path : fmt::format("\"{}\"", path);
 }
 
-class Evaluator {
+// Text to calls: names, arguments and keywords, without making a network.
+class Resolver {
  public:
-  explicit Evaluator(const ParseLimits& limits) : limits_(limits) {}
-
-  Result<Evaluated> Evaluate(const SyntaxNode& node) const {
+  Result<Resolved> Resolve(const SyntaxNode& node) const {
     switch (node.kind) {
-      case SyntaxNode::Kind::kPath:
-        return EvaluatePath(node);
+      case SyntaxNode::Kind::kPath: {
+        Resolved resolved;
+        resolved.call.column = node.column;
+        resolved.path = node.text;
+        resolved.text = PrintPath(node.text);
+        return resolved;
+      }
       case SyntaxNode::Kind::kCall:
-        return EvaluateCall(node);
+        return ResolveCall(node);
       default:
         return FaultAt(node.column,
                        fmt::format("found '{}', wanted a network: a family such as torus(4,4) or a "
@@ -132,63 +138,41 @@ class Evaluator {
   }
 
  private:
-  Result<Evaluated> EvaluatePath(const SyntaxNode& node) const {
-    if (!limits_.allow_files)
-      return FaultAt(node.column,
-                     fmt::format("'{}': files are not accepted here", Shown(node.text)));
-    Result<Topology> topology = ReadTopologyFile(node.text);
-    if (!topology) return tl::unexpected(topology.error());
-    if (topology->num_nodes() > limits_.max_nodes || topology->num_links() > limits_.max_links)
-      return FaultAt(node.column,
-                     fmt::format("'{}': {} nodes and {} links, at most {} and {} are "
-                                 "accepted",
-                                 Shown(node.text), topology->num_nodes(), topology->num_links(),
-                                 limits_.max_nodes, limits_.max_links));
-    return Evaluated{*std::move(topology), PrintPath(node.text)};
-  }
-
-  Result<Evaluated> EvaluateCall(const SyntaxNode& node) const {
+  Result<Resolved> ResolveCall(const SyntaxNode& node) const {
     const Family* family = FindFamily(node.text);
     if (family == nullptr) return UnknownFamily(node);
-    FamilyCall call;
+    Resolved resolved;
+    FamilyCall& call = resolved.call;
     call.family = family;
     call.column = node.column;
     call.options.resize(family->options.size());
     call.links.defaults = family->default_link;
-    call.limits = limits_;
     std::string arguments;
-    if (Status status = CollectArguments(node, call, arguments); !status)
+    if (Status status = CollectArguments(node, resolved, arguments); !status)
       return tl::unexpected(status.error());
     if (Status status = CollectKeywords(node, call); !status) return tl::unexpected(status.error());
     arguments += PrintKeywords(call);
-    std::string text(family->info.name);
-    if (!arguments.empty()) text += fmt::format("({})", arguments.substr(1));
-
-    Result<Draft> draft = family->build(call);
-    if (!draft) return tl::unexpected(draft.error());
-    Result<Topology> topology = FinishDraft(*std::move(draft), call.links.parallel, text);
-    if (!topology) {
-      const std::string message = fmt::format("{}: {}", Shown(text), topology.error().message);
-      return FaultAt(node.column, message);
-    }
-    return Evaluated{*std::move(topology), std::move(text)};
+    resolved.text = family->info.name;
+    if (!arguments.empty()) resolved.text += fmt::format("({})", arguments.substr(1));
+    return resolved;
   }
 
   // Networks first, then numbers. Appends ",argument" for each to `text`.
-  Status CollectArguments(const SyntaxNode& node, FamilyCall& call, std::string& text) const {
+  Status CollectArguments(const SyntaxNode& node, Resolved& resolved, std::string& text) const {
+    FamilyCall& call = resolved.call;
     const Family& family = *call.family;
     for (const SyntaxNode& item : node.items) {
       if (!item.keyword.empty()) continue;
       const bool is_network =
           item.kind == SyntaxNode::Kind::kCall || item.kind == SyntaxNode::Kind::kPath;
-      if (is_network && call.sizes.empty() && call.operands.size() < family.operands.most) {
-        Result<Evaluated> operand = Evaluate(item);
+      if (is_network && call.sizes.empty() && resolved.operands.size() < family.operands.most) {
+        Result<Resolved> operand = Resolve(item);
         if (!operand) return tl::unexpected(operand.error());
-        call.operands.push_back(std::move(operand->topology));
         text += fmt::format(",{}", operand->text);
+        resolved.operands.push_back(*std::move(operand));
         continue;
       }
-      if (family.sizes.most == 0 || call.operands.size() < family.operands.least)
+      if (family.sizes.most == 0 || resolved.operands.size() < family.operands.least)
         return FaultAt(item.column, fmt::format("{}: found '{}', wanted {}", family.info.signature,
                                                 Shown(item.text), WantedOf(family)));
       const Result<int64_t> size = ParseWhole(item, family.info.signature);
@@ -200,8 +184,9 @@ class Evaluator {
     const auto within = [](size_t count, Range range) {
       return range.least <= count && count <= range.most;
     };
-    if (!within(call.operands.size(), family.operands) || !within(call.sizes.size(), family.sizes))
-      return call.Fault(fmt::format("got {}, wanted {}", Counted(call), WantedOf(family)));
+    if (!within(resolved.operands.size(), family.operands) ||
+        !within(call.sizes.size(), family.sizes))
+      return call.Fault(fmt::format("got {}, wanted {}", Counted(resolved), WantedOf(family)));
     return {};
   }
 
@@ -209,10 +194,12 @@ class Evaluator {
     return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
   }
 
-  static std::string Counted(const FamilyCall& call) {
-    if (call.family->operands.most == 0) return Plural(call.sizes.size(), "number");
-    if (call.family->sizes.most == 0) return Plural(call.operands.size(), "network");
-    return Plural(call.operands.size(), "network") + " and " + Plural(call.sizes.size(), "number");
+  static std::string Counted(const Resolved& resolved) {
+    const std::string networks = Plural(resolved.operands.size(), "network");
+    const std::string numbers = Plural(resolved.call.sizes.size(), "number");
+    if (resolved.call.family->operands.most == 0) return numbers;
+    if (resolved.call.family->sizes.most == 0) return networks;
+    return networks + " and " + numbers;
   }
 
   static std::string WantedOf(const Family& family) {
@@ -296,9 +283,55 @@ class Evaluator {
       text += fmt::format(",alpha={}", Print(links.alpha_ps, FormatDurationPs));
     return text;
   }
-
-  const ParseLimits& limits_;
 };
+
+// Makes the networks of `resolved`, operands first.
+Result<Topology> Evaluate(Resolved resolved, const ParseLimits& limits) {
+  FamilyCall& call = resolved.call;
+  call.limits = limits;
+  if (call.family == nullptr) {
+    if (!limits.allow_files)
+      return FaultAt(call.column,
+                     fmt::format("'{}': files are not accepted here", Shown(resolved.path)));
+    Result<Topology> topology = ReadTopologyFile(resolved.path);
+    if (topology &&
+        (topology->num_nodes() > limits.max_nodes || topology->num_links() > limits.max_links))
+      return FaultAt(call.column,
+                     fmt::format("'{}': {} nodes and {} links, at most {} and {} are accepted",
+                                 Shown(resolved.path), topology->num_nodes(), topology->num_links(),
+                                 limits.max_nodes, limits.max_links));
+    return topology;
+  }
+  for (Resolved& operand : resolved.operands) {
+    Result<Topology> network = Evaluate(std::move(operand), limits);
+    if (!network) return network;
+    call.operands.push_back(*std::move(network));
+  }
+  Result<Draft> draft = call.family->build(call);
+  if (!draft) return tl::unexpected(draft.error());
+  Result<Topology> topology = FinishDraft(*std::move(draft), call.links.parallel, resolved.text);
+  if (!topology)
+    return FaultAt(call.column,
+                   fmt::format("{}: {}", Shown(resolved.text), topology.error().message));
+  return topology;
+}
+
+ExpressionTree ToTree(const Resolved& resolved) {
+  ExpressionTree tree;
+  tree.text = resolved.text;
+  const FamilyCall& call = resolved.call;
+  if (call.family == nullptr) return tree;
+  tree.family = call.family->info.name;
+  for (const Resolved& operand : resolved.operands) tree.operands.push_back(ToTree(operand));
+  tree.sizes = call.sizes;
+  for (size_t i = 0; i < call.options.size(); ++i)
+    if (call.options[i])
+      tree.options.push_back({std::string(call.family->options[i]), *call.options[i]});
+  tree.parallel = call.links.parallel;
+  tree.bandwidth = call.links.bandwidth.values;
+  tree.alpha_ps = call.links.alpha_ps.values;
+  return tree;
+}
 
 }  // namespace
 }  // namespace topo
@@ -306,9 +339,23 @@ class Evaluator {
 Result<Topology> ParseTopology(std::string_view expression, const ParseLimits& limits) {
   const Result<topo::SyntaxNode> node = topo::ParseSyntax(expression);
   if (!node) return tl::unexpected(node.error());
-  Result<topo::Evaluated> evaluated = topo::Evaluator(limits).Evaluate(*node);
-  if (!evaluated) return tl::unexpected(evaluated.error());
-  return std::move(evaluated->topology);
+  Result<topo::Resolved> resolved = topo::Resolver().Resolve(*node);
+  if (!resolved) return tl::unexpected(resolved.error());
+  return topo::Evaluate(*std::move(resolved), limits);
+}
+
+std::optional<int64_t> ExpressionTree::option(std::string_view name) const {
+  for (const Option& one : options)
+    if (one.name == name) return one.value;
+  return std::nullopt;
+}
+
+Result<ExpressionTree> ParseExpressionTree(std::string_view expression) {
+  const Result<topo::SyntaxNode> node = topo::ParseSyntax(expression);
+  if (!node) return tl::unexpected(node.error());
+  const Result<topo::Resolved> resolved = topo::Resolver().Resolve(*node);
+  if (!resolved) return tl::unexpected(resolved.error());
+  return topo::ToTree(*resolved);
 }
 
 std::vector<FamilyInfo> TopologyFamilies() {

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,31 @@ struct ParseLimits {
 // name() of the result is the expression in canonical form (or the name a file gives itself), and
 // parses to the same network. Links are in the order (tail, head, bandwidth, alpha).
 Result<Topology> ParseTopology(std::string_view expression, const ParseLimits& limits = {});
+
+// An expression taken apart: how a network is made, without making it.
+struct ExpressionTree {
+  struct Option {
+    std::string name;  // "k", "seed", "links"
+    int64_t value = 0;
+    friend bool operator==(const Option&, const Option&) = default;
+  };
+
+  std::string family;                    // "line"; empty for a file
+  std::vector<ExpressionTree> operands;  // networks
+  std::vector<int64_t> sizes;            // numbers, as in torus(3,4)
+  std::vector<Option> options;           // keywords with a number that were given
+  int64_t parallel = 1;
+  // bw=, bw_per_link= (bytes/s) and alpha= (picoseconds) as given: none, one value, or one a
+  // dimension.
+  std::vector<int64_t> bandwidth, alpha_ps;
+  std::string text;  // canonical; a path for a file
+
+  std::optional<int64_t> option(std::string_view name) const;
+  friend bool operator==(const ExpressionTree&, const ExpressionTree&) = default;
+};
+// Of any text that ParseTopology() takes apart; sizes and files are not looked into. The text of
+// name() gives back how a network was made, also after it went through a file.
+Result<ExpressionTree> ParseExpressionTree(std::string_view expression);
 
 struct FamilyInfo {
   std::string_view name;       // "torus"

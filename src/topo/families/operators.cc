@@ -97,23 +97,21 @@ Result<Draft> BuildTranspose(const FamilyCall& call) {
   return draft;
 }
 
-// [direct-connect] A.6 "Unidirectional to Bidirectional". Deviation: a link that already has its
-// reverse gets no second one, since parallel links exist only where asked for.
+// [direct-connect] A.6: the union of G and its transpose, so that degree d becomes 2 d. A network
+// that is bidirectional already stays as it is.
 Result<Draft> BuildBidirectional(const FamilyCall& call) {
   const Topology& base = call.operands[0];
   const std::vector<Cable> cables = CablesOf(base);
-  const auto missing =
-      std::count_if(cables.begin(), cables.end(), [](const Cable& cable) { return !cable.back; });
+  const bool stays = std::all_of(cables.begin(), cables.end(),
+                                 [](const Cable& cable) { return cable.back.has_value(); });
   Result<Draft> draft = call.Start(base.num_ranks(), base.num_nodes() - base.num_ranks(),
-                                   CountPorts(base) + missing, 1);
+                                   SaturatingMul(CountPorts(base), stays ? 1 : 2), 1);
   if (!draft) return draft;
   ForEachPort(base, [&](int32_t tail, int32_t head, LinkSpec spec) {
-    draft->AddLink(tail, head, call.links.Override(spec, 0));
+    spec = call.links.Override(spec, 0);
+    draft->AddLink(tail, head, spec);
+    if (!stays) draft->AddLink(head, tail, spec);
   });
-  for (const Cable& cable : cables)
-    if (!cable.back)
-      draft->AddLink(base.head(cable.there).value, base.tail(cable.there).value,
-                     call.links.Override(base.spec(cable.there), 0));
   KeepNames(base, base.num_nodes(), *draft);
   draft->grid = base.grid();
   return draft;

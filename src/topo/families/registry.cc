@@ -15,7 +15,7 @@ constexpr LinkSpec kNvlink{.bandwidth = 25'000'000'000};
 const std::vector<Family>& Registry() {
   // clang-format off
   static const std::vector<Family> families{
-      {{"bidirectional", "bidirectional(G)", "G with the reverse of every link that lacks one"}, kOne, kNone, BuildBidirectional},
+      {{"bidirectional", "bidirectional(G)", "G and its transpose together: degree 2d; G itself where every link has its reverse"}, kOne, kNone, BuildBidirectional},
       {{"bipartite", "bipartite(d)", "complete bipartite graph of d + d ranks"}, kNone, kOne, BuildBipartite},
       {{"biring", "biring(d,m)", "bidirectional ring of m ranks and degree d: d/2 cables between neighbours"}, kNone, kTwo, BuildBiring},
       {{"circulant", "circulant(n,a1,...)", "rank i is linked to i + a and i - a modulo n for every a"}, kNone, {2, kAny}, BuildCirculant},

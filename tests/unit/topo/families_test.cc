@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <set>
@@ -226,13 +227,30 @@ TEST(Operators, UnwindLinksEachRankToTheNext) {
   EXPECT_EQ(Parse("unwind(rfs(2,4,8),degree=2)").num_links(), 64 * (1 + 3 + 2));
 }
 
-TEST(Operators, BidirectionalAddsOnlyWhatIsMissing) {
-  EXPECT_EQ(Print("bidirectional(torus(3,4))"), Print("torus(3,4)"));
-  const Topology both = Parse("bidirectional(genkautz(3,20))");
-  EXPECT_TRUE(IsBidirectional(both));
-  std::set<std::pair<int, int>> pairs;
-  for (LinkId link : both.Links())
-    EXPECT_TRUE(pairs.emplace(both.tail(link).value, both.head(link).value).second);
+// [direct-connect] A.6: nothing is added to what is bidirectional, everything else doubles.
+TEST(Operators, BidirectionalIsTheUnionWithTheTranspose) {
+  for (const char* already : {"torus(3,4)", "dgx1", "mesh(3,2,parallel=2)", "switch(5)"})
+    EXPECT_EQ(Print(fmt::format("bidirectional({})", already)), Print(already)) << already;
+  for (const char* expression :
+       {"genkautz(3,20)", "debruijn(2,3)", "uniring(2,2)", "uniring(1,5)", "kautz(2,1)"}) {
+    SCOPED_TRACE(expression);
+    const Topology base = Parse(expression);
+    const Topology both = Parse(fmt::format("bidirectional({})", expression));
+    if (IsBidirectional(base)) {
+      EXPECT_EQ(both.ToText(), base.ToText());
+      continue;
+    }
+    EXPECT_TRUE(IsBidirectional(both));
+    EXPECT_EQ(both.num_links(), 2 * base.num_links());
+    EXPECT_EQ(both.regular_degree(), 2 * *base.regular_degree());
+    std::multiset<std::pair<int, int>> missing, there;
+    for (LinkId link : base.Links()) {
+      missing.emplace(base.tail(link).value, base.head(link).value);
+      missing.emplace(base.head(link).value, base.tail(link).value);
+    }
+    for (LinkId link : both.Links()) there.emplace(both.tail(link).value, both.head(link).value);
+    EXPECT_EQ(there, missing);
+  }
 }
 
 TEST(Operators, WithoutRemovesCablesAndNodes) {

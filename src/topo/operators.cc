@@ -1,0 +1,70 @@
+#include "tutti/topo/operators.h"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+
+#include "families/family.h"
+
+namespace tutti {
+namespace {
+
+// The operator `name` applied to `operands` and `sizes`, as if it had been written.
+Result<Topology> Apply(const char* name, std::span<const Topology> operands,
+                       std::vector<int64_t> sizes) {
+  topo::FamilyCall call;
+  call.family = topo::FindFamily(name);
+  std::string text = fmt::format("{}(", name);
+  bool named = true;
+  for (const Topology& operand : operands) {
+    text += fmt::format("{}{}", call.operands.empty() ? "" : ",", operand.name());
+    named = named && !operand.name().empty();
+    call.operands.push_back(operand);
+  }
+  for (int64_t size : sizes) text += fmt::format(",{}", size);
+  call.sizes = std::move(sizes);
+  call.size_columns.assign(call.sizes.size(), 1);
+  call.options.resize(call.family->options.size());
+  Result<topo::Draft> draft = call.family->build(call);
+  if (!draft) {
+    // There is no text in which a column would tell anything.
+    std::string message = std::move(draft.error().message);
+    if (message.starts_with("column 1: ")) message.erase(0, sizeof("column 1: ") - 1);
+    return MakeError(draft.error().code, std::move(message));
+  }
+  return topo::FinishDraft(*std::move(draft), 1, named ? text + ")" : "");
+}
+
+}  // namespace
+
+Result<Topology> LineDigraph(const Topology& base) { return Apply("line", {&base, 1}, {}); }
+
+Result<Topology> DegreeExpansion(const Topology& base, int64_t n) {
+  return Apply("degree", {&base, 1}, {n});
+}
+
+Result<Topology> CartesianPower(const Topology& base, int64_t n) {
+  return Apply("power", {&base, 1}, {n});
+}
+
+Result<Topology> CartesianProduct(std::span<const Topology> factors) {
+  if (factors.empty()) return InvalidArgument("a product of no networks, wanted at least one");
+  return Apply("product", factors, {});
+}
+
+Result<Topology> BidirectionalUnion(const Topology& base) {
+  return Apply("bidirectional", {&base, 1}, {});
+}
+
+std::vector<LinePort> LinePorts(const Topology& base) {
+  std::vector<LinePort> ports;
+  for (NodeId node : base.Nodes()) {
+    for (LinkId link : base.OutLinks(node)) ports.push_back({node, base.head(link), link});
+    for (size_t loop = 0; loop < base.self_loops(node).size(); ++loop)
+      ports.push_back({node, node, std::nullopt});
+  }
+  return ports;
+}
+
+}  // namespace tutti
