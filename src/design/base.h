@@ -36,6 +36,7 @@ struct BaseEntry {
 struct BaseFamily {
   std::string_view name;
   std::string_view reference;  // where its cost is shown
+  bool factors;                // may have members that are factors for theorem 13
   // Appends the members of this size and degree, usually one or none. ranks >= 2, degree >= 1.
   // Called from several threads.
   void (*list)(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entries);
@@ -49,6 +50,7 @@ void ListBipartite(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entrie
 void ListHamming(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entries);
 void ListRings(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entries);
 void ListKautz(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entries);
+void ListGenkautz(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entries);
 void ListDebruijn(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entries);
 void ListCirculant(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entries);
 void ListDircirculant(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entries);

@@ -4,14 +4,15 @@ namespace tutti::design {
 
 std::span<const BaseFamily> BaseFamilies() {
   static constexpr BaseFamily kFamilies[] = {
-      {"complete", "[direct-connect] Table 9", ListComplete},
-      {"bipartite", "[direct-connect] Figure 1", ListBipartite},
-      {"hamming", "[direct-connect] Table 9", ListHamming},
-      {"rings", "[direct-connect] F.1", ListRings},
-      {"kautz", "[direct-connect] theorem 10", ListKautz},
-      {"debruijn", "[direct-connect] theorem 10", ListDebruijn},
-      {"circulant", "[direct-connect] theorem 22", ListCirculant},
-      {"dircirculant", "[direct-connect] Table 9", ListDircirculant},
+      {"complete", "[direct-connect] Table 9", true, ListComplete},
+      {"bipartite", "[direct-connect] Figure 1", true, ListBipartite},
+      {"hamming", "[direct-connect] Table 9", true, ListHamming},
+      {"rings", "[direct-connect] F.1", true, ListRings},
+      {"kautz", "[direct-connect] theorem 10", false, ListKautz},
+      {"debruijn", "[direct-connect] theorem 10", false, ListDebruijn},
+      {"genkautz", "[direct-connect] F.2, counted", false, ListGenkautz},
+      {"circulant", "[direct-connect] theorem 22", true, ListCirculant},
+      {"dircirculant", "[direct-connect] Table 9", true, ListDircirculant},
   };
   return kFamilies;
 }

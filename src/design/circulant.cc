@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "base.h"
-#include "tutti/design/finder.h"
+#include "tutti/synth/expand_cost.h"
 
 namespace tutti::design {
 namespace {
@@ -28,7 +28,7 @@ void ListCirculant(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entrie
   entry.ranks = ranks;
   entry.degree = degree;
   entry.tl = entry.diameter = m;
-  entry.tb = OptimalBandwidthTime(ranks);
+  entry.tb = BestTb(ranks);
   entry.bidirectional = entry.reverse_symmetric = entry.simple = entry.bfb = true;
   entries.push_back(std::move(entry));
 }

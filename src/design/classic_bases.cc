@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "base.h"
-#include "tutti/design/finder.h"
+#include "tutti/synth/expand_cost.h"
 
 namespace tutti::design {
 namespace {
@@ -21,7 +21,7 @@ BaseEntry Optimal(std::string recipe, int32_t ranks, int32_t degree, int32_t dia
   entry.ranks = ranks;
   entry.degree = degree;
   entry.tl = entry.diameter = diameter;
-  entry.tb = OptimalBandwidthTime(ranks);
+  entry.tb = BestTb(ranks);
   entry.bfb = entry.simple = entry.reverse_symmetric = true;
   return entry;
 }
@@ -71,7 +71,7 @@ void ListRings(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entries) {
 void ListKautz(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entries) {
   if (degree < 2) return;
   int64_t size = degree + 1;
-  Rational tb = OptimalBandwidthTime(degree + 1);
+  Rational tb = BestTb(degree + 1);
   for (int32_t lines = 1; size < ranks; ++lines) {
     tb += Rational(1, size);
     size *= degree;

@@ -22,6 +22,4 @@ int32_t BidirectionalMooreSteps(int32_t ranks, int32_t degree) {
   return steps;
 }
 
-Rational OptimalBandwidthTime(int32_t ranks) { return {ranks - 1, ranks}; }
-
 }  // namespace tutti

@@ -74,7 +74,5 @@ Result<std::vector<SizedFrontier>> FindAllFrontiers(const std::vector<int32_t>& 
 int32_t MooreSteps(int32_t ranks, int32_t degree);
 // The same among bidirectional networks: 1 + d + d (d-1) + ... + d (d-1)^(k-1) >= N.
 int32_t BidirectionalMooreSteps(int32_t ranks, int32_t degree);
-// [T_B*(N)] (N - 1) / N.
-Rational OptimalBandwidthTime(int32_t ranks);
 
 }  // namespace tutti

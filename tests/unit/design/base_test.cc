@@ -9,6 +9,7 @@
 #include "tutti/coll/collective.h"
 #include "tutti/design/finder.h"
 #include "tutti/synth/bfb.h"
+#include "tutti/synth/expand_cost.h"
 #include "tutti/topo/expression.h"
 #include "tutti/topo/properties.h"
 #include "tutti/topo/symmetry.h"
@@ -93,7 +94,7 @@ TEST(Limits, ByHand) {
   EXPECT_EQ(BidirectionalMooreSteps(21, 4), 3);
   EXPECT_EQ(BidirectionalMooreSteps(9, 2), 4);
   EXPECT_EQ(BidirectionalMooreSteps(2, 1), 1);
-  EXPECT_EQ(OptimalBandwidthTime(32), Rational(31, 32));
+  EXPECT_EQ(BestTb(32), Rational(31, 32));
 }
 
 }  // namespace

@@ -1,0 +1,82 @@
+#include "own_base.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "tutti/coll/collective.h"
+#include "tutti/synth/bfb.h"
+#include "tutti/topo/properties.h"
+#include "tutti/topo/symmetry.h"
+
+namespace tutti::design {
+namespace {
+
+Status CheckUsable(const Topology& topology) {
+  const auto refuse = [&](const std::string& what) {
+    return InvalidArgument(
+        fmt::format("base '{}': {}; expansions need regular networks of equal "
+                    "links between ranks",
+                    topology.name(), what));
+  };
+  if (topology.has_switches()) return refuse("has switches");
+  if (topology.num_ranks() < 2) return refuse("has one rank");
+  const int32_t ports = topology.out_degree(NodeId{0});
+  for (NodeId node : topology.Nodes())
+    if (topology.out_degree(node) != ports || topology.in_degree(node) != ports)
+      return refuse(fmt::format(
+          "is not regular: rank {} has {} ports out and {} in, rank 0 has {} out",
+          topology.node_name(node), topology.out_degree(node), topology.in_degree(node), ports));
+  if (!topology.is_homogeneous()) return refuse("has links of unequal bandwidth or alpha");
+  return {};
+}
+
+bool HasParallelLinks(const Topology& topology) {
+  for (NodeId node : topology.Nodes()) {
+    std::vector<int32_t> heads;
+    for (LinkId link : topology.OutLinks(node)) heads.push_back(topology.head(link).value);
+    std::sort(heads.begin(), heads.end());
+    if (std::adjacent_find(heads.begin(), heads.end()) != heads.end()) return true;
+  }
+  return false;
+}
+
+bool HasSelfLoops(const Topology& topology) {
+  for (NodeId node : topology.Nodes())
+    if (!topology.self_loops(node).empty()) return true;
+  return false;
+}
+
+bool HasTwoCycle(const Topology& topology) {
+  const std::vector<Cable> cables = CablesOf(topology);
+  return std::any_of(cables.begin(), cables.end(),
+                     [](const Cable& cable) { return cable.back.has_value(); });
+}
+
+}  // namespace
+
+Result<BaseEntry> MeasureBase(const Topology& topology) {
+  if (Status status = CheckUsable(topology); !status) return tl::unexpected(status.error());
+  const Result<Collective> collective =
+      Collective::Make(CollectiveKind::kAllGather, topology.num_ranks());
+  if (!collective) return tl::unexpected(collective.error());
+  const Result<BfbCost> cost = ComputeBfbCost(topology, *collective, {});
+  if (!cost) return tl::unexpected(cost.error());
+  BaseEntry entry;
+  entry.recipe = topology.name();
+  entry.ranks = topology.num_ranks();
+  entry.degree = *topology.regular_degree();
+  entry.tl = entry.diameter = cost->tl;
+  entry.tb = *cost->tb;
+  entry.bidirectional = IsBidirectional(topology);
+  entry.self_loops = HasSelfLoops(topology);
+  entry.simple = !entry.self_loops && !HasParallelLinks(topology);
+  entry.oriented = !entry.self_loops && !HasTwoCycle(topology);
+  entry.bfb = true;
+  entry.reverse_symmetric = entry.bidirectional || FindReverseSymmetry(topology).outcome ==
+                                                       IsomorphismSearch::Outcome::kFound;
+  return entry;
+}
+
+}  // namespace tutti::design

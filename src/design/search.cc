@@ -1,0 +1,138 @@
+#include "search.h"
+
+#include <algorithm>
+#include <set>
+
+#include "tutti/base/cancel.h"
+#include "tutti/base/parallel.h"
+#include "tutti/base/progress.h"
+#include "tutti/synth/expand_cost.h"
+
+namespace tutti::design {
+namespace {
+
+// The whole n-th root, or 0.
+int32_t Root(int32_t number, int32_t n) {
+  for (int32_t root = 2;; ++root) {
+    int64_t power = 1;
+    for (int32_t i = 0; i < n && power <= number; ++i) power *= root;
+    if (power == number) return root;
+    if (power > number) return 0;
+  }
+}
+
+constexpr uint32_t kOfProducts =
+    kBidirectional | kReverseSymmetric | kNoSelfLoops | kOriented | kFactor;
+
+}  // namespace
+
+void Search::List(Size size, bool factors, Bases& bases) const {
+  const auto [ranks, degree] = size;
+  std::vector<BaseEntry> entries;
+  for (const BaseFamily& family : BaseFamilies()) {
+    if (family.factors != factors) continue;
+    entries.clear();
+    family.list(ranks, degree, entries);
+    for (const BaseEntry& entry : entries)
+      (factors ? bases.factors : bases.others).push_back(MakeBase(entry, family.reference));
+  }
+  if (factors)
+    for (const BaseEntry& entry : own_)
+      if (entry.ranks == ranks && entry.degree == degree)
+        bases.factors.push_back(MakeBase(entry, "from a file, measured"));
+  (factors ? bases.has_factors : bases.has_others) = true;
+}
+
+const Search::Bases& Search::BasesOf(Size size, bool others_too) {
+  Bases& bases = bases_[size];
+  if (!bases.has_factors) List(size, true, bases);
+  if (others_too && !bases.has_others) List(size, false, bases);
+  return bases;
+}
+
+const Frontier& Search::Factors(int32_t ranks, int32_t degree) {
+  const Size size{ranks, degree};
+  if (const auto found = factors_.find(size); found != factors_.end()) return found->second;
+  Frontier frontier;
+  for (const Candidate& base : BasesOf(size, false).factors)
+    if (base.has(kFactor)) frontier.Offer(base, arena_);
+  for (int32_t n = 2; n <= degree; ++n)
+    if (degree % n == 0 && ranks % n == 0 && ranks / n >= 2)
+      for (const Candidate* base : Factors(ranks / n, degree / n).candidates())
+        if (base->has(kBidirectional)) frontier.Offer(MakeDegree(*base, n), arena_);
+  OfferProducts(size, frontier);
+  return factors_.emplace(size, std::move(frontier)).first->second;
+}
+
+void Search::OfferProducts(Size size, Frontier& frontier) {
+  const auto [ranks, degree] = size;
+  const Rational tb = BestTb(ranks);
+  for (int32_t first = 2; int64_t{first} * first <= ranks; ++first) {
+    if (ranks % first != 0) continue;
+    const int32_t second = ranks / first;
+    for (int32_t ports = 1; ports < degree; ++ports) {
+      const std::vector<const Candidate*>& left = Factors(first, ports).candidates();
+      if (left.empty()) continue;
+      for (const Candidate* a : left)
+        for (const Candidate* b : Factors(second, degree - ports).candidates())
+          if (frontier.Wants(a->tl + b->tl, tb,
+                             (a->properties & b->properties & kOfProducts) | kByBfb))
+            frontier.Offer(MakeProduct(*a, *b), arena_);
+    }
+  }
+}
+
+const Frontier& Search::All(int32_t ranks, int32_t degree) {
+  const Size size{ranks, degree};
+  if (const auto found = all_.find(size); found != all_.end()) return found->second;
+  Frontier frontier;
+  const auto offer = [&](Candidate candidate) { frontier.Offer(std::move(candidate), arena_); };
+  const Bases& bases = BasesOf(size, true);
+  for (const Candidate& base : bases.factors) offer(base);
+  for (const Candidate& base : bases.others) offer(base);
+  for (const Candidate* factor : Factors(ranks, degree).candidates()) offer(*factor);
+  if (degree >= 2 && ranks % degree == 0 && ranks / degree >= 2)
+    for (const Candidate* base : All(ranks / degree, degree).candidates()) offer(MakeLine(*base));
+  for (int32_t n = 2; n <= degree; ++n) {
+    if (degree % n != 0) continue;
+    if (ranks % n == 0 && ranks / n >= 2)
+      for (const Candidate* base : All(ranks / n, degree / n).candidates())
+        if (CanDegree(*base)) offer(MakeDegree(*base, n));
+    if (const int32_t root = Root(ranks, n); root >= 2)
+      for (const Candidate* base : All(root, degree / n).candidates())
+        if (base->has(kByExpand)) offer(MakePower(*base, n));
+  }
+  if (degree % 2 == 0)
+    for (const Candidate* base : All(ranks, degree / 2).candidates())
+      if (CanBidirectional(*base)) offer(MakeBidirectional(*base));
+  return all_.emplace(size, std::move(frontier)).first->second;
+}
+
+void Search::Prefetch(const std::vector<int32_t>& degrees, int32_t max_ranks) {
+  std::map<Size, bool> wanted;  // whether others than factors too
+  for (int32_t degree : degrees)
+    for (int32_t ranks = 2; ranks <= max_ranks; ++ranks) {
+      for (int32_t part = 1; part < degree; ++part)
+        if (ranks <= max_ranks / 2) wanted[{ranks, part}];
+      for (int32_t n = 1; n <= degree; ++n)
+        if (degree % n == 0 && (n <= 2 || ranks <= max_ranks / n))
+          wanted[{ranks, degree / n}] = true;
+    }
+  std::vector<std::pair<Size, bool>> missing;
+  for (const auto& [size, others] : wanted)
+    if (bases_.find(size) == bases_.end()) missing.emplace_back(size, others);
+  std::vector<Bases> listed(missing.size());
+  ProgressScope progress("bases", static_cast<int64_t>(missing.size()));
+  ParallelFor(static_cast<int64_t>(missing.size()), 16, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end && !CancelRequested(); ++i) {
+      const auto at = static_cast<size_t>(i);
+      List(missing[at].first, true, listed[at]);
+      if (missing[at].second) List(missing[at].first, false, listed[at]);
+    }
+    progress.Add(end - begin);
+  });
+  for (size_t i = 0; i < missing.size(); ++i)
+    bases_.emplace(missing[i].first, std::move(listed[i]));
+}
+
+}  // namespace tutti::design

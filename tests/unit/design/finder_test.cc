@@ -1,0 +1,180 @@
+#include "tutti/design/finder.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tutti/base/parallel.h"
+#include "tutti/coll/collective.h"
+#include "tutti/synth/bfb.h"
+#include "tutti/synth/expand_cost.h"
+#include "tutti/topo/expression.h"
+#include "tutti/topo/properties.h"
+#include "tutti/topo/symmetry.h"
+
+namespace tutti {
+namespace {
+
+std::vector<Design> Frontier(int32_t ranks, int32_t degree, bool bidirectional_only = false) {
+  Result<std::vector<Design>> designs = FindFrontier(
+      {.ranks = ranks, .degree = degree, .bidirectional_only = bidirectional_only, .bases = {}});
+  EXPECT_TRUE(designs) << ranks << " " << degree << " " << designs.error().message;
+  return designs ? *std::move(designs) : std::vector<Design>();
+}
+
+void ExpectSortedAndUndominated(const std::vector<Design>& designs) {
+  for (size_t i = 1; i < designs.size(); ++i) {
+    EXPECT_LT(designs[i - 1].tl, designs[i].tl);
+    EXPECT_GT(designs[i - 1].tb, designs[i].tb);
+  }
+}
+
+// Everything but the schedule.
+void ExpectTrueOfNetwork(const Design& design) {
+  SCOPED_TRACE(design.recipe);
+  const Result<Topology> topology = ParseTopology(design.recipe);
+  ASSERT_TRUE(topology) << topology.error().message;
+  EXPECT_EQ(topology->num_ranks(), design.ranks);
+  EXPECT_EQ(topology->regular_degree(), std::optional<int32_t>(design.degree));
+  EXPECT_EQ(Diameter(*topology), design.diameter);
+  EXPECT_EQ(IsBidirectional(*topology), design.bidirectional);
+  EXPECT_GE(design.tl, MooreSteps(design.ranks, design.degree));
+  EXPECT_EQ(design.moore_optimal, design.tl == MooreSteps(design.ranks, design.degree));
+  EXPECT_GE(design.tb, BestTb(design.ranks));
+  EXPECT_EQ(design.bandwidth_optimal, design.tb == BestTb(design.ranks));
+  EXPECT_FALSE(design.reasons.empty());
+  if (design.reverse_symmetric) {
+    EXPECT_EQ(FindReverseSymmetry(*topology).outcome, IsomorphismSearch::Outcome::kFound);
+  }
+}
+
+// N = 4, d = 2 by hand: nothing does it in one step; two steps at the least time there is are those
+// of the ring, whose farthest rank is heard of half over each link.
+TEST(Finder, FourRanksByHand) {
+  const std::vector<Design> designs = Frontier(4, 2);
+  ASSERT_EQ(designs.size(), 1u);
+  EXPECT_EQ(designs[0].tl, 2);
+  EXPECT_EQ(designs[0].tb, Rational(3, 4));
+  EXPECT_TRUE(designs[0].moore_optimal);
+}
+
+TEST(Finder, FrontiersAreSortedAndTrue) {
+  for (int32_t degree = 1; degree <= 6; ++degree)
+    for (int32_t ranks = 2; ranks <= 40; ++ranks) {
+      const std::vector<Design> designs = Frontier(ranks, degree);
+      ASSERT_FALSE(designs.empty());
+      ExpectSortedAndUndominated(designs);
+      for (const Design& design : designs) ExpectTrueOfNetwork(design);
+      EXPECT_TRUE(designs.back().bandwidth_optimal) << ranks << " " << degree;
+    }
+}
+
+// What claims to be breadth-first broadcast is, to the last fraction.
+TEST(Finder, BreadthFirstCostsAreExact) {
+  int32_t checked = 0;
+  for (int32_t degree : {2, 3, 4, 6, 8})
+    for (int32_t ranks = 2; ranks <= 64; ++ranks)
+      for (const Design& design : Frontier(ranks, degree, ranks % 2 == 0)) {
+        if (design.algorithm != "bfb") continue;
+        const Result<Topology> topology = ParseTopology(design.recipe);
+        ASSERT_TRUE(topology);
+        const Result<BfbCost> cost =
+            ComputeBfbCost(*topology, *Collective::Make(CollectiveKind::kAllGather, ranks), {});
+        ASSERT_TRUE(cost);
+        EXPECT_EQ(cost->tl, design.tl) << design.recipe;
+        EXPECT_EQ(cost->tb, std::optional<Rational>(design.tb)) << design.recipe;
+        ++checked;
+      }
+  EXPECT_GT(checked, 0);
+}
+
+TEST(Finder, BidirectionalFrontiersHoldOnlyBidirectionalNetworks) {
+  for (int32_t degree : {2, 3, 4, 6})
+    for (int32_t ranks = 2; ranks <= 40; ++ranks) {
+      if (ranks * degree % 2 != 0) continue;
+      for (const Design& design : Frontier(ranks, degree, true)) {
+        EXPECT_TRUE(design.bidirectional) << design.recipe;
+        ExpectTrueOfNetwork(design);
+      }
+    }
+}
+
+TEST(Finder, AllSizesAtOnceAgreeWithOneAtATime) {
+  for (int threads : {1, 3}) {
+    SetNumThreads(threads);
+    const Result<std::vector<SizedFrontier>> all = FindAllFrontiers({2, 4}, 150);
+    ASSERT_TRUE(all);
+    ASSERT_EQ(all->size(), 2u * 149);
+    for (const SizedFrontier& sized : *all) {
+      const std::vector<Design> alone = Frontier(sized.ranks, sized.degree);
+      ASSERT_EQ(sized.designs.size(), alone.size()) << sized.ranks << " " << sized.degree;
+      for (size_t i = 0; i < alone.size(); ++i) {
+        EXPECT_EQ(sized.designs[i].recipe, alone[i].recipe);
+        EXPECT_EQ(sized.designs[i].tl, alone[i].tl);
+        EXPECT_EQ(sized.designs[i].tb, alone[i].tb);
+        EXPECT_EQ(sized.designs[i].diameter, alone[i].diameter);
+      }
+    }
+  }
+  SetNumThreads(0);
+}
+
+std::string FaultOf(const DesignQuestion& question) {
+  const Result<std::vector<Design>> designs = FindFrontier(question);
+  EXPECT_FALSE(designs);
+  return designs ? "" : designs.error().message;
+}
+
+TEST(Finder, RefusesWhatItCannotAnswer) {
+  const auto fault = [](int32_t ranks, int32_t degree, bool bidirectional_only = false) {
+    return FaultOf(
+        {.ranks = ranks, .degree = degree, .bidirectional_only = bidirectional_only, .bases = {}});
+  };
+  EXPECT_EQ(fault(8, 0), "degree 0: wanted 1 <= degree <= 64");
+  EXPECT_EQ(fault(1, 2), "1 ranks: wanted at least 2");
+  EXPECT_NE(fault(2'000'000'000, 4).find("GiB"), std::string::npos);
+  EXPECT_NE(fault(7, 3, true).find("near are 6 or 8 ranks, or degree 4"), std::string::npos);
+  EXPECT_NE(fault(4, 1, true).find("near are degree 2"), std::string::npos);
+}
+
+TEST(Finder, OwnBasesAreMeasuredAndExpanded) {
+  // The Petersen graph: 10 ranks of degree 3, diameter 2, bandwidth-optimal.
+  Topology::Builder builder(10);
+  for (int32_t i = 0; i < 5; ++i) {
+    builder.AddDuplex(NodeId{i}, NodeId{(i + 1) % 5}, {});
+    builder.AddDuplex(NodeId{i}, NodeId{i + 5}, {});
+    builder.AddDuplex(NodeId{i + 5}, NodeId{(i + 2) % 5 + 5}, {});
+  }
+  builder.SetName("petersen.json");
+  const Result<Topology> petersen = std::move(builder).Build();
+  ASSERT_TRUE(petersen);
+  const Result<std::vector<Design>> same =
+      FindFrontier({.ranks = 10, .degree = 3, .bidirectional_only = false, .bases = {*petersen}});
+  ASSERT_TRUE(same);
+  EXPECT_EQ(same->back().recipe, "petersen.json");
+  EXPECT_EQ(same->back().tl, 2);
+  EXPECT_TRUE(same->back().bandwidth_optimal);
+  const Result<std::vector<Design>> larger =
+      FindFrontier({.ranks = 30, .degree = 3, .bidirectional_only = false, .bases = {*petersen}});
+  ASSERT_TRUE(larger);
+  EXPECT_EQ(larger->front().tl, 3);
+  EXPECT_EQ(larger->front().tb, Rational(1));
+}
+
+TEST(Finder, RefusesBasesThatExpansionsCannotUse) {
+  Topology::Builder builder(3);
+  builder.AddDuplex(NodeId{0}, NodeId{1}, {});
+  builder.AddDuplex(NodeId{1}, NodeId{2}, {});
+  builder.SetName("path.json");
+  const Result<Topology> path = std::move(builder).Build();
+  ASSERT_TRUE(path);
+  EXPECT_EQ(FaultOf({.ranks = 9, .degree = 2, .bidirectional_only = false, .bases = {*path}}),
+            "base 'path.json': is not regular: rank 1 has 2 ports out and 2 in, rank 0 has 1 out; "
+            "expansions need regular networks of equal links between ranks");
+}
+
+}  // namespace
+}  // namespace tutti
