@@ -1,0 +1,141 @@
+#include "tutti/synth/concurrent_flow.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <utility>
+
+#include "mcf/iteration.h"
+#include "mcf/length_limit.h"
+#include "mcf/network.h"
+#include "mcf/source_flow.h"
+#include "tutti/base/parallel.h"
+#include "tutti/base/progress.h"
+
+namespace tutti {
+namespace {
+
+// Doubles do not get closer than this, whatever is asked for.
+constexpr int32_t kPatience = 1000;  // passes without progress
+// Proportions of flows survive doubles below this.
+constexpr int64_t kMostUnits = int64_t{1} << 52;
+constexpr int64_t kProgressSteps = 1000;
+
+Status CheckOptions(const Topology& topology, const ConcurrentFlowOptions& options) {
+  if (topology.num_ranks() < 2)
+    return InvalidArgument("a concurrent flow needs at least two ranks, got one");
+  if (!(options.gap >= 0 && options.gap < 1))
+    return InvalidArgument(fmt::format("the gap must be >= 0 and < 1, got {}", options.gap));
+  if (options.max_passes < 0)
+    return InvalidArgument(fmt::format("passes must be >= 0, got {}", options.max_passes));
+  if (!(options.max_seconds >= 0))
+    return InvalidArgument(fmt::format("seconds must be >= 0, got {}", options.max_seconds));
+  return CheckDemand(topology.num_ranks(), options.demand);
+}
+
+// Each rank's flow uses at least one bundle a rank: in doubles, in units, and once more in the best
+// flows kept.
+Status CheckMemory(const Topology& topology) {
+  constexpr double kBytesPerBundle = 48, kGiB = 1 << 30;
+  const double ranks = topology.num_ranks();
+  const double needed = ranks * (ranks - 1) * kBytesPerBundle;
+  const double present =
+      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  if (needed <= present) return {};
+  return MakeError(
+      ErrorCode::kResourceExhausted,
+      fmt::format("flows of {} ranks need at least {:.1f} GiB; this machine has {:.1f} "
+                  "GiB",
+                  topology.num_ranks(), needed / kGiB, present / kGiB));
+}
+
+// Many small divisors, so that a flow split into halves, thirds, ... stays exact.
+int64_t UnitsPerDemand(const DemandTable& demand) {
+  constexpr int64_t kSmooth = 720'720;  // least common multiple of 1 .. 16 over 1
+  const int64_t most = kMostUnits / std::max<int64_t>(demand.LargestFromRank(), 1);
+  int64_t units = most >= kSmooth ? kSmooth : 1;
+  while (units <= most / 2 && units < int64_t{1} << 40) units *= 2;
+  return units;
+}
+
+void MakeUnits(const FlowNetwork& network, const DemandTable& demand,
+               const std::vector<SourceFlow>& flows, ConcurrentFlow& result) {
+  result.units_per_demand = UnitsPerDemand(demand);
+  result.flow_from.resize(flows.size());
+  ParallelFor(static_cast<int64_t>(flows.size()), 16, [&](int64_t begin, int64_t end) {
+    for (auto s = static_cast<size_t>(begin); s < static_cast<size_t>(end); ++s)
+      result.flow_from[s] = InUnits(network, demand, flows[s], result.units_per_demand);
+  });
+  std::vector<WideInteger> load(network.num_bundles(), 0);
+  for (const auto& flow : result.flow_from)
+    for (const BundleFlow& part : flow) load[static_cast<size_t>(part.bundle)] += part.units;
+  Rational strain;
+  for (size_t e = 0; e < load.size(); ++e)
+    strain = std::max(strain, ToRational(load[e]) / Rational(network.bundles[e].bandwidth));
+  result.f_lower = RateOfStrain(network, demand, strain / Rational(result.units_per_demand));
+}
+
+// How far it is from the first gap to the one asked for, on a logarithmic scale.
+class GapProgress {
+ public:
+  explicit GapProgress(double target)
+      : target_(std::log(std::max(target, 1e-12))), scope_("concurrent flow", kProgressSteps) {}
+  void Report(double gap) {
+    const double now = std::log(std::clamp(gap, 1e-12, 1.0));
+    const double part = std::clamp(now / target_, 0.0, 1.0);
+    const auto steps = static_cast<int64_t>(part * static_cast<double>(kProgressSteps));
+    if (steps <= shown_) return;
+    scope_.Add(steps - shown_);
+    shown_ = steps;
+  }
+
+ private:
+  double target_;
+  int64_t shown_ = 0;
+  ProgressScope scope_;
+};
+
+}  // namespace
+
+Result<ConcurrentFlow> SolveConcurrentFlow(const Topology& topology,
+                                           const ConcurrentFlowOptions& options) {
+  using Clock = std::chrono::steady_clock;
+  const auto start = Clock::now();
+  const auto seconds = [start] {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  };
+  Status status = CheckOptions(topology, options);
+  if (status) status = CheckMemory(topology);
+  if (!status) return tl::unexpected(status.error());
+
+  const FlowNetwork network(topology);
+  const DemandTable demand(topology.num_ranks(), options.demand);
+  FlowIteration iteration(network, demand);
+  GapProgress progress(options.gap);
+  ConcurrentFlow result;
+  for (;;) {
+    const double gap = iteration.gap();
+    progress.Report(gap);
+    const bool stop = iteration.passes() >= options.max_passes ||
+                      iteration.passes_without_progress() >= kPatience ||
+                      (options.max_seconds > 0 && seconds() >= options.max_seconds);
+    // Doubles only say when it is worth counting.
+    if (stop || gap <= options.gap + 1e-15) {
+      MakeUnits(network, demand, iteration.BestFlows(), result);
+      result.f_upper = iteration.upper();
+      if (stop || result.gap() <= options.gap) break;
+    }
+    if (status = iteration.Pass(); !status) return tl::unexpected(status.error());
+  }
+  result.bundles = network.bundles;
+  result.demand = options.demand;
+  result.lengths = iteration.lengths();
+  result.passes = iteration.passes();
+  result.seconds = seconds();
+  return result;
+}
+
+}  // namespace tutti

@@ -1,0 +1,83 @@
+#include "mcf/iteration.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "mcf/length_limit.h"
+#include "tutti/base/cancel.h"
+
+namespace tutti {
+namespace {
+
+// Measured on genkautz(4,50 .. 1000), tori and random networks: gentle at first, when the loads are
+// far from even, steeper later.
+constexpr double kFirstSteepness = 4, kLastSteepness = 10, kSteepnessGrowth = 1.01;
+constexpr double kWeightStep = 0.5;
+// The best flows are copied only when the pass before may have been the last good one: what is
+// better by less than this part of the gap is not worth a copy.
+constexpr double kWorthKeeping = 0.1;
+constexpr int32_t kCancelEvery = 64;  // sources
+
+}  // namespace
+
+FlowIteration::FlowIteration(const FlowNetwork& network, const DemandTable& demand)
+    : network_(network),
+      demand_(demand),
+      lengths_(network),
+      shifter_(network),
+      steepness_(kFirstSteepness) {
+  const double pairs = static_cast<double>(network.num_ranks) * (network.num_ranks - 1);
+  const double mean = ToRational(demand.Total()).ToDouble() / pairs;
+  flows_.reserve(static_cast<size_t>(network.num_ranks));
+  for (int32_t source = 0; source < network.num_ranks; ++source)
+    flows_.push_back(EqualSplit(network, demand, mean, source));
+  OfferLengths(InverseBandwidths(network));
+  Measure();
+}
+
+double FlowIteration::gap() const { return std::max(0.0, 1 - lower() / upper_value_); }
+
+Status FlowIteration::Pass() {
+  KeepFlows();
+  if (passes_ > 0) {
+    lengths_.FollowLengths(kWeightStep);
+    steepness_ = std::min(steepness_ * kSteepnessGrowth, kLastSteepness);
+  }
+  lengths_.Update(steepness_, 1 / upper_value_);
+  for (size_t s = 0; s < flows_.size(); ++s) {
+    if (s % kCancelEvery == 0 && CancelRequested()) return tl::unexpected(CancelledError());
+    shifter_.Visit(flows_[s], lengths_);
+  }
+  ++passes_;
+  Measure();
+  return {};
+}
+
+// Loads afresh, so that rounding does not add up, and both limits.
+void FlowIteration::Measure() {
+  std::fill(lengths_.load.begin(), lengths_.load.end(), 0.0);
+  for (const SourceFlow& flow : flows_) AddLoad(flow, lengths_.load);
+  const double before = lower();
+  now_lower_ = 1 / lengths_.LargestStrain();
+  if (lower() > before) last_progress_ = passes_;
+
+  lengths_.Update(steepness_, 1 / upper_value_);
+  OfferLengths(WholeLengths(lengths_.length));
+}
+
+void FlowIteration::OfferLengths(std::vector<int64_t> lengths) {
+  Rational upper = LengthLimit(network_, demand_, flows_, lengths);
+  if (upper_value_ > 0 && upper >= upper_) return;
+  upper_ = std::move(upper);
+  upper_value_ = upper_.ToDouble();
+  best_lengths_ = std::move(lengths);
+  last_progress_ = passes_;
+}
+
+void FlowIteration::KeepFlows() {
+  if (now_lower_ <= kept_lower_ + kWorthKeeping * (upper_value_ - kept_lower_)) return;
+  kept_flows_ = flows_;
+  kept_lower_ = now_lower_;
+}
+
+}  // namespace tutti

@@ -1,0 +1,57 @@
+// The passes of the flow solver: a flow of every source and the lengths of the bundles, improved in
+// turn, with the best limits met so far.
+//
+// Method      Lengths grow exponentially with the load, around weights that follow them after each
+//             pass: so a small steepness, which converges fast, ends at the optimum nevertheless.
+//             The sources are visited one after the other, each seeing what those before it did.
+// Reference   [Tseng, Bertsekas 1993] for the multiplier method.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "mcf/link_lengths.h"
+#include "mcf/network.h"
+#include "mcf/shifter.h"
+#include "mcf/source_flow.h"
+
+namespace tutti {
+
+class FlowIteration {
+ public:
+  FlowIteration(const FlowNetwork& network, const DemandTable& demand);
+
+  // kCancelled.
+  Status Pass();
+  int32_t passes() const { return passes_; }
+
+  // f in units of mean demand and smallest link. The lower limit is that of BestFlows(), up to
+  // rounding; the upper one is proven by lengths().
+  double lower() const { return kept_lower_ > now_lower_ ? kept_lower_ : now_lower_; }
+  const Rational& upper() const { return upper_; }
+  double gap() const;
+  int32_t passes_without_progress() const { return passes_ - last_progress_; }
+
+  const std::vector<SourceFlow>& BestFlows() const {
+    return kept_lower_ > now_lower_ ? kept_flows_ : flows_;
+  }
+  const std::vector<int64_t>& lengths() const { return best_lengths_; }
+
+ private:
+  void Measure();
+  void OfferLengths(std::vector<int64_t> lengths);
+  void KeepFlows();
+
+  const FlowNetwork& network_;
+  const DemandTable& demand_;
+  std::vector<SourceFlow> flows_, kept_flows_;
+  LinkLengths lengths_;
+  Shifter shifter_;
+  std::vector<int64_t> best_lengths_;
+  Rational upper_;
+  double now_lower_ = 0, kept_lower_ = 0, upper_value_ = 0;
+  double steepness_;
+  int32_t passes_ = 0, last_progress_ = 0;
+};
+
+}  // namespace tutti

@@ -1,0 +1,218 @@
+#include "mcf/shifter.h"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <utility>
+
+#include "mcf/exponential.h"
+
+namespace tutti {
+namespace {
+
+constexpr double kFar = std::numeric_limits<double>::infinity();
+// Differences of length below this part are rounding.
+constexpr double kTolerance = 1e-11;
+// A shift may change the length of no bundle by more than e to this.
+constexpr double kTrust = 1.0;
+// Flows below this (in mean demands) are dropped; units are made from proportions later.
+constexpr double kNothing = 1e-13;
+
+size_t Index(int32_t i) { return static_cast<size_t>(i); }
+
+}  // namespace
+
+Shifter::Shifter(const FlowNetwork& network)
+    : network_(network),
+      longest_(Index(network.num_nodes)),
+      shortest_(Index(network.num_nodes)),
+      first_used_(Index(network.num_nodes)),
+      end_used_(Index(network.num_nodes)),
+      place_(Index(network.num_nodes)),
+      long_slot_(Index(network.num_nodes)),
+      short_slot_(Index(network.num_nodes)) {}
+
+void Shifter::Visit(SourceFlow& flow, LinkLengths& lengths) {
+  FindLongest(flow, lengths.length);
+  if (flow.order.size() < longest_.size()) ReachTheRest(flow, lengths.length);
+  SortByPotential(flow.order);
+  FindShortest(flow, lengths.length);
+  for (size_t i = flow.order.size(); i-- > 1;) {
+    const size_t v = Index(flow.order[i]);
+    if (long_slot_[v] >= 0 && long_slot_[v] != short_slot_[v]) ShiftInto(flow.order[i], lengths);
+  }
+  Store(flow);
+}
+
+void Shifter::FindLongest(const SourceFlow& flow, const std::vector<double>& length) {
+  if (flow.order.size() < longest_.size()) {
+    std::fill(longest_.begin(), longest_.end(), kFar);
+    std::fill(end_used_.begin(), end_used_.end(), 0);
+    std::fill(first_used_.begin(), first_used_.end(), 0);
+  }
+  size_t k = 0;
+  longest_[Index(flow.order[0])] = 0;
+  first_used_[Index(flow.order[0])] = end_used_[Index(flow.order[0])] = 0;
+  for (size_t i = 1; i < flow.order.size(); ++i) {
+    const size_t v = Index(flow.order[i]);
+    const auto first = Index(network_.first_in[v]), end = Index(network_.first_in[v + 1]);
+    double longest = 0;
+    first_used_[v] = static_cast<int32_t>(k);
+    for (; k < flow.bundles.size(); ++k) {
+      const size_t e = Index(flow.bundles[k]);
+      if (e < first || e >= end) break;
+      longest = std::max(longest, longest_[Index(network_.tail[e])] + length[e]);
+    }
+    end_used_[v] = static_cast<int32_t>(k);
+    longest_[v] = longest;
+  }
+}
+
+// Nodes without flow get the potential by which they could be reached.
+void Shifter::ReachTheRest(SourceFlow& flow, const std::vector<double>& length) {
+  std::vector<std::pair<double, int32_t>> heap;
+  const auto relax = [&](size_t u) {
+    for (int32_t i = network_.first_out[u]; i < network_.first_out[u + 1]; ++i) {
+      const size_t e = Index(network_.out_bundles[Index(i)]), v = Index(network_.head[e]);
+      const double potential = longest_[u] + length[e];
+      if (end_used_[v] > 0 || v == Index(flow.order[0]) || potential >= longest_[v]) continue;
+      longest_[v] = potential;
+      heap.emplace_back(potential, static_cast<int32_t>(v));
+      std::push_heap(heap.begin(), heap.end(), std::greater<>());
+    }
+  };
+  for (size_t i = 0, reached = flow.order.size(); i < reached; ++i) relax(Index(flow.order[i]));
+  while (!heap.empty()) {
+    std::pop_heap(heap.begin(), heap.end(), std::greater<>());
+    const auto [potential, node] = heap.back();
+    heap.pop_back();
+    if (potential > longest_[Index(node)]) continue;
+    flow.order.push_back(node);
+    relax(Index(node));
+  }
+}
+
+// Almost sorted already. Stable: of equals the one before stays before.
+void Shifter::SortByPotential(std::vector<int32_t>& order) {
+  for (size_t i = 1; i < order.size(); ++i) {
+    const int32_t node = order[i];
+    const double key = longest_[Index(node)];
+    size_t j = i;
+    for (; j > 0 && longest_[Index(order[j - 1])] > key; --j) order[j] = order[j - 1];
+    order[j] = node;
+  }
+}
+
+void Shifter::FindShortest(const SourceFlow& flow, const std::vector<double>& length) {
+  slots_.clear();
+  first_slot_.assign(1, 0);
+  for (size_t i = 0; i < flow.order.size(); ++i) {
+    const size_t v = Index(flow.order[i]);
+    place_[v] = static_cast<int32_t>(i);
+    long_slot_[v] = short_slot_[v] = -1;
+    if (i == 0) {
+      shortest_[v] = 0;
+      first_slot_.push_back(0);
+      continue;
+    }
+    const double potential = longest_[v];
+    double longest = -1, shortest = kFar;
+    int32_t fresh = -1;
+    size_t k = Index(first_used_[v]);
+    const size_t end = Index(end_used_[v]);
+    for (int32_t e = network_.first_in[v]; e < network_.first_in[v + 1]; ++e) {
+      const int32_t u = network_.tail[Index(e)];
+      const double by_longest = longest_[Index(u)] + length[Index(e)];
+      if (k < end && flow.bundles[k] == e) {
+        const auto slot = static_cast<int32_t>(slots_.size());
+        slots_.push_back({e, u, flow.flow[k++]});
+        if (by_longest > longest) longest = by_longest, long_slot_[v] = slot;
+        const double by_shortest = shortest_[Index(u)] + length[Index(e)];
+        if (by_shortest < shortest) shortest = by_shortest, short_slot_[v] = slot, fresh = -1;
+      } else if (by_longest < potential ||
+                 (first_used_[v] == end_used_[v] && by_longest <= potential)) {
+        const double by_shortest = shortest_[Index(u)] + length[Index(e)];
+        if (by_shortest < shortest) shortest = by_shortest, fresh = e;
+      }
+    }
+    if (fresh >= 0) {
+      short_slot_[v] = static_cast<int32_t>(slots_.size());
+      slots_.push_back({fresh, network_.tail[Index(fresh)], 0.0});
+    }
+    shortest_[v] = shortest;
+    first_slot_.push_back(static_cast<int32_t>(slots_.size()));
+  }
+}
+
+void Shifter::ShiftInto(int32_t node, LinkLengths& lengths) {
+  double difference = 0, whole = 0, slope = 0, most = kFar, steepest = 0;
+  size_t a = Index(node), b = a;
+  // The first step of both, then back until they meet.
+  bool first = true;
+  while (first || a != b) {
+    if (first || place_[a] > place_[b]) {
+      const Slot& slot = slots_[Index(long_slot_[a])];
+      const size_t e = Index(slot.bundle);
+      difference += lengths.length[e];
+      whole += lengths.length[e];
+      slope += lengths.length[e] * lengths.rate[e];
+      steepest = std::max(steepest, lengths.rate[e]);
+      most = std::min(most, slot.flow);
+      a = Index(slot.tail);
+    }
+    if (first || place_[b] > place_[a]) {
+      const Slot& slot = slots_[Index(short_slot_[b])];
+      const size_t e = Index(slot.bundle);
+      difference -= lengths.length[e];
+      slope += lengths.length[e] * lengths.rate[e];
+      steepest = std::max(steepest, lengths.rate[e]);
+      b = Index(slot.tail);
+    }
+    first = false;
+  }
+  if (difference <= kTolerance * whole || most <= 0) return;
+  const double shift = std::min({difference / slope, kTrust / steepest, most});
+  const size_t meeting = a;
+  const auto apply = [&](Slot& slot, double change) {
+    const size_t e = Index(slot.bundle);
+    slot.flow += change;
+    if (slot.flow < kNothing) slot.flow = 0;
+    lengths.load[e] += change;
+    lengths.length[e] *= PortableExp(lengths.rate[e] * change);
+  };
+  for (size_t v = Index(node); v != meeting;) {
+    Slot& slot = slots_[Index(long_slot_[v])];
+    apply(slot, -shift);
+    v = Index(slot.tail);
+  }
+  for (size_t v = Index(node); v != meeting;) {
+    Slot& slot = slots_[Index(short_slot_[v])];
+    apply(slot, shift);
+    v = Index(slot.tail);
+  }
+}
+
+void Shifter::Store(SourceFlow& flow) {
+  flow.bundles.clear();
+  flow.flow.clear();
+  size_t kept = 1;
+  for (size_t i = 1; i < flow.order.size(); ++i) {
+    const size_t before = flow.bundles.size();
+    for (size_t k = Index(first_slot_[i]); k < Index(first_slot_[i + 1]); ++k) {
+      const Slot& slot = slots_[k];
+      if (slot.flow <= 0) continue;
+      size_t at = flow.bundles.size();
+      flow.bundles.push_back(slot.bundle);
+      flow.flow.push_back(slot.flow);
+      // What is new stands last among its in-bundles; they are to ascend.
+      for (; at > before && flow.bundles[at - 1] > flow.bundles[at]; --at) {
+        std::swap(flow.bundles[at - 1], flow.bundles[at]);
+        std::swap(flow.flow[at - 1], flow.flow[at]);
+      }
+    }
+    if (flow.bundles.size() > before) flow.order[kept++] = flow.order[i];
+  }
+  flow.order.resize(kept);
+}
+
+}  // namespace tutti

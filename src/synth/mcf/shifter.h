@@ -1,0 +1,52 @@
+// Moves the flow of one source from its longest used ways to the shortest ones.
+//
+// Method      Potentials are the lengths of the longest used ways. Bundles along which they rise
+//             may be used without closing a cycle; the shortest way over them is found for every
+//             node, and where it ends in another bundle than the longest used way, flow moves from
+//             the segment of the one, back to where both part, to that of the other: a Newton step,
+//             capped. Lengths follow at once.
+// Complexity  O(n + m) for the scan, and the segments that change.
+// Reference   [Dial 2006], algorithm B; deviation: the bush is found anew in every visit, so that
+//             only bundles with flow are kept.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "mcf/link_lengths.h"
+#include "mcf/network.h"
+#include "mcf/source_flow.h"
+
+namespace tutti {
+
+class Shifter {
+ public:
+  explicit Shifter(const FlowNetwork& network);
+
+  // Improves `flow` under `lengths`, whose loads and lengths it updates.
+  void Visit(SourceFlow& flow, LinkLengths& lengths);
+
+ private:
+  struct Slot {
+    int32_t bundle;
+    int32_t tail;
+    double flow;
+  };
+  void FindLongest(const SourceFlow& flow, const std::vector<double>& length);
+  void ReachTheRest(SourceFlow& flow, const std::vector<double>& length);
+  void SortByPotential(std::vector<int32_t>& order);
+  void FindShortest(const SourceFlow& flow, const std::vector<double>& length);
+  void ShiftInto(int32_t node, LinkLengths& lengths);
+  void Store(SourceFlow& flow);
+
+  const FlowNetwork& network_;
+  std::vector<double> longest_, shortest_;      // of a node
+  std::vector<int32_t> first_used_, end_used_;  // of a node: its part of the flow's bundles
+  std::vector<int32_t> place_;                  // of a node, in the order
+  std::vector<int32_t> long_slot_, short_slot_;
+  std::vector<int32_t> first_slot_;  // of a place in the order
+  std::vector<Slot> slots_;
+  std::vector<double> shortest_before_;
+};
+
+}  // namespace tutti

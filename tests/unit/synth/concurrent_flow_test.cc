@@ -1,0 +1,266 @@
+#include "tutti/synth/concurrent_flow.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <functional>
+
+#include "concurrent_flow_testing.h"
+#include "tutti/base/cancel.h"
+#include "tutti/base/parallel.h"
+#include "tutti/synth/concurrent_flow_lp.h"
+
+namespace tutti {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST(ConcurrentFlow, PathOfThreeByHand) {
+  // 0 - 1 - 2: the link 0 -> 1 carries what 0 sends to 1 and to 2, so f = 1/2.
+  const ConcurrentFlow flow = MustSolve("mesh(3)", 0);
+  EXPECT_EQ(flow.f_lower, Rational(1, 2));
+  EXPECT_EQ(flow.f_upper, Rational(1, 2));
+  const int64_t u = flow.units_per_demand;
+  // Bundles by head, then tail: 1 -> 0, 0 -> 1, 2 -> 1, 1 -> 2.
+  ASSERT_EQ(flow.bundles.size(), 4u);
+  EXPECT_EQ(flow.bundles[2], (LinkBundle{NodeId{2}, NodeId{1}, 50'000'000'000}));
+  EXPECT_THAT(flow.flow_from[0], ElementsAre(BundleFlow{1, 2 * u}, BundleFlow{3, u}));
+  EXPECT_THAT(flow.flow_from[1], testing::UnorderedElementsAre(BundleFlow{0, u}, BundleFlow{3, u}));
+  EXPECT_THAT(flow.flow_from[2], ElementsAre(BundleFlow{2, 2 * u}, BundleFlow{0, u}));
+}
+
+TEST(ConcurrentFlow, ParallelLinksCountTogetherInUnitsOfTheSmallest) {
+  // uniring(2,4): two links to the next rank. Each carries 6 of the 12 pairs' hops' shares.
+  const ConcurrentFlow flow = MustSolve("uniring(2,4)", 0);
+  EXPECT_EQ(flow.bundles.size(), 4u);
+  EXPECT_EQ(flow.f_lower, Rational(2, 6));
+}
+
+struct ClosedForm {
+  const char* expression;
+  Rational f;
+};
+
+TEST(ConcurrentFlow, SymmetricNetworksReachLinksOverDistancesExactly) {
+  const ClosedForm forms[] = {
+      {"complete(6)", Rational(1)},      {"uniring(1,7)", Rational(1, 21)},
+      {"ring(7)", Rational(1, 6)},       {"ring(8)", Rational(1, 8)},
+      {"hypercube(5)", Rational(1, 16)}, {"torus(3,3,3)", Rational(1, 9)},
+      {"torus(8,8)", Rational(1, 64)},   {"torus(16,16)", Rational(1, 512)},
+      {"switch(9)", Rational(1, 8)},     {"bipartite(4)", Rational(2, 5)},
+      {"torus(4,4,4)", Rational(1, 32)}, {"hamming(2,4)", Rational(1, 4)},
+  };
+  for (const auto& [expression, f] : forms) {
+    const Topology topology = MustParse(expression);
+    const Result<ConcurrentFlow> flow = SolveConcurrentFlow(topology, {});
+    ASSERT_TRUE(flow.has_value());
+    EXPECT_TRUE(CheckConcurrentFlow(topology, *flow).has_value()) << expression;
+    EXPECT_EQ(flow->f_upper, f) << expression << " " << flow->f_upper.ToString();
+    EXPECT_EQ(flow->f_lower, f) << expression;
+  }
+}
+
+TEST(ConcurrentFlow, KnownValuesLieBetweenTheLimits) {
+  const ClosedForm forms[] = {
+      {"mesh(9)", Rational(1, 20)},  // the cut in the middle: 4 x 5 pairs over one link
+      {"mesh(4,4)", Rational(1, 16)},
+      {"genkautz(4,50)", Rational(47, 1524)},
+      {"genkautz(4,100)", Rational(14, 1133)},
+      {"torus(2,4,bw=[10,20]GB/s)", Rational(1, 4)},
+      {"dgx1", Rational(3, 8)},
+  };
+  for (const auto& [expression, f] : forms) {
+    const ConcurrentFlow flow = MustSolve(expression, 1e-6);
+    EXPECT_LE(flow.f_lower, f) << expression;
+    EXPECT_GE(flow.f_upper, f) << expression;
+  }
+}
+
+TEST(ConcurrentFlow, ProductIsTheWorseFactorOverTheSizeOfTheOther) {
+  // Dimension by dimension each factor carries its own all-to-all once for every pair of the
+  // other's nodes in a copy; and lengths of one factor alone prove that nothing is better.
+  const char* factors[] = {"mesh(3)", "ring(5)", "genkautz(2,6)", "debruijn(2,3)"};
+  for (const char* left : factors)
+    for (const char* right : factors) {
+      const Topology a = MustParse(left), b = MustParse(right);
+      const ConcurrentFlow fa = MustSolve(left, 1e-5), fb = MustSolve(right, 1e-5);
+      const Rational na(a.num_ranks()), nb(b.num_ranks());
+      const std::string product = std::string("product(") + left + "," + right + ")";
+      const ConcurrentFlow flow = MustSolve(product, 1e-5);
+      EXPECT_LE(flow.f_lower, std::min(fa.f_upper / nb, fb.f_upper / na)) << product;
+      EXPECT_GE(flow.f_upper, std::min(fa.f_lower / nb, fb.f_lower / na)) << product;
+    }
+}
+
+TEST(ConcurrentFlow, TurningAllLinksAroundChangesNothing) {
+  for (const char* expression : {"genkautz(3,20)", "debruijn(2,4)"}) {
+    const ConcurrentFlow there = MustSolve(expression, 1e-5);
+    const ConcurrentFlow back = MustSolve(std::string("transpose(") + expression + ")", 1e-5);
+    EXPECT_LE(there.f_lower, back.f_upper);
+    EXPECT_LE(back.f_lower, there.f_upper);
+  }
+}
+
+// The linear programs are certified to 1e-6 relative to 1 + f.
+constexpr double kLpTolerance = 3e-6;
+
+void ExpectAsTheProgramSays(const Topology& topology, const ConcurrentFlow& flow,
+                            FlowProgram program) {
+  const Result<double> f = SolveConcurrentFlowProgram(topology, program, flow.demand);
+  ASSERT_TRUE(f.has_value()) << f.error().message << topology.ToText();
+  EXPECT_LE(flow.f_lower.ToDouble(), *f + kLpTolerance) << topology.ToText();
+  EXPECT_GE(flow.f_upper.ToDouble(), *f - kLpTolerance) << topology.ToText();
+}
+
+TEST(ConcurrentFlow, AgreesWithTheLinearProgramsOnRandomNetworks) {
+  Random random(20260);
+  for (int i = 0; i < 60; ++i) {
+    const auto ranks = static_cast<int32_t>(2 + random.Below(5));
+    const auto switches = static_cast<int32_t>(random.Below(3));
+    const Topology topology = RandomNetwork(random, ranks, switches, i % 2 == 0 ? 1 : 9);
+    ConcurrentFlowOptions options;
+    options.gap = 1e-5;
+    if (i % 3 == 0) options.demand = RandomDemand(random, ranks);
+    const ConcurrentFlow flow = MustSolve(topology, options);
+    ExpectAsTheProgramSays(topology, flow, FlowProgram::kPerSource);
+    if (i % 4 == 0) ExpectAsTheProgramSays(topology, flow, FlowProgram::kPerPair);
+  }
+}
+
+TEST(ConcurrentFlow, DemandsAreScaledToMeanOne) {
+  const Topology topology = MustParse("genkautz(2,9)");
+  ConcurrentFlowOptions options;
+  const ConcurrentFlow plain = MustSolve(topology, options);
+  options.demand.assign(81, 12'345'678'901);
+  const ConcurrentFlow weighted = MustSolve(topology, options);
+  EXPECT_LE(plain.f_lower, weighted.f_upper);
+  EXPECT_LE(weighted.f_lower, plain.f_upper);
+}
+
+TEST(ConcurrentFlow, OneDemandAloneIsAMaximumFlow) {
+  // 0 reaches 3 of hypercube(2) over two ways of one link each; 1 of 12 pairs, so its demand is 12.
+  ConcurrentFlowOptions options;
+  options.demand.assign(16, 0);
+  options.demand[3] = 5;
+  const ConcurrentFlow flow = MustSolve(MustParse("hypercube(2)"), options);
+  EXPECT_LE(flow.f_lower, Rational(2, 12));
+  EXPECT_GE(flow.f_upper, Rational(2, 12));
+  EXPECT_TRUE(flow.flow_from[1].empty());
+}
+
+TEST(ConcurrentFlow, SameBytesForAnyNumberOfThreads) {
+  const Topology topology = MustParse("genkautz(4,60)");
+  const int before = NumThreads();
+  SetNumThreads(1);
+  const ConcurrentFlow one = MustSolve(topology, {});
+  SetNumThreads(4);
+  const ConcurrentFlow four = MustSolve(topology, {});
+  SetNumThreads(before);
+  EXPECT_EQ(one.flow_from, four.flow_from);
+  EXPECT_EQ(one.lengths, four.lengths);
+  EXPECT_EQ(one.f_lower, four.f_lower);
+  EXPECT_EQ(one.f_upper, four.f_upper);
+}
+
+TEST(ConcurrentFlow, EveryNumberOfPassesGivesAProvenAnswer) {
+  const Topology topology = MustParse("without(torus(6,6),links=3,seed=4)");
+  for (int32_t passes : {0, 1, 2, 5, 20}) {
+    ConcurrentFlowOptions options;
+    options.gap = 0;
+    options.max_passes = passes;
+    const Result<ConcurrentFlow> flow = SolveConcurrentFlow(topology, options);
+    ASSERT_TRUE(flow.has_value());
+    EXPECT_EQ(flow->passes, passes);
+    EXPECT_TRUE(CheckConcurrentFlow(topology, *flow).has_value());
+    EXPECT_LE(flow->f_lower, flow->f_upper);
+  }
+}
+
+TEST(ConcurrentFlow, BadInputIsNamed) {
+  const Topology two = MustParse("complete(2)");
+  const auto message = [](const Topology& topology, const ConcurrentFlowOptions& options) {
+    const Result<ConcurrentFlow> flow = SolveConcurrentFlow(topology, options);
+    return flow ? std::string("accepted") : flow.error().message;
+  };
+  ConcurrentFlowOptions options;
+  EXPECT_THAT(message(*Topology::Builder(1).Build(), options), HasSubstr("two ranks"));
+  options.gap = -1;
+  EXPECT_THAT(message(two, options), HasSubstr("the gap must be >= 0 and < 1, got -1"));
+  options.gap = std::nan("");
+  EXPECT_THAT(message(two, options), HasSubstr("the gap must be"));
+  options = {};
+  options.max_passes = -3;
+  EXPECT_THAT(message(two, options), HasSubstr("got -3"));
+  options = {};
+  options.max_seconds = -1;
+  EXPECT_THAT(message(two, options), HasSubstr("seconds must be"));
+  options = {};
+  options.demand = {0, 1, 1};
+  EXPECT_THAT(message(two, options), HasSubstr("4 entries, got 3"));
+  options.demand = {0, 1, -1, 0};
+  EXPECT_THAT(message(two, options), HasSubstr("got -1 from rank 1 to rank 0"));
+  options.demand = {5, 0, 0, 5};
+  EXPECT_THAT(message(two, options), HasSubstr("no demand"));
+  options.demand = {0, int64_t{1} << 62, 1, 0};
+  EXPECT_THAT(message(two, options), HasSubstr("less than 2^62"));
+}
+
+TEST(ConcurrentFlow, Interrupted) {
+  RequestCancel();
+  const Result<ConcurrentFlow> flow = SolveConcurrentFlow(MustParse("genkautz(4,50)"), {});
+  ResetCancel();
+  ASSERT_FALSE(flow.has_value());
+  EXPECT_EQ(flow.error().code, ErrorCode::kCancelled);
+}
+
+TEST(CheckConcurrentFlow, NamesEverySingleFault) {
+  const Topology topology = MustParse("genkautz(2,6)");
+  const ConcurrentFlow good = MustSolve(topology, {});
+  struct Fault {
+    const char* message;
+    std::function<void(ConcurrentFlow&)> corrupt;
+  };
+  const Fault faults[] = {
+      {"bundles of links", [](ConcurrentFlow& f) { f.bundles.pop_back(); }},
+      {"bundle 1 is not", [](ConcurrentFlow& f) { ++f.bundles[1].bandwidth; }},
+      {"bundle 0 is not", [](ConcurrentFlow& f) { std::swap(f.bundles[0], f.bundles[1]); }},
+      {"sources", [](ConcurrentFlow& f) { f.flow_from.pop_back(); }},
+      {"units per demand", [](ConcurrentFlow& f) { f.units_per_demand = 0; }},
+      {"from rank 0", [](ConcurrentFlow& f) { ++f.units_per_demand; }},
+      {"demand matrix",
+       [](ConcurrentFlow& f) {
+         f.demand = {0, 1};
+       }},
+      {"negative", [](ConcurrentFlow& f) { f.demand.assign(36, -1); }},
+      {"no demand", [](ConcurrentFlow& f) { f.demand.assign(36, 0); }},
+      {"62 bits", [](ConcurrentFlow& f) { f.demand.assign(36, int64_t{1} << 61); }},
+      {"no bundle 99", [](ConcurrentFlow& f) { f.flow_from[2][0].bundle = 99; }},
+      {"no bundle -1", [](ConcurrentFlow& f) { f.flow_from[2][0].bundle = -1; }},
+      {"carries 0 units", [](ConcurrentFlow& f) { f.flow_from[2][0].units = 0; }},
+      {"from rank 2: node", [](ConcurrentFlow& f) { ++f.flow_from[2][0].units; }},
+      {"from rank 3: node", [](ConcurrentFlow& f) { f.flow_from[3].pop_back(); }},
+      {"named twice", [](ConcurrentFlow& f) { f.flow_from[1].push_back(f.flow_from[1].back()); }},
+      {"not acyclic",
+       [](ConcurrentFlow& f) { std::reverse(f.flow_from[0].begin(), f.flow_from[0].end()); }},
+      {"f_lower is said", [](ConcurrentFlow& f) { f.f_lower += Rational(1, 1'000'000'000); }},
+      {"f_lower is said", [](ConcurrentFlow& f) { f.f_lower = f.f_upper; }},
+      {"f_upper is said", [](ConcurrentFlow& f) { f.f_upper -= Rational(1, 1'000'000'000); }},
+      {"f_upper is said", [](ConcurrentFlow& f) { f.lengths[3] /= 2; }},
+      {"lengths for", [](ConcurrentFlow& f) { f.lengths.pop_back(); }},
+      {"lengths must be", [](ConcurrentFlow& f) { f.lengths[0] = -1; }},
+      {"lengths must be", [](ConcurrentFlow& f) { f.lengths[0] = int64_t{1} << 60; }},
+      {"prove no limit", [](ConcurrentFlow& f) { f.lengths.assign(f.lengths.size(), 0); }},
+  };
+  for (const Fault& fault : faults) {
+    ConcurrentFlow bad = good;
+    fault.corrupt(bad);
+    const Status status = CheckConcurrentFlow(topology, bad);
+    ASSERT_FALSE(status.has_value()) << fault.message;
+    EXPECT_THAT(status.error().message, HasSubstr(fault.message));
+  }
+  EXPECT_FALSE(CheckConcurrentFlow(MustParse("genkautz(2,7)"), good).has_value());
+}
+
+}  // namespace
+}  // namespace tutti
