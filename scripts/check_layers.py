@@ -19,9 +19,10 @@ DIRECT = {
     "synth": ["sched", "lp"],
     "design": ["synth"],
     "sim": ["sched"],
+    "reproduce": ["design", "verify", "sim"],
     "lower": ["sched"],
     "runtime": ["lower"],
-    "cli": ["verify", "design", "sim", "lower", "runtime"],
+    "cli": ["reproduce", "lower", "runtime"],
 }
 # The executor runs a loaded plan: these rooms it may reach only through lower/plan.h.
 RUNTIME_HEADERS = {"tutti/lower/plan.h", "tutti/coll/collective.h"}

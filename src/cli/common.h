@@ -45,6 +45,7 @@ void AddSim(Program& program);
 void AddCompare(Program& program);
 void AddLower(Program& program);
 void AddRun(Program& program);
+void AddBench(Program& program);
 void AddDocs(Program& program);
 
 // Prints "tutti: error: ..." to stderr; the exit code for it.

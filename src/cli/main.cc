@@ -79,6 +79,7 @@ int Main(int argc, char** argv) {
   AddCompare(program);
   AddLower(program);
   AddRun(program);
+  AddBench(program);
   AddDocs(program);
   if (const std::string fault = FaultOfCommandName(program.app, argc, argv); !fault.empty())
     return Report({ErrorCode::kInvalidArgument, fault});

@@ -8,6 +8,7 @@
 
 #include "families/family.h"
 #include "syntax.h"
+#include "tutti/base/nearest.h"
 #include "tutti/base/units.h"
 #include "tutti/topo/json.h"
 
@@ -23,40 +24,13 @@ struct Resolved {
   std::string text;  // canonical
 };
 
-size_t EditDistance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({substituted, row[j] + 1, row[j - 1] + 1});
-    }
-  }
-  return row[b.size()];
-}
-
 tl::unexpected<Error> UnknownFamily(const SyntaxNode& node) {
-  constexpr size_t kNearest = 3, kLongest = 20;
-  std::vector<std::pair<size_t, std::string_view>> near;
   std::vector<std::string_view> all;
-  for (const Family& family : Families()) {
-    all.push_back(family.info.name);
-    const size_t distance =
-        EditDistance(std::string_view(node.text).substr(0, kLongest), family.info.name);
-    if (distance <= 3 && distance < family.info.name.size())
-      near.emplace_back(distance, family.info.name);
-  }
-  std::sort(near.begin(), near.end());
-  near.resize(std::min(near.size(), kNearest));
-  std::string hint;
-  for (const auto& candidate : near)
-    hint += (hint.empty() ? "; nearest: " : ", ") + std::string(candidate.second);
-  return MakeError(ErrorCode::kNotFound,
-                   fmt::format("column {}: unknown family '{}'{}; accepted: {}", node.column,
-                               Shown(node.text), hint, fmt::join(all, ", ")));
+  for (const Family& family : Families()) all.push_back(family.info.name);
+  return MakeError(
+      ErrorCode::kNotFound,
+      fmt::format("column {}: unknown family '{}'{}; accepted: {}", node.column, Shown(node.text),
+                  NearestHint(node.text, all), fmt::join(all, ", ")));
 }
 
 // `context` stands before the message.

@@ -1,0 +1,23 @@
+// Charts as SVG, drawn by gnuplot (docs/adr).
+//
+// Errors      kNotFound: there is no gnuplot on the PATH. kIo: it could not be run or failed, with
+//             its own words. kInvalidArgument: nothing to draw.
+// Threads     Any.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "tutti/base/result.h"
+#include "tutti/reproduce/experiment.h"
+
+namespace tutti {
+
+// The program that draws the charts below each other and writes SVG to its standard output. The
+// same bytes for the same charts.
+std::string GnuplotScript(std::span<const Chart> charts);
+
+// What gnuplot makes of it.
+Result<std::string> DrawSvg(std::span<const Chart> charts);
+
+}  // namespace tutti

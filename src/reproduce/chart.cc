@@ -1,0 +1,140 @@
+#include "tutti/reproduce/chart.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+extern char** environ;
+
+namespace tutti {
+namespace {
+
+constexpr int kWidth = 960, kHeight = 480;  // of one chart, in SVG units
+// Told apart by people who see few colours, too; dark enough for thin lines on white.
+constexpr std::array<const char*, 8> kColours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
+                                                 "#e69f00", "#56b4e9", "#000000", "#7f7f7f"};
+
+std::string Quoted(const std::string& text) {
+  std::string out = "'";
+  for (char c : text) {
+    if (c == '\'') out += '\'';
+    out += c;
+  }
+  return out + "'";
+}
+
+struct FileClose {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+using File = std::unique_ptr<std::FILE, FileClose>;
+
+File TemporaryFile(const std::string& contents) {
+  File file(std::tmpfile());
+  if (!file) return file;
+  const bool written =
+      std::fwrite(contents.data(), 1, contents.size(), file.get()) == contents.size() &&
+      std::fflush(file.get()) == 0;
+  if (!written) return nullptr;
+  std::rewind(file.get());
+  return file;
+}
+
+std::string Contents(std::FILE* file) {
+  std::rewind(file);
+  std::string text;
+  std::array<char, 1 << 16> buffer;
+  while (const size_t got = std::fread(buffer.data(), 1, buffer.size(), file))
+    text.append(buffer.data(), got);
+  return text;
+}
+
+}  // namespace
+
+std::string GnuplotScript(std::span<const Chart> charts) {
+  std::string script = fmt::format(
+      "set terminal svg size {},{} font 'sans-serif,15' linewidth 1.5 noenhanced background "
+      "'#ffffff'\n"
+      "set encoding utf8\n"
+      "set border 3 linecolor '#666666'\n"
+      "set tics nomirror\n"
+      "set grid linecolor '#dddddd' linetype 1\n"
+      "set key outside right top reverse Left samplen 2\n",
+      kWidth, kHeight * static_cast<int>(charts.size()));
+  if (charts.size() > 1)
+    script += fmt::format("set multiplot layout {},1\n", static_cast<int>(charts.size()));
+  int block = 0;
+  for (const Chart& chart : charts) {
+    script += fmt::format("set title {}\nset xlabel {}\nset ylabel {}\n", Quoted(chart.title),
+                          Quoted(chart.x_label), Quoted(chart.y_label));
+    script += chart.log_y ? "set logscale y\n" : "unset logscale y\n";
+    std::string plots;
+    size_t colour = 0;
+    for (const ChartSeries& series : chart.series) {
+      script += fmt::format("$series{} << EOD\n", block);
+      for (const auto& point : series.points)
+        script += fmt::format("{:.10g} {:.10g}\n", point.first, point.second);
+      script += "EOD\n";
+      const char* rgb = kColours[colour++ % kColours.size()];
+      plots += plots.empty() ? "plot " : ", ";
+      plots += fmt::format("$series{} using 1:2 {} linecolor rgb '{}' title {}", block++,
+                           series.line ? "with lines" : "with points pointtype 7 pointsize 0.4",
+                           rgb, Quoted(series.name));
+    }
+    script += plots + "\n";
+  }
+  if (charts.size() > 1) script += "unset multiplot\n";
+  return script;
+}
+
+Result<std::string> DrawSvg(std::span<const Chart> charts) {
+  for (const Chart& chart : charts)
+    for (const ChartSeries& series : chart.series)
+      if (series.points.empty())
+        return InvalidArgument(
+            fmt::format("nothing to draw: '{}' of '{}' is empty", series.name, chart.title));
+  if (charts.empty()) return InvalidArgument("nothing to draw: this result has no chart");
+  const File script = TemporaryFile(GnuplotScript(charts));
+  const File drawing = TemporaryFile("");
+  const File complaints = TemporaryFile("");
+  if (!script || !drawing || !complaints)
+    return MakeError(ErrorCode::kIo,
+                     fmt::format("no temporary file for gnuplot: {}", std::strerror(errno)));
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, fileno(script.get()), STDIN_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, fileno(drawing.get()), STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, fileno(complaints.get()), STDERR_FILENO);
+  std::string program = "gnuplot", standard_input = "-";
+  std::array<char*, 3> arguments = {program.data(), standard_input.data(), nullptr};
+  pid_t child = 0;
+  const int fault =
+      posix_spawnp(&child, program.c_str(), &actions, nullptr, arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  if (fault == ENOENT)
+    return MakeError(ErrorCode::kNotFound,
+                     "charts are drawn by gnuplot, which is not on the PATH (Debian: apt-get "
+                     "install gnuplot-nox)");
+  if (fault != 0)
+    return MakeError(ErrorCode::kIo,
+                     fmt::format("gnuplot could not be run: {}", std::strerror(fault)));
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0)
+    if (errno != EINTR)
+      return MakeError(ErrorCode::kIo,
+                       fmt::format("gnuplot could not be waited for: {}", std::strerror(errno)));
+  std::string svg = Contents(drawing.get());
+  if (status != 0 || svg.find("</svg>") == svg.npos)
+    return MakeError(ErrorCode::kIo,
+                     fmt::format("gnuplot failed: {}", Contents(complaints.get()).substr(0, 500)));
+  return svg;
+}
+
+}  // namespace tutti

@@ -1,0 +1,36 @@
+// What the experiments of [direct-connect] share: its alpha, its M/B, its units of time, and how a
+// network's all-gather is measured.
+#pragma once
+
+#include <string_view>
+
+#include "tutti/base/rational.h"
+#include "tutti/base/result.h"
+#include "tutti/reproduce/experiment.h"
+#include "tutti/sched/cost.h"
+#include "tutti/topo/topology.h"
+
+namespace tutti::direct {
+
+// Section 5.4: alpha = 10 us, and M/B = 1 MiB / 100 Gbit/s = 83.88608 us.
+Rational AlphaUs();
+Rational MiBOverBandwidthUs();
+
+// 2 (TL + TB), in us, of an all-reduce over `mebibytes` MiB from an all-gather's tl and tb.
+Rational AllReduceUs(int32_t tl, const Rational& tb, int32_t mebibytes = 1);
+// What an all-to-all of 1 MiB a rank takes on a network of `ranks` ranks and `degree` ports whose
+// concurrent flow is f (unit link capacity): M/N over f B/d.
+Rational AllToAllUs(int32_t ranks, int32_t degree, const Rational& flow);
+
+// Made, proven and counted. kInfeasible names the first violation.
+Result<StepCost> MeasureSchedule(const Topology& topology, CollectiveKind kind,
+                                 std::string_view algorithm);
+
+// A figure of ours, or the word that stands for its absence.
+ResultCell Figure(const Rational& ours, std::string paper = "");
+ResultCell Word(std::string text, std::string paper = "");
+
+// Of those the options leave in.
+bool WithinSize(const ExperimentOptions& options, int64_t ranks);
+
+}  // namespace tutti::direct

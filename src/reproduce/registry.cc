@@ -1,0 +1,44 @@
+#include "registry.h"
+
+#include <fmt/format.h>
+
+#include "tutti/base/nearest.h"
+
+namespace tutti {
+
+std::span<const Experiment> Experiments() {
+  // One line an experiment.
+  static const std::vector<Experiment> kTable = {
+      DirectTable5(),
+      DirectTable6(),
+      DirectFigure18(),
+  };
+  return kTable;
+}
+
+Result<const Experiment*> FindExperiment(std::string_view name) {
+  std::vector<std::string_view> names;
+  std::string accepted;
+  for (const Experiment& experiment : Experiments()) {
+    if (experiment.name == name) return &experiment;
+    names.push_back(experiment.name);
+    accepted += accepted.empty() ? "" : ", ";
+    accepted += experiment.name;
+  }
+  return MakeError(ErrorCode::kNotFound, fmt::format("unknown experiment '{}'{}; accepted are {}",
+                                                     name, NearestHint(name, names), accepted));
+}
+
+Result<ExperimentResult> RunExperiment(const Experiment& experiment,
+                                       const ExperimentOptions& options) {
+  if (options.max_ranks < 0 || options.max_ranks == 1)
+    return InvalidArgument(fmt::format(
+        "the largest number of ranks is {}; accepted are 2 and more, or 0 for the paper's",
+        options.max_ranks));
+  if (options.step < 0)
+    return InvalidArgument(
+        fmt::format("the step is {}; accepted are 1 and more, or 0 for the usual", options.step));
+  return experiment.run(options);
+}
+
+}  // namespace tutti

@@ -1,0 +1,93 @@
+"""tutti bench: the papers' tables and figures."""
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+import unittest
+import xml.etree.ElementTree
+
+import harness
+
+
+class Bench(harness.CliTest):
+    def test_lists_what_there_is(self):
+        listed = self.json("bench")["experiments"]
+        names = [experiment["name"] for experiment in listed]
+        self.assertIn("direct-table5", names)
+        text = self.ok("bench")
+        for experiment in listed:
+            self.assertEqual(set(experiment), {"name", "source", "summary"})
+            self.assertIn(experiment["name"], text)
+
+    def test_json_has_the_same_form_for_every_experiment(self):
+        for experiment in self.json("bench")["experiments"]:
+            result = self.json("bench", experiment["name"], "--max-ranks", 16, "--step", 5)
+            self.assertLessEqual({"experiment", "source", "summary", "tables", "charts", "notes", "compared", "same",
+                                  "elapsed_s", "threads", "peak_rss_bytes"}, set(result))
+            self.assertGreater(len(result["tables"]), 0)
+            for table in result["tables"]:
+                columns = [column["name"] for column in table["columns"]]
+                self.assertEqual(len(columns), len(set(columns)))
+                for row in table["rows"]:
+                    self.assertEqual(list(row["cells"]), columns)
+                    for cell in row["cells"].values():
+                        self.assertLessEqual(set(cell), {"ours", "text", "paper", "agrees", "difference"})
+                        if cell["ours"] is not None:
+                            self.assertEqual(set(cell["ours"]), {"num", "den", "value"})
+            for chart in result["charts"]:
+                for series in chart["series"]:
+                    self.assertGreater(len(series["points"]), 0, series["name"])
+
+    def test_ours_beside_the_papers(self):
+        result = self.json("bench", "direct-table5")
+        self.assertEqual((result["compared"], result["same"]), (16, 16))
+        row = result["tables"][0]["rows"][0]
+        self.assertEqual(row["label"], "complete(5)")
+        self.assertEqual([row["cells"]["TB"]["ours"][key] for key in ("num", "den")], [8, 5])
+        self.assertEqual(row["cells"]["TB"]["paper"], "8/5")
+        self.assertIs(row["cells"]["TB"]["agrees"], True)
+        text = self.ok("bench", "direct-table5")
+        self.assertRegex(text, r"circulant\(7,2,3\) +7 +C\(7,\{2,3\}\) +4 +4 +=")
+        self.assertIn("16 of 16", text)
+
+    def test_markdown(self):
+        lines = self.ok("bench", "direct-table5", "--markdown").splitlines()
+        self.assertIn("| topology | N | paper's name | TL (steps) | paper | diff | TB (M/B) | paper | diff |", lines)
+        self.assertIn("| complete(5) | 5 | K5 | 2 | 2 | = | 8/5 | 8/5 | = |", lines)
+
+    @unittest.skipUnless(shutil.which("gnuplot"), "no gnuplot")
+    def test_svg(self):
+        path = self.path("f.svg")
+        self.ok("bench", "direct-fig18", "--max-ranks", 40, "-o", path)
+        text = "".join(xml.etree.ElementTree.parse(path).getroot().itertext())
+        for words in ("ranks N", "TB / TB*", "d = 16"):
+            self.assertIn(words, text)
+        self.refused("bench", "direct-fig18", "--max-ranks", 20, "-o", "/nonexistent/f.svg", says=["/nonexistent"])
+
+    def test_without_gnuplot_it_says_what_to_install(self):
+        path = self.path("f.svg")
+        self.refused("bench", "direct-fig18", "--max-ranks", 20, "-o", path, says=["gnuplot-nox"],
+                     env={**os.environ, "PATH": "/nonexistent"})
+        self.assertFalse(os.path.exists(path))
+
+    def test_bad_input(self):
+        self.refused("bench", "direct-tabel5", says=["unknown experiment 'direct-tabel5'", "nearest: direct-table5"])
+        self.refused("bench", "nonsense", says=["accepted are direct-"])
+        self.refused("bench", "direct-table5", "-o", self.path("t.svg"), says=["nothing to draw"])
+        self.refused("bench", "direct-table5", "--max-ranks", 1, says=["2 and more"])
+        self.refused("bench", "direct-fig18", "--step", -3, says=["1 and more"])
+
+    def test_ctrl_c(self):
+        process = subprocess.Popen([harness.TUTTI, "bench", "direct-fig18"], stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        self.assertEqual((process.returncode, out), (130, ""), err)
+        self.assertIn("interrupted", err)
+
+
+if __name__ == "__main__":
+    harness.main()

@@ -1,0 +1,65 @@
+#include "tutti/reproduce/chart.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+
+namespace tutti {
+namespace {
+
+Chart Small() {
+  return {.title = "Ada's chart",
+          .x_label = "ranks N",
+          .y_label = "time (us)",
+          .series = {{.name = "one", .points = {{1, 2}, {2, 4.5}}},
+                     {.name = "two", .line = false, .points = {{1, 1}, {2, 1e-9}}}}};
+}
+
+TEST(ChartTest, TheScriptHoldsTitlesPointsAndStyles) {
+  const std::string script = GnuplotScript(std::vector{Small()});
+  for (const char* part : {"'Ada''s chart'", "set xlabel 'ranks N'", "set ylabel 'time (us)'",
+                           "$series0 << EOD\n1 2\n2 4.5\nEOD\n", "2 1e-09", "with lines",
+                           "with points", "title 'one'", "unset logscale y"})
+    EXPECT_NE(script.find(part), std::string::npos) << part << "\n" << script;
+  EXPECT_EQ(script.find("multiplot"), std::string::npos);
+}
+
+TEST(ChartTest, SeveralChartsStandBelowEachOther) {
+  Chart logarithmic = Small();
+  logarithmic.log_y = true;
+  const std::string script = GnuplotScript(std::vector{Small(), logarithmic});
+  for (const char* part : {"size 960,960", "multiplot layout 2,1", "set logscale y", "$series3"})
+    EXPECT_NE(script.find(part), std::string::npos) << part << "\n" << script;
+}
+
+TEST(ChartTest, GnuplotDrawsIt) {
+  const Result<std::string> svg = DrawSvg(std::vector{Small()});
+  if (!svg && svg.error().code == ErrorCode::kNotFound) GTEST_SKIP() << svg.error().message;
+  ASSERT_TRUE(svg.has_value()) << svg.error().message;
+  for (const char* part : {"<svg", "Ada's chart", "ranks N", "time (us)", "one", "two", "</svg>"})
+    EXPECT_NE(svg->find(part), std::string::npos) << part;
+  EXPECT_EQ(*svg, *DrawSvg(std::vector{Small()}));
+}
+
+TEST(ChartTest, NothingToDrawIsSaid) {
+  EXPECT_EQ(DrawSvg({}).error().code, ErrorCode::kInvalidArgument);
+  Chart empty = Small();
+  empty.series[1].points.clear();
+  const Result<std::string> svg = DrawSvg(std::vector{empty});
+  ASSERT_FALSE(svg.has_value());
+  EXPECT_NE(svg.error().message.find("'two' of 'Ada's chart' is empty"), std::string::npos);
+}
+
+TEST(ChartTest, AMissingGnuplotIsNamed) {
+  const std::string path = std::getenv("PATH");
+  setenv("PATH", "/nonexistent", 1);
+  const Result<std::string> svg = DrawSvg(std::vector{Small()});
+  setenv("PATH", path.c_str(), 1);
+  ASSERT_FALSE(svg.has_value());
+  EXPECT_EQ(svg.error().code, ErrorCode::kNotFound);
+  EXPECT_NE(svg.error().message.find("gnuplot-nox"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,46 @@
+#include "direct.h"
+
+#include <gtest/gtest.h>
+
+#include "reproduce_testing.h"
+
+namespace tutti {
+namespace {
+
+TEST(DirectTest, TimesOfSection54) {
+  // 2 (TL + TB) of the last row of table 4: 20 steps, 1023/1024 of 83.88608 us.
+  EXPECT_NEAR(direct::AllReduceUs(20, Rational(1023, 1024)).ToDouble(), 567.6, 0.05);
+  // f = 16/N^2 of the double binary tree at N = 1024.
+  EXPECT_NEAR(direct::AllToAllUs(1024, 4, Rational(16, 1024 * 1024)).ToDouble(), 21475, 0.5);
+}
+
+TEST(DirectTest, Table5IsThePapers) {
+  const ExperimentResult result = MustRun("direct-table5");
+  EXPECT_EQ(ExpectAgreement(result.tables[0], "TL"), 8);
+  EXPECT_EQ(ExpectAgreement(result.tables[0], "TB"), 8);
+}
+
+TEST(DirectTest, Table6SchedulesAreMadeAndProven) {
+  const ExperimentResult result = MustRun("direct-table6", {.max_ranks = 64});
+  EXPECT_EQ(result.tables[0].rows.size(), 10U);
+}
+
+TEST(DirectTest, Figure18HoldsForSmallNetworks) {
+  const ExperimentResult result = MustRun("direct-fig18", {.max_ranks = 100});
+  EXPECT_EQ(ExpectAgreement(result.tables[0], "largest TB/TB*"), 4);
+  EXPECT_EQ(ExpectAgreement(result.tables[0], "largest TL - TL*"), 4);
+  EXPECT_EQ(result.charts[0].series.size(), 4U);
+}
+
+TEST(DirectSlow, Figure18HoldsUpTo2000Ranks) {
+  const ExperimentResult result = MustRun("direct-fig18", {.step = 13});
+  EXPECT_EQ(ExpectAgreement(result.tables[0], "largest TB/TB*"), 4);
+  EXPECT_EQ(ExpectAgreement(result.tables[0], "largest TL - TL*"), 4);
+}
+
+TEST(DirectSlow, Table6UpTo2500Ranks) {
+  EXPECT_EQ(MustRun("direct-table6").tables[0].rows.size(), 12U);
+}
+
+}  // namespace
+}  // namespace tutti
