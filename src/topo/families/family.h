@@ -82,6 +82,9 @@ Result<Draft> BuildDircirculant(const FamilyCall& call);
 Result<Draft> BuildDebruijn(const FamilyCall& call);
 Result<Draft> BuildKautz(const FamilyCall& call);
 Result<Draft> BuildGenkautz(const FamilyCall& call);
+// found.cc
+Result<Draft> BuildDiamond(const FamilyCall& call);
+Result<Draft> BuildDebruijnMod(const FamilyCall& call);
 // machines.cc
 Result<Draft> BuildDgx1(const FamilyCall& call);
 Result<Draft> BuildRfs(const FamilyCall& call);
