@@ -51,9 +51,7 @@ TEST(FoundGraphs, AreWhatTable9Says) {
 
 // What is not on a self-loop or 2-cycle stays; the rest is one cycle through all ranks that were.
 TEST(FoundGraphs, RewireOnlySelfLoopsAndTwoCycles) {
-  for (const auto& [degree, digits] :
-       std::vector<std::pair<int, int>>{{2, 3}, {2, 4}, {3, 2}, {4, 2}}) {
-    const std::string arguments = "(" + std::to_string(degree) + "," + std::to_string(digits) + ")";
+  for (const std::string arguments : {"(2,3)", "(2,4)", "(3,2)", "(4,2)"}) {
     SCOPED_TRACE(arguments);
     const Topology original = *ParseTopology("debruijn" + arguments);
     const Topology rewired = *ParseTopology("debruijn_mod" + arguments);
@@ -85,7 +83,7 @@ TEST(FoundGraphs, RewireOnlySelfLoopsAndTwoCycles) {
 
 TEST(FoundGraphs, OtherSizesAreRefusedWithThoseThereAre) {
   for (const char* unknown : {"debruijn_mod(2,5)", "debruijn_mod(5,2)", "debruijn_mod(2,2)",
-                              "debruijn_mod(9223372036854775807,9223372036854775807)"}) {
+                              "debruijn_mod(1000000,1000000)"}) {
     const Result<Topology> topology = ParseTopology(unknown);
     ASSERT_FALSE(topology.has_value()) << unknown;
     EXPECT_NE(topology.error().message.find("there are (2,3), (2,4), (3,2), (4,2)"),
