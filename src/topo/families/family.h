@@ -85,6 +85,8 @@ Result<Draft> BuildGenkautz(const FamilyCall& call);
 // found.cc
 Result<Draft> BuildDiamond(const FamilyCall& call);
 Result<Draft> BuildDebruijnMod(const FamilyCall& call);
+// cayley.cc
+Result<Draft> BuildCayley(const FamilyCall& call);
 // machines.cc
 Result<Draft> BuildDgx1(const FamilyCall& call);
 Result<Draft> BuildRfs(const FamilyCall& call);

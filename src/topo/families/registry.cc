@@ -18,6 +18,7 @@ const std::vector<Family>& Registry() {
       {{"bidirectional", "bidirectional(G)", "G and its transpose together: degree 2d; G itself where every link has its reverse"}, kOne, kNone, BuildBidirectional},
       {{"bipartite", "bipartite(d)", "complete bipartite graph of d + d ranks"}, kNone, kOne, BuildBipartite},
       {{"biring", "biring(d,m)", "bidirectional ring of m ranks and degree d: d/2 cables between neighbours"}, kNone, kTwo, BuildBiring},
+      {{"cayley", "cayley(m,k,r,a1,b1,...)", "Cayley digraph of Z_m x|_r Z_k: rank x sends to x (a,b) for every generator (a,b)"}, kNone, {5, kAny}, BuildCayley},
       {{"circulant", "circulant(n,a1,...)", "rank i is linked to i + a and i - a modulo n for every a"}, kNone, {2, kAny}, BuildCirculant},
       {{"complete", "complete(m)", "every rank linked to every other"}, kNone, kOne, BuildComplete},
       {{"debruijn", "debruijn(d,n)", "de Bruijn digraph of d^n ranks, with its d self-loops"}, kNone, kTwo, BuildDebruijn},

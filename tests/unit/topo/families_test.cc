@@ -65,6 +65,8 @@ TEST(Families, HaveTheirSizeDegreeAndDiameter) {
       {"circulant(12,2,3)", 12, 48, 4, 2},
       {"circulant(8,1,4)", 8, 24, 3, 2},
       {"dircirculant(3)", 5, 15, 3, 2},
+      {"cayley(8,4,3,5,0,4,1,1,3,2,0)", 32, 128, 4, 3},
+      {"cayley(1,7,1,0,1)", 7, 7, 1, 6},
       {"debruijn(4,4)", 256, 1020, 4, 4},
       {"kautz(2,2)", 12, 24, 2, 3},
       {"kautz(3,0)", 4, 12, 3, 1},
@@ -137,6 +139,9 @@ TEST(Families, OneNetworkWrittenInSeveralWaysHasOneFingerprint) {
        "product(mesh(5),mesh(8),bw=[35,80]GiB/s)"},
       {"torus(4,4)", "without(torus(4,4))", " torus ( 4 , 4 ) "},
       {"twisted_torus(2,2,4)", "transpose(twisted_torus(2,2,4))"},
+      {"dircirculant(2)", "cayley(4,1,1,1,0,2,0)", "cayley(1,4,1,0,2,0,1)"},
+      {"torus(3,5)", "cayley(3,5,1,1,0,2,0,0,1,0,4)"},
+      {"cayley(3,2,2,1,0,0,1,bw=[1,2]GB/s)", "cayley(3,2,2,0,1,1,0,bw=[2,1]GB/s)"},
   };
   for (const auto& group : same)
     for (const std::string& expression : group)
