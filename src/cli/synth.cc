@@ -19,7 +19,7 @@ namespace {
 struct Flags {
   std::string topology, algorithm, size = "1GiB", output;
   CollectiveFlags collective;
-  int32_t chunks = 0;
+  int32_t chunks = 0, tries = 0;
   uint64_t seed = 1;
   bool no_verify = false;
 };
@@ -39,7 +39,10 @@ int Synthesize(const Program& program, const Flags& flags) {
   const auto before = std::chrono::steady_clock::now();
   const Result<Schedule> schedule =
       RunSynthesizer(**synthesizer, *topology, *collective,
-                     {.chunks = flags.chunks, .seed = flags.seed, .size_bytes = size});
+                     {.chunks = flags.chunks,
+                      .seed = flags.seed,
+                      .size_bytes = size,
+                      .tries = flags.tries});
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - before;
   if (!schedule) return Report(schedule.error());
   spdlog::debug("made {} transfers in {}", schedule->transfers.size(), Seconds(elapsed.count()));
@@ -104,6 +107,9 @@ void AddSynth(Program& program) {
       ->check(CLI::Range(0, 1 << 30));
   command->add_option("--size", flags->size, "Size M that the printed time is for")
       ->capture_default_str();
+  command->add_option("--tries", flags->tries,
+                      "Variants of which the best is kept, where an algorithm has some; 0: its "
+                      "default");
   command->add_option("--seed", flags->seed, "Seed of algorithms that draw")->capture_default_str();
   command->add_option("-o,--output", flags->output,
                       "Write the schedule: .json for people, anything else binary");

@@ -205,26 +205,84 @@ Status CheckNodeMap(const Topology& from, const Topology& to, const std::vector<
 
 }  // namespace
 
+namespace {
+
+// What becomes of a transfer but its time.
+class Turned {
+ public:
+  Turned(const Collective& collective, const std::vector<LinkId>& link_map)
+      : link_map_(link_map),
+        all_reduce_(collective.kind() == CollectiveKind::kAllReduce),
+        transposes_(IsAllToAll(collective.kind())),
+        num_ranks_(collective.num_ranks()),
+        op_(collective.Reversed().reduces() ? TransferOp::kReduce : TransferOp::kCopy) {}
+
+  Transfer operator()(Transfer transfer) const {
+    transfer.link = link_map_[transfer.link.index()];
+    if (all_reduce_)
+      transfer.op = transfer.op == TransferOp::kCopy ? TransferOp::kReduce : TransferOp::kCopy;
+    else
+      transfer.op = op_;
+    const int32_t shard = transfer.shard.value;
+    if (transposes_) transfer.shard.value = (shard % num_ranks_) * num_ranks_ + shard / num_ranks_;
+    return transfer;
+  }
+
+ private:
+  const std::vector<LinkId>& link_map_;
+  bool all_reduce_, transposes_;
+  int32_t num_ranks_;
+  TransferOp op_;
+};
+
+// When a transfer that starts at 0 has arrived.
+int64_t TravelPs(const Topology& topology, const Schedule& schedule, const Transfer& transfer) {
+  return topology.alpha_ps(transfer.link) +
+         TransferPs(schedule, transfer, topology.bandwidth(transfer.link));
+}
+
+}  // namespace
+
 Schedule Reverse(const Schedule& schedule, const std::vector<LinkId>& link_map,
                  uint64_t new_topology_fingerprint) {
   TUTTI_CHECK(schedule.kind == ScheduleKind::kStep);
-  const Collective& collective = schedule.collective;
-  Schedule result = WithoutTransfers(schedule, collective.Reversed());
+  Schedule result = WithoutTransfers(schedule, schedule.collective.Reversed());
   result.topology_fingerprint = new_topology_fingerprint;
-  const bool all_reduce = collective.kind() == CollectiveKind::kAllReduce;
-  const TransferOp op = result.collective.reduces() ? TransferOp::kReduce : TransferOp::kCopy;
-  const bool transposes = IsAllToAll(collective.kind());
-  const int32_t n = collective.num_ranks();
+  const Turned turned(schedule.collective, link_map);
   result.transfers.reserve(schedule.transfers.size());
   for (auto it = schedule.transfers.rbegin(); it != schedule.transfers.rend(); ++it) {
-    Transfer transfer = *it;
-    transfer.link = link_map[it->link.index()];
-    transfer.step = schedule.num_steps - 1 - it->step;
-    transfer.op = op;
-    if (all_reduce)
-      transfer.op = it->op == TransferOp::kCopy ? TransferOp::kReduce : TransferOp::kCopy;
-    if (transposes) transfer.shard.value = (it->shard.value % n) * n + it->shard.value / n;
-    result.transfers.push_back(transfer);
+    result.transfers.push_back(turned(*it));
+    result.transfers.back().step = schedule.num_steps - 1 - it->step;
+  }
+  return result;
+}
+
+int64_t CompletionPs(const Topology& topology, const Schedule& schedule) {
+  TUTTI_CHECK(schedule.kind == ScheduleKind::kTimed);
+  int64_t last = 0;
+  for (size_t i = 0; i < schedule.transfers.size(); ++i)
+    last =
+        std::max(last, schedule.start_ps[i] + TravelPs(topology, schedule, schedule.transfers[i]));
+  return last;
+}
+
+Schedule ReverseTimed(const Topology& topology, const Schedule& schedule,
+                      const std::vector<LinkId>& link_map, uint64_t new_topology_fingerprint) {
+  const int64_t end = CompletionPs(topology, schedule);
+  Schedule result = WithoutTransfers(schedule, schedule.collective.Reversed());
+  result.topology_fingerprint = new_topology_fingerprint;
+  const size_t count = schedule.transfers.size();
+  std::vector<std::pair<int64_t, size_t>> order(count);  // new start; from the last to the first
+  for (size_t i = 0; i < count; ++i)
+    order[i] = {end - schedule.start_ps[i] - TravelPs(topology, schedule, schedule.transfers[i]),
+                count - 1 - i};
+  std::sort(order.begin(), order.end());
+  const Turned turned(schedule.collective, link_map);
+  result.transfers.reserve(count);
+  result.start_ps.reserve(count);
+  for (const auto& [start, from_last] : order) {
+    result.transfers.push_back(turned(schedule.transfers[count - 1 - from_last]));
+    result.start_ps.push_back(start);
   }
   return result;
 }
@@ -339,6 +397,32 @@ class FinishedAt {
 Result<Schedule> Concatenate(const Schedule& first, const Schedule& second,
                              const Collective& collective) {
   return Join(first, second, collective, [&](int32_t) { return first.num_steps; });
+}
+
+Result<Schedule> ConcatenateTimed(const Topology& topology, const Schedule& first,
+                                  const Schedule& second, const Collective& collective) {
+  if (first.kind != ScheduleKind::kTimed || second.kind != ScheduleKind::kTimed)
+    return InvalidArgument("both schedules must be timed");
+  if (first.topology_fingerprint != second.topology_fingerprint ||
+      first.size_bytes != second.size_bytes || first.link_model != second.link_model)
+    return InvalidArgument(
+        "the timed schedules were made for different topologies, sizes or link models");
+  if (const Status status = CheckSequence(first.collective, second.collective, collective); !status)
+    return tl::unexpected(status.error());
+  const Result<int32_t> units = CommonUnits(first, second);
+  if (!units) return tl::unexpected(units.error());
+  const int64_t delay = CompletionPs(topology, first);
+  Schedule result = WithoutTransfers(first, collective);
+  result.algorithm = JointName(first, second);
+  result.units_per_shard = *units;
+  result.transfers.reserve(first.transfers.size() + second.transfers.size());
+  for (const Transfer& transfer : first.transfers)
+    AppendMoved(result.transfers, transfer, *units / first.units_per_shard, 0, 0);
+  for (const Transfer& transfer : second.transfers)
+    AppendMoved(result.transfers, transfer, *units / second.units_per_shard, 0, 0);
+  result.start_ps = first.start_ps;
+  for (int64_t start : second.start_ps) result.start_ps.push_back(delay + start);
+  return result;
 }
 
 Result<Schedule> Overlap(const Topology& topology, const Schedule& first, const Schedule& second,

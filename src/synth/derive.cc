@@ -60,10 +60,19 @@ Result<Collective> ForwardOf(const Collective& collective, const Mirror& mirror)
   return Collective::Make(reversed.kind(), reversed.num_ranks(), std::move(options));
 }
 
+bool IsTimed(const Schedule& schedule) { return schedule.kind == ScheduleKind::kTimed; }
+
+// [A^T] of a schedule of `topology`.
+Schedule Turn(const Topology& topology, const Schedule& schedule,
+              const std::vector<LinkId>& link_map, uint64_t fingerprint) {
+  return IsTimed(schedule) ? ReverseTimed(topology, schedule, link_map, fingerprint)
+                           : Reverse(schedule, link_map, fingerprint);
+}
+
 // [f(A^T)], theorem 2.
 Result<Schedule> Apply(const Mirror& mirror, const Schedule& schedule, const Topology& topology) {
-  return Rename(Reverse(schedule, mirror.link_map, schedule.topology_fingerprint), mirror.node_map,
-                AllLinks(topology), schedule.topology_fingerprint);
+  return Rename(Turn(topology, schedule, mirror.link_map, schedule.topology_fingerprint),
+                mirror.node_map, AllLinks(topology), schedule.topology_fingerprint);
 }
 
 // A schedule of `collective`, which is the reverse of one that `make` can make. Where the network
@@ -83,7 +92,7 @@ Result<Schedule> MakeReversed(const Topology& topology, const Collective& collec
   const Topology transpose = TransposeTopology(topology, &link_map);
   const Result<Schedule> made = make(transpose, collective.Reversed());
   if (!made) return made;
-  return Reverse(*made, link_map, topology.Fingerprint());
+  return Turn(transpose, *made, link_map, topology.Fingerprint());
 }
 
 Result<Schedule> MakeAllReduce(const Topology& topology, const Collective& collective,
@@ -101,6 +110,7 @@ Result<Schedule> MakeAllReduce(const Topology& topology, const Collective& colle
     if (!spread) return spread;
     made = *std::move(spread);
   }
+  if (IsTimed(*reduced)) return ConcatenateTimed(topology, *reduced, *made, collective);
   // Chunks of one shard travel as a pipeline, which reversed ends with the first chunk: flipped,
   // the first chunk comes first again and is spread while the next ones are still being reduced.
   if (one_shard) return Overlap(topology, FlipShards(*reduced), *made, collective);

@@ -9,8 +9,9 @@ namespace tutti {
 std::span<const Synthesizer> Synthesizers() {
   // One line a synthesizer.
   static const std::vector<Synthesizer> kTable = {
-      BfbSynthesizer(), RingSynthesizer(), UniringSynthesizer(), DirectSynthesizer(),
-      RhdSynthesizer(), DbtSynthesizer(),  BruckSynthesizer(),   TorusDimsSynthesizer(),
+      BfbSynthesizer(),     TenSynthesizer(),    RingSynthesizer(),
+      UniringSynthesizer(), DirectSynthesizer(), RhdSynthesizer(),
+      DbtSynthesizer(),     BruckSynthesizer(),  TorusDimsSynthesizer(),
   };
   return kTable;
 }

@@ -7,6 +7,7 @@
 namespace tutti {
 
 Synthesizer BfbSynthesizer();        // bfb/bfb.cc
+Synthesizer TenSynthesizer();        // ten/ten.cc
 Synthesizer RingSynthesizer();       // classic/ring.cc
 Synthesizer UniringSynthesizer();    // classic/ring.cc
 Synthesizer DirectSynthesizer();     // classic/direct.cc

@@ -21,6 +21,11 @@ namespace tutti {
 Schedule Reverse(const Schedule& schedule, const std::vector<LinkId>& link_map,
                  uint64_t new_topology_fingerprint);
 
+// The same for a timed schedule of `topology`: what was sent at s and had arrived at e is sent at
+// T - e, where T is when the last transfer has arrived.
+Schedule ReverseTimed(const Topology& topology, const Schedule& schedule,
+                      const std::vector<LinkId>& link_map, uint64_t new_topology_fingerprint);
+
 // f(A): renames ranks and links by an isomorphism from the schedule's topology to another.
 // node_map[u] is the node that u becomes, link_map[l] the link that l becomes; the root, shards and
 // the demand follow the ranks. kInvalidArgument: ranks are not permuted among themselves, or a link
@@ -48,6 +53,14 @@ Result<Schedule> Mirror(const Topology& topology, const Schedule& schedule,
 // common denominator or the number of steps leaves 32 bits.
 Result<Schedule> Concatenate(const Schedule& first, const Schedule& second,
                              const Collective& collective);
+
+// The same for timed schedules of `topology` made for one size and one link model: the second
+// starts when the last transfer of the first has arrived.
+Result<Schedule> ConcatenateTimed(const Topology& topology, const Schedule& first,
+                                  const Schedule& second, const Collective& collective);
+
+// When the last transfer of a timed schedule of `topology` has arrived; 0 without transfers.
+int64_t CompletionPs(const Topology& topology, const Schedule& schedule);
 
 // Concatenate() with the second part brought forward: it starts as soon as, in every step, what the
 // ranks that `first` finishes at send of it has been finished there. Pipelined trees then reduce

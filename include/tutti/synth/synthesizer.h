@@ -17,6 +17,8 @@ struct SynthOptions {
   int32_t chunks = 0;  // P equal chunks a shard; 0: what the algorithm needs
   uint64_t seed = 1;
   int64_t size_bytes = int64_t{1} << 30;  // [M], where the best schedule depends on it
+  int32_t tries = 0;  // the best of so many variants, where an algorithm has some; 0: its default
+  LinkModel link_model = LinkModel::kHeld;  // of timed schedules
 };
 
 struct Synthesizer {

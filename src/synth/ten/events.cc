@@ -1,0 +1,319 @@
+#include "ten/events.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <queue>
+#include <tuple>
+#include <utility>
+
+#include "tutti/base/cancel.h"
+#include "tutti/base/progress.h"
+#include "tutti/base/random.h"
+
+namespace tutti::ten {
+namespace {
+
+// Ranks that are joined by links, whatever their direction.
+class Groups {
+ public:
+  explicit Groups(size_t num_ranks) : parent_(num_ranks) {
+    std::iota(parent_.begin(), parent_.end(), uint32_t{0});
+  }
+  uint32_t Find(uint32_t rank) {
+    while (parent_[rank] != rank) rank = parent_[rank] = parent_[parent_[rank]];
+    return rank;
+  }
+  void Join(uint32_t a, uint32_t b) { parent_[Find(b)] = Find(a); }
+
+ private:
+  std::vector<uint32_t> parent_;
+};
+
+class Bits {
+ public:
+  Bits(size_t rows, size_t columns) : words_((columns + 63) / 64), bits_(rows * words_, 0) {}
+  bool Test(size_t row, size_t column) const {
+    return (bits_[row * words_ + column / 64] >> (column % 64) & 1) != 0;
+  }
+  void Set(size_t row, size_t column) {
+    bits_[row * words_ + column / 64] |= uint64_t{1} << (column % 64);
+  }
+
+ private:
+  size_t words_;
+  std::vector<uint64_t> bits_;
+};
+
+// Links of one cost, and the groups that cheaper links join.
+struct Tier {
+  int64_t travel_ps;
+  std::vector<uint32_t> group_of_rank;  // rows of `promised`; empty where nothing is joined
+  Bits promised{0, 0};                  // chunks on their way to, or at, a rank of the group
+  // What the cheaper in-links of a rank together take for one chunk; 0: it has none.
+  std::vector<int64_t> faster_ps;
+};
+
+struct Event {
+  int64_t time;
+  uint32_t link;
+  bool frees;  // arrivals first
+  bool operator>(const Event& other) const {
+    return std::tie(time, frees, link) > std::tie(other.time, other.frees, other.link);
+  }
+};
+
+class Matcher {
+ public:
+  explicit Matcher(const EventsProblem& problem)
+      : problem_(problem),
+        topology_(problem.topology),
+        num_ranks_(static_cast<size_t>(topology_.num_ranks())),
+        num_chunks_(problem.source.size()),
+        promised_(num_ranks_, num_chunks_),
+        num_lacking_(num_ranks_, static_cast<int64_t>(num_chunks_)),
+        num_promised_(num_chunks_, 0),
+        random_(problem.seed),
+        arrivals_(num_ranks_),
+        links_(static_cast<size_t>(topology_.num_links())) {
+    MakeTiers();
+    for (size_t c = 0; c < num_chunks_; ++c) {
+      const size_t rank = problem.source[c].index();
+      Promise(rank, static_cast<uint32_t>(c));
+      arrivals_[rank].push_back(static_cast<uint32_t>(c));
+    }
+  }
+
+  Result<int64_t> Run(int64_t most_ps, const SendSink& sink) {
+    int64_t lacking = std::accumulate(num_lacking_.begin(), num_lacking_.end(), int64_t{0});
+    ProgressScope progress("matching", lacking);
+    std::vector<uint32_t> choosing(links_.size());
+    std::iota(choosing.begin(), choosing.end(), uint32_t{0});
+    int64_t now = 0, last = 0;
+    uint32_t since_check = 0;
+    for (;;) {
+      SortByPriority(choosing);
+      for (uint32_t l : choosing) {
+        Link& link = links_[l];
+        link.is_choosing = false;
+        const uint32_t chunk = Choose(l);
+        if (chunk == kNone) continue;
+        const LinkTime& time = problem_.time[l];
+        last = std::max(last, now + time.travel_ps);
+        if (last > most_ps) return most_ps + 1;
+        link.is_busy = true;
+        link.carries = chunk;
+        Promise(link.head, chunk);
+        --lacking;
+        progress.Add(1);
+        if (sink) sink(LinkId{static_cast<int32_t>(l)}, chunk, now);
+        if (time.travel_ps != time.hold_ps) in_flight_[l].push(chunk);
+        events_.push({now + time.hold_ps, l, true});
+        if (time.travel_ps != time.hold_ps) events_.push({now + time.travel_ps, l, false});
+      }
+      if (lacking == 0) return last;
+      if ((++since_check & 0xfff) == 0 && CancelRequested())
+        return tl::unexpected(CancelledError());
+      choosing.clear();
+      if (events_.empty()) {
+        // Whoever put something off waits in vain: no faster way leads on.
+        waits_in_vain_ = true;
+        for (uint32_t l = 0; l < links_.size(); ++l) choosing.push_back(l);
+        continue;
+      }
+      waits_in_vain_ = false;
+      now = events_.top().time;
+      while (!events_.empty() && events_.top().time == now) {
+        const Event event = events_.top();
+        events_.pop();
+        Handle(event, choosing);
+      }
+    }
+  }
+
+ private:
+  static constexpr uint32_t kNone = 0xffffffff;
+  // How many windows behind the cursor are looked at when much there is held already.
+  static constexpr size_t kReach = 4;
+
+  struct Link {
+    uint32_t tail = 0, head = 0;
+    uint32_t tier = 0;
+    uint64_t priority = 0;
+    uint32_t cursor = 0;            // into the arrivals of the tail
+    std::vector<uint32_t> put_off;  // chunks that faster links may bring, in order of the cursor
+    size_t put_off_cursor = 0;
+    uint32_t carries = 0;
+    bool is_busy = false;
+    bool is_choosing = true;
+  };
+
+  void MakeTiers() {
+    std::map<int64_t, uint32_t> tier_of_cost;
+    for (const LinkTime& time : problem_.time) tier_of_cost.emplace(time.travel_ps, 0);
+    uint32_t next = 0;
+    for (auto& [cost, tier] : tier_of_cost) {
+      tier = next++;
+      tiers_.push_back({cost, {}, Bits(0, 0), {}});
+    }
+    Random random(problem_.seed);
+    for (LinkId id : topology_.Links()) {
+      Link& link = links_[id.index()];
+      link.tail = static_cast<uint32_t>(topology_.tail(id).value);
+      link.head = static_cast<uint32_t>(topology_.head(id).value);
+      link.tier = tier_of_cost.at(problem_.time[id.index()].travel_ps);
+      link.priority = problem_.seed == 1 ? id.index() : random.Next();
+    }
+    in_flight_.resize(links_.size());
+    if (!problem_.waits) return;
+    for (uint32_t t = 1; t < tiers_.size(); ++t) MakeGroups(t);
+  }
+
+  void MakeGroups(uint32_t t) {
+    Tier& tier = tiers_[t];
+    Groups groups(num_ranks_);
+    std::vector<double> rate(num_ranks_, 0);
+    for (size_t l = 0; l < links_.size(); ++l) {
+      if (links_[l].tier >= t) continue;
+      groups.Join(links_[l].tail, links_[l].head);
+      rate[links_[l].head] += 1.0 / static_cast<double>(problem_.time[l].hold_ps);
+    }
+    tier.group_of_rank.resize(num_ranks_);
+    std::map<uint32_t, uint32_t> row_of_root;
+    for (uint32_t rank = 0; rank < num_ranks_; ++rank)
+      tier.group_of_rank[rank] =
+          row_of_root.emplace(groups.Find(rank), static_cast<uint32_t>(row_of_root.size()))
+              .first->second;
+    tier.promised = Bits(row_of_root.size(), num_chunks_);
+    tier.faster_ps.resize(num_ranks_);
+    for (size_t rank = 0; rank < num_ranks_; ++rank)
+      tier.faster_ps[rank] = rate[rank] > 0 ? static_cast<int64_t>(1.0 / rate[rank]) : 0;
+  }
+
+  void Promise(size_t rank, uint32_t chunk) {
+    promised_.Set(rank, chunk);
+    --num_lacking_[rank];
+    ++num_promised_[chunk];
+    for (Tier& tier : tiers_)
+      if (!tier.group_of_rank.empty()) tier.promised.Set(tier.group_of_rank[rank], chunk);
+  }
+
+  void SortByPriority(std::vector<uint32_t>& choosing) const {
+    std::sort(choosing.begin(), choosing.end(), [this](uint32_t a, uint32_t b) {
+      const Link &x = links_[a], &y = links_[b];
+      return std::tie(x.tier, x.priority, a) < std::tie(y.tier, y.priority, b);
+    });
+  }
+
+  void Handle(const Event& event, std::vector<uint32_t>& choosing) {
+    Link& link = links_[event.link];
+    const LinkTime& time = problem_.time[event.link];
+    const auto offer = [&choosing](Link& other, uint32_t l) {
+      if (other.is_busy || other.is_choosing) return;
+      other.is_choosing = true;
+      choosing.push_back(l);
+    };
+    const auto arrive = [&](uint32_t chunk) {
+      arrivals_[link.head].push_back(chunk);
+      for (LinkId out : topology_.OutLinks(NodeId{static_cast<int32_t>(link.head)}))
+        offer(links_[out.index()], static_cast<uint32_t>(out.value));
+    };
+    if (!event.frees) {
+      arrive(in_flight_[event.link].front());
+      in_flight_[event.link].pop();
+      return;
+    }
+    link.is_busy = false;
+    offer(link, event.link);
+    if (time.travel_ps == time.hold_ps) arrive(link.carries);
+  }
+
+  // What the idle link takes now, or kNone: then it asks again when something arrives at its tail.
+  uint32_t Choose(uint32_t l) {
+    Link& link = links_[l];
+    const Tier& tier = tiers_[link.tier];
+    const std::vector<uint32_t>& list = arrivals_[link.tail];
+    const bool has_groups = !tier.group_of_rank.empty();
+    const uint32_t group = has_groups ? tier.group_of_rank[link.head] : 0;
+    // Entries before `keep` are held at the head or put off.
+    candidates_.clear();
+    size_t keep = link.cursor;
+    for (size_t i = link.cursor; i < list.size() && i < keep + kReach * problem_.window &&
+                                 candidates_.size() < problem_.window;
+         ++i) {
+      const uint32_t chunk = list[i];
+      if (promised_.Test(link.head, chunk)) {
+        if (i == keep) ++keep;
+      } else if (has_groups && tier.promised.Test(group, chunk)) {
+        if (i != keep) continue;
+        link.put_off.push_back(chunk);
+        ++keep;
+      } else {
+        candidates_.push_back(chunk);
+      }
+    }
+    link.cursor = static_cast<uint32_t>(keep);
+    if (!candidates_.empty()) return Best();
+    if (!PaysToSend(link, tier)) return kNone;
+    for (size_t i = link.put_off_cursor;
+         i < link.put_off.size() && i < link.put_off_cursor + kReach * problem_.window &&
+         candidates_.size() < problem_.window;
+         ++i) {
+      const uint32_t chunk = link.put_off[i];
+      if (!promised_.Test(link.head, chunk))
+        candidates_.push_back(chunk);
+      else if (i == link.put_off_cursor)
+        ++link.put_off_cursor;
+    }
+    return candidates_.empty() ? kNone : Best();
+  }
+
+  uint32_t Best() {
+    switch (problem_.choice) {
+      case ChunkChoice::kOldest:
+        return candidates_.front();
+      case ChunkChoice::kRandom:
+        return candidates_[random_.Below(candidates_.size())];
+      case ChunkChoice::kRarest:
+        break;
+    }
+    uint32_t best = candidates_.front();
+    for (uint32_t chunk : candidates_)
+      if (num_promised_[chunk] < num_promised_[best]) best = chunk;
+    return best;
+  }
+
+  // Whether a chunk sent now arrives before the faster links could have brought everything.
+  bool PaysToSend(const Link& link, const Tier& tier) const {
+    if (link.put_off_cursor == link.put_off.size()) return false;
+    const int64_t faster_ps = tier.faster_ps[link.head];
+    if (faster_ps == 0 || waits_in_vain_) return true;
+    __extension__ using Wide = __int128;
+    return static_cast<Wide>(tier.travel_ps) <
+           static_cast<Wide>(faster_ps) * num_lacking_[link.head];
+  }
+
+  const EventsProblem& problem_;
+  const Topology& topology_;
+  size_t num_ranks_, num_chunks_;
+  std::vector<Tier> tiers_;  // the cheapest first
+  Bits promised_;            // chunks on their way to, or at, each rank
+  std::vector<int64_t> num_lacking_;
+  std::vector<uint32_t> num_promised_;  // ranks of each chunk
+  std::vector<uint32_t> candidates_;
+  Random random_;
+  bool waits_in_vain_ = false;
+  std::vector<std::vector<uint32_t>> arrivals_;
+  std::vector<Link> links_;
+  std::vector<std::queue<uint32_t>> in_flight_;  // pipelined links: what has yet to arrive
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+};
+
+}  // namespace
+
+Result<int64_t> MatchEvents(const EventsProblem& problem, int64_t most_ps, const SendSink& sink) {
+  return Matcher(problem).Run(most_ps, sink);
+}
+
+}  // namespace tutti::ten
