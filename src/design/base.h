@@ -29,8 +29,11 @@ struct BaseEntry {
   // The cost is that of the breadth-first schedule; otherwise of a stored one. Theorem 13 asks for
   // simple factors with a bandwidth-optimal breadth-first schedule.
   bool bfb = false;
-  // No link has its reverse: made bidirectional (A.6), the degree is exactly doubled.
-  bool oriented = false;
+  // synth/expand reaches this cost too, from a mapped or a stored schedule or as breadth-first
+  // broadcast on a family.
+  bool expand = true;
+  // Every rank has links to two others or more, which theorem 10 asks for.
+  bool branches = true;
 };
 
 struct BaseFamily {
@@ -49,6 +52,7 @@ void ListComplete(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entries
 void ListBipartite(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entries);
 void ListHamming(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entries);
 void ListRings(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entries);
+void ListStages(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entries);
 void ListKautz(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entries);
 void ListGenkautz(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entries);
 void ListDebruijn(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entries);

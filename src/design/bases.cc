@@ -8,10 +8,11 @@ std::span<const BaseFamily> BaseFamilies() {
       {"bipartite", "[direct-connect] Figure 1", true, ListBipartite},
       {"hamming", "[direct-connect] Table 9", true, ListHamming},
       {"rings", "[direct-connect] F.1", true, ListRings},
+      {"stages", "closed formula, stages.cc", true, ListStages},
       {"kautz", "[direct-connect] theorem 10", false, ListKautz},
       {"debruijn", "[direct-connect] theorem 10", false, ListDebruijn},
       {"genkautz", "[direct-connect] F.2, counted", false, ListGenkautz},
-      {"circulant", "[direct-connect] theorem 22", true, ListCirculant},
+      {"circulant", "[direct-connect] theorem 22, F.4", true, ListCirculant},
       {"dircirculant", "[direct-connect] Table 9", true, ListDircirculant},
   };
   return kFamilies;

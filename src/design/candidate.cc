@@ -25,6 +25,11 @@ Candidate FromCost(const ExpansionCost& cost, Step step, int32_t times) {
   return candidate;
 }
 
+// Of a bidirectional network, see CanLine.
+void MarkLineByBfb(Candidate& candidate) {
+  if (candidate.has(kBidirectional | kByBfb | kBranches)) candidate.properties |= kLineByBfb;
+}
+
 bool Before(const Candidate* a, const Candidate* b) {
   if (a->ranks != b->ranks) return a->ranks > b->ranks;
   return a->recipe < b->recipe;
@@ -70,27 +75,36 @@ Candidate MakeBase(const BaseEntry& entry, std::string_view reference) {
   candidate.diameter = entry.diameter;
   candidate.recipe = entry.recipe;
   candidate.reference = reference;
-  candidate.properties = kByExpand;
+  if (entry.expand) candidate.properties |= kByExpand;
+  if (entry.branches && entry.degree >= 2) candidate.properties |= kBranches;
   if (entry.bidirectional) candidate.properties |= kBidirectional;
   if (entry.reverse_symmetric) candidate.properties |= kReverseSymmetric;
   if (!entry.self_loops) candidate.properties |= kNoSelfLoops;
-  if (entry.oriented) candidate.properties |= kOriented;
   if (entry.bfb) candidate.properties |= kByBfb;
   if (entry.bfb && entry.simple && entry.tb == BestTb(entry.ranks)) candidate.properties |= kFactor;
   return candidate;
 }
 
-// A line digraph has a 2-cycle or a self-loop only where its base has one, and the transpose of a
-// line digraph is the line digraph of the transpose. Theorem 10 keeps breadth-first schedules.
+// The mapped schedule costs what theorem 7 says. Breadth-first broadcast on the line digraph costs
+// the same where each step has a rank whose shards come back to it at another step or not at all
+// over the busiest link (theorem 10 forgets that no rank sends to itself): in a bidirectional
+// network and its line digraphs one in d does, d >= 2; elsewhere it may cost less.
+bool CanLine(const Candidate& base) {
+  return base.has(kBranches) && (base.has(kByExpand) || base.has(kByBfb | kLineByBfb));
+}
+
+// A line digraph has a self-loop only where its base has one, and the transpose of a line digraph
+// is the line digraph of the transpose.
 Candidate MakeLine(const Candidate& base) {
-  TUTTI_CHECK(base.degree >= 2);
+  TUTTI_CHECK(CanLine(base));
   const bool again = base.step == Step::kLine;
   Candidate line = FromCost(LineCost(CostOf(base)), Step::kLine, again ? base.times + 1 : 1);
   line.operands = {again ? base.operands[0] : &base};
   line.diameter = base.diameter + 1;
   line.diameter_exact = base.diameter_exact;
   line.properties =
-      base.properties & (kReverseSymmetric | kNoSelfLoops | kOriented | kByExpand | kByBfb);
+      base.properties & (kReverseSymmetric | kNoSelfLoops | kByExpand | kBranches | kLineByBfb);
+  if (base.has(kByBfb | kLineByBfb)) line.properties |= kByBfb;
   const std::string& inner = line.operands[0]->recipe;
   line.recipe = line.times == 1 ? fmt::format("line({})", inner)
                                 : fmt::format("line({},{})", inner, line.times);
@@ -110,8 +124,7 @@ Candidate MakeDegree(const Candidate& base, int32_t n) {
   TUTTI_CHECK(CanDegree(base) && n >= 2);
   Candidate degree = FromCost(DegreeCost(CostOf(base), n), Step::kDegree, n);
   degree.operands = {&base};
-  degree.properties =
-      base.properties & (kBidirectional | kReverseSymmetric | kNoSelfLoops | kOriented);
+  degree.properties = base.properties & (kBidirectional | kReverseSymmetric | kNoSelfLoops);
   if (base.has(kBidirectional)) {
     degree.diameter = std::max(base.diameter, 2);
     degree.diameter_exact = base.diameter_exact;
@@ -127,6 +140,8 @@ Candidate MakeDegree(const Candidate& base, int32_t n) {
     degree.properties |= kByBfb | kFactor;
   }
   if (base.has(kByExpand) && degree.tl == mapped_tl) degree.properties |= kByExpand;
+  degree.properties |= kBranches;
+  MarkLineByBfb(degree);
   degree.recipe = fmt::format("degree({},{})", base.recipe, n);
   return degree;
 }
@@ -139,11 +154,19 @@ Candidate MakePower(const Candidate& base, int32_t n) {
   power.diameter = base.diameter * n;
   power.diameter_exact = base.diameter_exact;
   power.properties =
-      base.properties & (kBidirectional | kReverseSymmetric | kNoSelfLoops | kOriented | kFactor);
+      base.properties & (kBidirectional | kReverseSymmetric | kNoSelfLoops | kFactor);
   power.properties |= kByExpand;
   if (power.has(kFactor)) power.properties |= kByBfb;
+  power.properties |= kBranches;
+  MarkLineByBfb(power);
   power.recipe = fmt::format("power({},{})", power.operands[0]->recipe, power.times);
   return power;
+}
+
+uint32_t PropertiesOfProduct(const Candidate& a, const Candidate& b) {
+  const uint32_t both =
+      a.properties & b.properties & (kBidirectional | kReverseSymmetric | kNoSelfLoops | kFactor);
+  return both | kByBfb | kBranches | ((both & kBidirectional) != 0 ? kLineByBfb : 0U);
 }
 
 Candidate MakeProduct(const Candidate& a, const Candidate& b) {
@@ -155,9 +178,7 @@ Candidate MakeProduct(const Candidate& a, const Candidate& b) {
   std::sort(product.operands.begin(), product.operands.end(), Before);
   product.diameter = a.diameter + b.diameter;
   product.diameter_exact = a.diameter_exact && b.diameter_exact;
-  product.properties = a.properties & b.properties &
-                       (kBidirectional | kReverseSymmetric | kNoSelfLoops | kOriented | kFactor);
-  product.properties |= kByBfb;
+  product.properties = PropertiesOfProduct(a, b);
   // synth/expand runs breadth-first broadcast on a product, but maps the schedule of a power.
   const bool one_kind = product.operands.front()->recipe == product.operands.back()->recipe;
   if (!one_kind || product.operands.front()->has(kByExpand)) product.properties |= kByExpand;
@@ -166,7 +187,7 @@ Candidate MakeProduct(const Candidate& a, const Candidate& b) {
 }
 
 bool CanBidirectional(const Candidate& base) {
-  return base.has(kReverseSymmetric | kOriented | kByExpand);
+  return base.has(kReverseSymmetric | kByExpand) && !base.has(kBidirectional);
 }
 
 Candidate MakeBidirectional(const Candidate& base) {
@@ -176,7 +197,8 @@ Candidate MakeBidirectional(const Candidate& base) {
   // At most that of the base; how much less takes building it.
   both.diameter = base.diameter;
   both.diameter_exact = false;
-  both.properties = kBidirectional | kReverseSymmetric | kNoSelfLoops | kByExpand;
+  both.properties =
+      (base.properties & kNoSelfLoops) | kBidirectional | kReverseSymmetric | kByExpand | kBranches;
   both.recipe = fmt::format("bidirectional({})", base.recipe);
   return both;
 }

@@ -26,12 +26,14 @@ enum Property : uint32_t {
   kBidirectional = 1 << 0,
   kReverseSymmetric = 1 << 1,
   kNoSelfLoops = 1 << 2,
-  // No link has its reverse, so that A.6 doubles the degree.
-  kOriented = 1 << 3,
-  kByExpand = 1 << 4,
-  kByBfb = 1 << 5,
+  kByExpand = 1 << 3,
+  kByBfb = 1 << 4,
   // Simple, and breadth-first broadcast is bandwidth-optimal: a factor for theorem 13.
-  kFactor = 1 << 6,
+  kFactor = 1 << 5,
+  // Every rank has links to two others or more: theorem 10.
+  kBranches = 1 << 6,
+  // Breadth-first broadcast on the line digraph costs what theorem 10 says (MakeLine).
+  kLineByBfb = 1 << 7,
 };
 
 enum class Step { kBase, kLine, kDegree, kPower, kProduct, kBidirectional };
@@ -61,6 +63,9 @@ Candidate MakeDegree(const Candidate& base, int32_t n);         // CanDegree
 Candidate MakePower(const Candidate& base, int32_t n);          // kByExpand
 Candidate MakeProduct(const Candidate& a, const Candidate& b);  // both kFactor
 Candidate MakeBidirectional(const Candidate& base);             // CanBidirectional
+// Those that every product of the two has, to find out before making it.
+uint32_t PropertiesOfProduct(const Candidate& a, const Candidate& b);
+bool CanLine(const Candidate& base);
 bool CanDegree(const Candidate& base);
 bool CanBidirectional(const Candidate& base);
 

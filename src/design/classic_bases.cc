@@ -56,8 +56,8 @@ void ListHamming(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entries)
 void ListRings(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entries) {
   BaseEntry uni = Optimal(fmt::format("uniring({},{})", degree, ranks), ranks, degree, ranks - 1);
   uni.simple = degree == 1;
+  uni.branches = false;
   uni.bidirectional = ranks == 2;
-  uni.oriented = ranks > 2;
   entries.push_back(std::move(uni));
   if (degree % 2 != 0 || ranks < 3) return;
   BaseEntry bi =

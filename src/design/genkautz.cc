@@ -7,7 +7,8 @@
 
 #include "base.h"
 #include "tutti/base/check.h"
-#include "tutti/synth/expand_cost.h"
+#include "tutti/topo/expression.h"
+#include "tutti/topo/symmetry.h"
 
 namespace tutti::design {
 namespace {
@@ -209,6 +210,20 @@ GenkautzCost ComputeGenkautzCost(int32_t degree, int32_t ranks) {
   return Counter(degree, ranks).Run();
 }
 
+namespace {
+
+// With d | m it is the line digraph of genkautz(d,m/d), and a line digraph is reverse-symmetric
+// when its base is. What is left below d^2 is small enough to look; above, none was ever found.
+bool IsReverseSymmetric(int32_t degree, int32_t ranks) {
+  while (ranks >= degree * degree && ranks % degree == 0) ranks /= degree;
+  if (ranks == degree) return true;  // complete, with a self-loop everywhere
+  if (ranks > degree * degree) return false;
+  const Result<Topology> topology = ParseTopology(fmt::format("genkautz({},{})", degree, ranks));
+  return topology && FindReverseSymmetry(*topology).outcome == IsomorphismSearch::Outcome::kFound;
+}
+
+}  // namespace
+
 void ListGenkautz(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entries) {
   if (degree < 2 || ranks <= degree) return;
   const GenkautzCost cost = ComputeGenkautzCost(degree, ranks);
@@ -219,7 +234,8 @@ void ListGenkautz(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entries
   entry.tl = entry.diameter = cost.tl;
   entry.tb = cost.tb;
   entry.bfb = true;
-  entry.bidirectional = entry.reverse_symmetric = ranks == degree + 1;  // the complete graph
+  entry.bidirectional = ranks == degree + 1;  // the complete graph
+  entry.reverse_symmetric = IsReverseSymmetric(degree, ranks);
   // (d + 1) x = -a modulo m has a solution with 1 <= a <= d unless d + 1 divides m.
   entry.self_loops = ranks % (degree + 1) != 0;
   entry.simple = !entry.self_loops;

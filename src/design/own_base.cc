@@ -48,12 +48,6 @@ bool HasSelfLoops(const Topology& topology) {
   return false;
 }
 
-bool HasTwoCycle(const Topology& topology) {
-  const std::vector<Cable> cables = CablesOf(topology);
-  return std::any_of(cables.begin(), cables.end(),
-                     [](const Cable& cable) { return cable.back.has_value(); });
-}
-
 }  // namespace
 
 Result<BaseEntry> MeasureBase(const Topology& topology) {
@@ -72,7 +66,6 @@ Result<BaseEntry> MeasureBase(const Topology& topology) {
   entry.bidirectional = IsBidirectional(topology);
   entry.self_loops = HasSelfLoops(topology);
   entry.simple = !entry.self_loops && !HasParallelLinks(topology);
-  entry.oriented = !entry.self_loops && !HasTwoCycle(topology);
   entry.bfb = true;
   entry.reverse_symmetric = entry.bidirectional || FindReverseSymmetry(topology).outcome ==
                                                        IsomorphismSearch::Outcome::kFound;

@@ -21,9 +21,6 @@ int32_t Root(int32_t number, int32_t n) {
   }
 }
 
-constexpr uint32_t kOfProducts =
-    kBidirectional | kReverseSymmetric | kNoSelfLoops | kOriented | kFactor;
-
 }  // namespace
 
 void Search::List(Size size, bool factors, Bases& bases) const {
@@ -75,8 +72,7 @@ void Search::OfferProducts(Size size, Frontier& frontier) {
       if (left.empty()) continue;
       for (const Candidate* a : left)
         for (const Candidate* b : Factors(second, degree - ports).candidates())
-          if (frontier.Wants(a->tl + b->tl, tb,
-                             (a->properties & b->properties & kOfProducts) | kByBfb))
+          if (frontier.Wants(a->tl + b->tl, tb, PropertiesOfProduct(*a, *b)))
             frontier.Offer(MakeProduct(*a, *b), arena_);
     }
   }
@@ -92,7 +88,8 @@ const Frontier& Search::All(int32_t ranks, int32_t degree) {
   for (const Candidate& base : bases.others) offer(base);
   for (const Candidate* factor : Factors(ranks, degree).candidates()) offer(*factor);
   if (degree >= 2 && ranks % degree == 0 && ranks / degree >= 2)
-    for (const Candidate* base : All(ranks / degree, degree).candidates()) offer(MakeLine(*base));
+    for (const Candidate* base : All(ranks / degree, degree).candidates())
+      if (CanLine(*base)) offer(MakeLine(*base));
   for (int32_t n = 2; n <= degree; ++n) {
     if (degree % n != 0) continue;
     if (ranks % n == 0 && ranks / n >= 2)

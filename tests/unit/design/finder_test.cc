@@ -8,8 +8,6 @@
 #include <vector>
 
 #include "tutti/base/parallel.h"
-#include "tutti/coll/collective.h"
-#include "tutti/synth/bfb.h"
 #include "tutti/synth/expand_cost.h"
 #include "tutti/topo/expression.h"
 #include "tutti/topo/properties.h"
@@ -70,25 +68,6 @@ TEST(Finder, FrontiersAreSortedAndTrue) {
       for (const Design& design : designs) ExpectTrueOfNetwork(design);
       EXPECT_TRUE(designs.back().bandwidth_optimal) << ranks << " " << degree;
     }
-}
-
-// What claims to be breadth-first broadcast is, to the last fraction.
-TEST(Finder, BreadthFirstCostsAreExact) {
-  int32_t checked = 0;
-  for (int32_t degree : {2, 3, 4, 6, 8})
-    for (int32_t ranks = 2; ranks <= 64; ++ranks)
-      for (const Design& design : Frontier(ranks, degree, ranks % 2 == 0)) {
-        if (design.algorithm != "bfb") continue;
-        const Result<Topology> topology = ParseTopology(design.recipe);
-        ASSERT_TRUE(topology);
-        const Result<BfbCost> cost =
-            ComputeBfbCost(*topology, *Collective::Make(CollectiveKind::kAllGather, ranks), {});
-        ASSERT_TRUE(cost);
-        EXPECT_EQ(cost->tl, design.tl) << design.recipe;
-        EXPECT_EQ(cost->tb, std::optional<Rational>(design.tb)) << design.recipe;
-        ++checked;
-      }
-  EXPECT_GT(checked, 0);
 }
 
 TEST(Finder, BidirectionalFrontiersHoldOnlyBidirectionalNetworks) {
