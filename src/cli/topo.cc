@@ -2,9 +2,13 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <optional>
+#include <utility>
 
 #include "common.h"
 #include "tutti/base/units.h"
+#include "tutti/coll/bounds.h"
+#include "tutti/graph/distance_regular.h"
 #include "tutti/topo/expression.h"
 #include "tutti/topo/json.h"
 #include "tutti/topo/properties.h"
@@ -45,6 +49,42 @@ std::string LinkText(const Topology& topology) {
          range(FormatDurationPs(fast.alpha_ps), FormatDurationPs(slow.alpha_ps));
 }
 
+// The array of an undirected distance-regular network; nullopt also where the count would take too
+// long.
+std::optional<IntersectionArray> ArrayOf(const Topology& topology, const NodeOrbits& orbits) {
+  constexpr int64_t kMostSteps = 100'000'000;  // about a second
+  const auto sources = static_cast<int64_t>(orbits.representatives.size());
+  const int64_t steps = sources * (int64_t{topology.num_nodes()} + topology.num_links());
+  if (topology.has_switches() || topology.num_ranks() == 1 || steps > kMostSteps)
+    return std::nullopt;
+  for (NodeId node : topology.Nodes())
+    if (!topology.self_loops(node).empty()) return std::nullopt;
+  return CheckDistanceRegular(topology.graph(), orbits.representatives).array;
+}
+
+// Moore-bound steps, where they are defined.
+struct MooreSteps {
+  std::optional<int32_t> directed, bidirectional;
+};
+
+MooreSteps MooreStepsOf(const Topology& topology, bool is_bidirectional) {
+  MooreSteps steps;
+  const auto degree = topology.regular_degree();
+  if (!degree || *degree == 0 || topology.has_switches()) return steps;
+  steps.directed = MooreBoundSteps(topology.num_ranks(), *degree);
+  if (is_bidirectional)
+    steps.bidirectional = BidirectionalMooreBoundSteps(topology.num_ranks(), *degree);
+  return steps;
+}
+
+std::string MooreText(const MooreSteps& steps) {
+  std::string text;
+  if (steps.directed) text += fmt::format("; Moore bound {} (TL*)", *steps.directed);
+  if (steps.bidirectional)
+    text += fmt::format(", {} with each link both ways (TL**)", *steps.bidirectional);
+  return text;
+}
+
 int Show(const Program& program, const std::string& expression, const std::string& output) {
   const Result<Topology> topology = ParseTopology(expression);
   if (!topology) return Report(topology.error());
@@ -57,6 +97,11 @@ int Show(const Program& program, const std::string& expression, const std::strin
   out["vertex_transitive"] = orbits.num_orbits() == 1 ? Json(true)
                              : orbits.proven          ? Json(false)
                                                       : Json(nullptr);
+  const std::optional<IntersectionArray> array = ArrayOf(*topology, orbits);
+  if (array) out["intersection_array"] = {{"b", array->b}, {"c", array->c}};
+  const MooreSteps moore = MooreStepsOf(*topology, out["bidirectional"].get<bool>());
+  if (moore.directed) out["moore_steps"] = *moore.directed;
+  if (moore.bidirectional) out["moore_steps_bidirectional"] = *moore.bidirectional;
   Table table({"collective", "steps >=", "latency >=", "TB >= (M/B)", "seconds a GB >=", "because"},
               Table::Last::kProse);
   Json bounds_json = Json::object();
@@ -97,12 +142,13 @@ int Show(const Program& program, const std::string& expression, const std::strin
              IsBidirectional(*topology) ? "each with its reverse" : "directed",
              LinkText(*topology));
   fmt::print("  degree       {}\n", DegreeText(*topology));
-  fmt::print("  diameter     {} hops\n", out["diameter"].get<int32_t>());
+  fmt::print("  diameter     {} hops{}\n", out["diameter"].get<int32_t>(), MooreText(moore));
   fmt::print("  symmetry     {}\n",
              orbits.num_orbits() == 1
                  ? "vertex-transitive"
                  : fmt::format("{}{} classes of alike nodes", orbits.proven ? "" : "at most ",
                                orbits.num_orbits()));
+  if (array) fmt::print("  distances    distance-regular, {}\n", array->ToString());
   fmt::print("  B            {} into the best-connected rank\n\n",
              FormatBandwidth(topology->max_in_bandwidth()));
   fmt::print("{}", table.ToString());
@@ -113,15 +159,23 @@ int Show(const Program& program, const std::string& expression, const std::strin
 int List(const Program& program) {
   if (program.json) {
     Json out;
-    for (const FamilyInfo& family : TopologyFamilies())
-      out["families"].push_back(
-          {{"name", family.name}, {"signature", family.signature}, {"summary", family.summary}});
+    for (const FamilyInfo& family : TopologyFamilies()) {
+      Json row = {
+          {"name", family.name}, {"signature", family.signature}, {"summary", family.summary}};
+      for (const FamilyMember& member : family.members)
+        row["members"].push_back({{"name", member.name}, {"summary", member.summary}});
+      out["families"].push_back(std::move(row));
+    }
     Print(out);
     return kDone;
   }
   Table table({"expression", "what it is"}, Table::Last::kProse);
-  for (const FamilyInfo& family : TopologyFamilies())
+  for (const FamilyInfo& family : TopologyFamilies()) {
     table.AddRow({std::string(family.signature), std::string(family.summary)});
+    for (const FamilyMember& member : family.members)
+      table.AddRow(
+          {fmt::format("  {}({})", family.name, member.name), std::string(member.summary)});
+  }
   fmt::print("{}", table.ToString());
   return kDone;
 }

@@ -186,4 +186,16 @@ int32_t MooreBoundSteps(int64_t num_ranks, int64_t degree) {
   return steps;
 }
 
+int32_t BidirectionalMooreBoundSteps(int64_t num_ranks, int64_t degree) {
+  TUTTI_CHECK(num_ranks >= 1 && degree >= 1 && (degree >= 2 || num_ranks <= 2));
+  if (degree <= 2) return static_cast<int32_t>(num_ranks / 2);
+  int32_t steps = 0;
+  WideCapacity reached = 1, layer = degree;
+  for (; reached < num_ranks; ++steps) {
+    reached += layer;
+    layer *= degree - 1;
+  }
+  return steps;
+}
+
 }  // namespace tutti

@@ -24,13 +24,39 @@ struct Resolved {
   std::string text;  // canonical
 };
 
-tl::unexpected<Error> UnknownFamily(const SyntaxNode& node) {
-  std::vector<std::string_view> all;
-  for (const Family& family : Families()) all.push_back(family.info.name);
+// `what` stands before the name that is none of `accepted`.
+tl::unexpected<Error> UnknownName(const SyntaxNode& node, std::string_view what,
+                                  const std::vector<std::string_view>& accepted) {
   return MakeError(
       ErrorCode::kNotFound,
-      fmt::format("column {}: unknown family '{}'{}; accepted: {}", node.column, Shown(node.text),
-                  NearestHint(node.text, all), fmt::join(all, ", ")));
+      fmt::format("column {}: {} '{}'{}; accepted: {}", node.column, what, Shown(node.text),
+                  NearestHint(node.text, accepted), fmt::join(accepted, ", ")));
+}
+
+tl::unexpected<Error> UnknownFamily(const SyntaxNode& node) {
+  std::vector<std::string_view> names;
+  for (const Family& family : Families()) names.push_back(family.info.name);
+  return UnknownName(node, "unknown family", names);
+}
+
+std::vector<std::string_view> MemberNames(const Family& family) {
+  std::vector<std::string_view> names;
+  for (const FamilyMember& member : family.info.members) names.push_back(member.name);
+  return names;
+}
+
+// Which member of the family `node` names.
+Result<size_t> FindMember(const Family& family, const SyntaxNode& node) {
+  const std::vector<std::string_view> names = MemberNames(family);
+  if (node.kind != SyntaxNode::Kind::kCall || node.has_parentheses)
+    return FaultAt(
+        node.column,
+        fmt::format("{}: found '{}{}', wanted one of the names {}", family.info.signature,
+                    Shown(node.text), node.has_parentheses ? "(" : "", fmt::join(names, ", ")));
+  const auto found = std::find(names.begin(), names.end(), node.text);
+  if (found == names.end())
+    return UnknownName(node, fmt::format("{}: unknown name", family.info.signature), names);
+  return static_cast<size_t>(found - names.begin());
 }
 
 // `context` stands before the message.
@@ -131,12 +157,22 @@ class Resolver {
     return resolved;
   }
 
-  // Networks first, then numbers. Appends ",argument" for each to `text`.
+  // The name of a member where the family has some; else networks, then numbers. Appends
+  // ",argument" for each to `text`.
   Status CollectArguments(const SyntaxNode& node, Resolved& resolved, std::string& text) const {
     FamilyCall& call = resolved.call;
     const Family& family = *call.family;
+    bool wants_name = !family.info.members.empty();
     for (const SyntaxNode& item : node.items) {
       if (!item.keyword.empty()) continue;
+      if (wants_name) {
+        const Result<size_t> member = FindMember(family, item);
+        if (!member) return tl::unexpected(member.error());
+        call.member = *member;
+        wants_name = false;
+        text += fmt::format(",{}", family.info.members[*member].name);
+        continue;
+      }
       const bool is_network =
           item.kind == SyntaxNode::Kind::kCall || item.kind == SyntaxNode::Kind::kPath;
       if (is_network && call.sizes.empty() && resolved.operands.size() < family.operands.most) {
@@ -155,6 +191,9 @@ class Resolver {
       call.size_columns.push_back(item.column);
       text += fmt::format(",{}", *size);
     }
+    if (wants_name)
+      return call.Fault(fmt::format("the name is missing, wanted one of {}",
+                                    fmt::join(MemberNames(family), ", ")));
     const auto within = [](size_t count, Range range) {
       return range.least <= count && count <= range.most;
     };
@@ -182,8 +221,9 @@ class Resolver {
       if (range.most == kAny) return "at least " + Plural(range.least, what);
       return fmt::format("{} to {} {}s", range.least, range.most, what);
     };
-    if (family.operands.most == 0)
-      return family.sizes.most == 0 ? "no argument" : describe(family.sizes, "number");
+    if (family.operands.most == 0 && family.sizes.most == 0)
+      return family.info.members.empty() ? "no argument" : "one name";
+    if (family.operands.most == 0) return describe(family.sizes, "number");
     if (family.sizes.most == 0) return describe(family.operands, "network");
     return describe(family.operands, "network") + " and " + describe(family.sizes, "number");
   }
@@ -296,6 +336,7 @@ ExpressionTree ToTree(const Resolved& resolved) {
   const FamilyCall& call = resolved.call;
   if (call.family == nullptr) return tree;
   tree.family = call.family->info.name;
+  if (!call.family->info.members.empty()) tree.member = call.family->info.members[call.member].name;
   for (const Resolved& operand : resolved.operands) tree.operands.push_back(ToTree(operand));
   tree.sizes = call.sizes;
   for (size_t i = 0; i < call.options.size(); ++i)

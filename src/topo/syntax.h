@@ -5,8 +5,9 @@
 //   item  := [ keyword '=' ] value
 //   list  := '[' word { ',' word } ']' [ unit ]
 //
-// A word that ends in `.json` and a quoted text are paths; so is a whole text that ends in `.json`.
-// Spaces between tokens do not count.
+// A call without parentheses is a family such as `dgx1` or, where a family takes one, the name of a
+// member: `distreg(octahedron)`. A word that ends in `.json` and a quoted text are paths; so is a
+// whole text that ends in `.json`. Spaces between tokens do not count.
 //
 // Errors  kInvalidArgument: "column 7: ..." with what was found and what is accepted.
 #pragma once

@@ -55,5 +55,8 @@ Result<Bounds> ComputeBounds(const Topology& topology, const Collective& collect
 
 // [TL*, TB*] of d-regular networks of N nodes: Moore-bound steps, and (N - 1) / N.
 int32_t MooreBoundSteps(int64_t num_ranks, int64_t degree);
+// [TL**] The same of networks where every link has its reverse: 1 + d + d (d - 1) + .. ranks. Of
+// degree 1 these have two ranks at most.
+int32_t BidirectionalMooreBoundSteps(int64_t num_ranks, int64_t degree);
 
 }  // namespace tutti

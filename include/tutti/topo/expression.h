@@ -3,12 +3,13 @@
 // topologies.md and design.md section 3.
 //
 // Errors   kInvalidArgument / kNotFound with the column, what was found and what is accepted
-//          (the nearest family names for an unknown one). Sizes are limited before anything is
+//          (the nearest names for an unknown one). Sizes are limited before anything is
 //          allocated: at most kMaxNodes nodes and kMaxLinks links.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,6 +41,7 @@ struct ExpressionTree {
   };
 
   std::string family;                    // "line"; empty for a file
+  std::string member;                    // the name in distreg(octahedron)
   std::vector<ExpressionTree> operands;  // networks
   std::vector<int64_t> sizes;            // numbers, as in torus(3,4)
   std::vector<Option> options;           // keywords with a number that were given
@@ -56,10 +58,17 @@ struct ExpressionTree {
 // name() gives back how a network was made, also after it went through a file.
 Result<ExpressionTree> ParseExpressionTree(std::string_view expression);
 
+// One of the networks of a family that has a list of them: distreg(octahedron).
+struct FamilyMember {
+  std::string_view name;     // "octahedron"
+  std::string_view summary;  // one line
+};
+
 struct FamilyInfo {
-  std::string_view name;       // "torus"
-  std::string_view signature;  // "torus(a,b,...)"
-  std::string_view summary;    // one line
+  std::string_view name;                       // "torus"
+  std::string_view signature;                  // "torus(a,b,...)"
+  std::string_view summary;                    // one line
+  std::span<const FamilyMember> members = {};  // not empty: the argument is one of these names
 };
 std::vector<FamilyInfo> TopologyFamilies();  // families and operators, sorted by name
 

@@ -19,10 +19,11 @@ namespace tutti::topo {
 
 struct Family;
 
-// A call with its arguments evaluated.
+// A call with its arguments evaluated: the name of a member, networks, numbers, keywords.
 struct FamilyCall {
   const Family* family = nullptr;
   size_t column = 1;
+  size_t member = 0;  // which of the family's members, where it has some
   std::vector<Topology> operands;
   std::vector<int64_t> sizes;
   std::vector<size_t> size_columns;
@@ -100,6 +101,9 @@ Result<Draft> BuildTranspose(const FamilyCall& call);
 Result<Draft> BuildBidirectional(const FamilyCall& call);
 Result<Draft> BuildWithout(const FamilyCall& call);
 Result<Draft> BuildUnwind(const FamilyCall& call);
+// distreg.cc
+std::span<const FamilyMember> DistregMembers();
+Result<Draft> BuildDistreg(const FamilyCall& call);
 // expansions.cc
 Result<Draft> BuildLine(const FamilyCall& call);
 Result<Draft> BuildDegree(const FamilyCall& call);

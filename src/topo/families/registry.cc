@@ -27,6 +27,7 @@ const std::vector<Family>& Registry() {
       {{"dgx1", "dgx1", "8 V100 GPUs in NVIDIA's hybrid cube mesh, one link an NVLink of 25 GB/s"}, kNone, kNone, BuildDgx1, {}, false, kNvlink},
       {{"diamond", "diamond", "8 ranks of degree 2 and diameter 3, bandwidth-optimal with a stored schedule"}, kNone, kNone, BuildDiamond},
       {{"dircirculant", "dircirculant(d)", "d + 2 ranks, rank i sends to i + 1 .. i + d"}, kNone, kOne, BuildDircirculant},
+      {{"distreg", "distreg(name)", "distance-regular graph of degree 4, one of a list", DistregMembers()}, kNone, kNone, BuildDistreg},
       {{"dragonfly", "dragonfly(g,m,bw=[local,global])", "g groups of m ranks, complete inside, one cable between two groups"}, kNone, kTwo, BuildDragonfly, {}, true},
       {{"genkautz", "genkautz(d,m)", "generalized Kautz digraph: degree d, any number m > d of ranks"}, kNone, kTwo, BuildGenkautz},
       {{"hamming", "hamming(n,q)", "q^n ranks, linked where they differ in one of n digits"}, kNone, kTwo, BuildHamming},

@@ -575,6 +575,23 @@ TEST(MooreBoundTest, IsTheFirstSumOfPowersThatHoldsAllRanks) {
   EXPECT_EQ(MooreBoundSteps(int64_t{1} << 62, 2), 62);
 }
 
+TEST(MooreBoundTest, ReversesTakeOnePortOfEachRank) {
+  EXPECT_EQ(BidirectionalMooreBoundSteps(1, 1), 0);
+  EXPECT_EQ(BidirectionalMooreBoundSteps(2, 1), 1);
+  EXPECT_EQ(BidirectionalMooreBoundSteps(1, 4), 0);
+  EXPECT_EQ(BidirectionalMooreBoundSteps(5, 4), 1);
+  EXPECT_EQ(BidirectionalMooreBoundSteps(6, 4), 2);
+  EXPECT_EQ(BidirectionalMooreBoundSteps(17, 4), 2);
+  EXPECT_EQ(BidirectionalMooreBoundSteps(18, 4), 3);
+  EXPECT_EQ(BidirectionalMooreBoundSteps(10, 3), 2);  // the Petersen graph meets it
+  EXPECT_EQ(BidirectionalMooreBoundSteps(int64_t{3} << 60, 3), 61);
+  // Rings meet it.
+  for (int32_t m = 3; m <= 20; ++m) EXPECT_EQ(BidirectionalMooreBoundSteps(m, 2), m / 2);
+  for (int32_t d = 2; d <= 6; ++d)
+    for (int32_t m = 2; m <= 300; ++m)
+      EXPECT_GE(BidirectionalMooreBoundSteps(m, d), MooreBoundSteps(m, d));
+}
+
 TEST(MooreBoundTest, NoRegularNetworkIsShallower) {
   for (int32_t m = 2; m <= 60; ++m)
     for (int32_t d = 2; d <= 4; ++d) {

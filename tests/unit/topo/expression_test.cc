@@ -26,6 +26,7 @@ TEST(Expression, NameIsTheCanonicalText) {
   EXPECT_EQ(NameOf("transpose(product(ring(3,parallel=2),complete(2)),bw=1GB/s)"),
             "transpose(product(ring(3,parallel=2),complete(2)),bw=1GB/s)");
   EXPECT_EQ(NameOf("switch(4,bw_per_link=2GB/s)"), "switch(4,bw_per_link=2GB/s)");
+  EXPECT_EQ(NameOf("distreg( alpha=1us , pg23 )"), "distreg(pg23,alpha=1us)");
 }
 
 // The canonical text stands for the same network and is its own canonical text.
@@ -34,7 +35,8 @@ TEST(Expression, NameParsesToTheSameNetwork) {
        {"torus(4, 3,bw=[25,50]Gbit/s)", "rfs(2,4,8,bw=[200,100,50]GB/s,alpha=[1us,2us,3us])",
         "unwind(switch2d(4,3,bw=[300,25]GB/s),degree=2)", "dragonfly(4,5,bw=[400,200]GB/s)",
         "without(hypercube(4),links=3,nodes=2,seed=9)", "bidirectional(debruijn(3,2))",
-        "power(uniring(2,3),2,bw=[1,2]GB/s)", "circulant(8,4,1)", "twisted_torus(2,4,4)"}) {
+        "power(uniring(2,3),2,bw=[1,2]GB/s)", "line(distreg(k55minus,parallel=2))",
+        "circulant(8,4,1)", "twisted_torus(2,4,4)"}) {
     const Result<Topology> first = ParseTopology(expression);
     ASSERT_TRUE(first) << first.error().message;
     const Result<Topology> second = ParseTopology(first->name());
@@ -100,6 +102,22 @@ TEST(Expression, NamesTheColumnAndWhatIsAccepted) {
       {"torus([4,4])", "column 7: torus(a,b,...): found '', wanted a whole number"},
       {"8", "column 1: found '8', wanted a network"},
       {"[8]", "wanted a network"},
+      // Names of members.
+      {"distreg", "column 1: distreg(name): the name is missing, wanted one of octahedron, paley9"},
+      {"distreg(bw=1GB/s)", "the name is missing"},
+      {"distreg(octahedrn)",
+       "column 9: distreg(name): unknown name 'octahedrn'; nearest: octahedron; accepted: "
+       "octahedron, paley9"},
+      {"distreg(ag24)", "unknown name 'ag24'; nearest: ag24minus, "},
+      {"distreg(4)", "column 9: distreg(name): found '4', wanted one of the names octahedron"},
+      {"distreg(cube4(2))", "column 9: distreg(name): found 'cube4(', wanted one of the names"},
+      {"distreg([1])", "wanted one of the names"},
+      {"distreg(cube4.json)", "found 'cube4.json', wanted one of the names"},
+      {"distreg(cube4,gq33)", "column 15: distreg(name): found 'gq33', wanted one name"},
+      {"distreg(cube4,2)", "column 15: distreg(name): found '2', wanted one name"},
+      {"distreg(cube4,bw=[1,2])", "a list of 2 values for distreg with 1 dimension"},
+      {"distreg(gh33,parallel=9999)", "29117088 links: at most 16777216"},
+      {"cube4", "unknown family 'cube4'"},
       // Sizes.
       {"torus(0,4)", "column 7: torus(a,b,...): got 0, wanted at least 1"},
       {"torus(4,-3)", "column 9: torus(a,b,...): got -3, wanted at least 1"},
@@ -199,6 +217,7 @@ TEST(Expression, LimitsAreTheCallersToo) {
   EXPECT_TRUE(ParseTopology("ring(10)", limits).has_value());
   EXPECT_FALSE(ParseTopology("ring(11)", limits).has_value());
   EXPECT_FALSE(ParseTopology("complete(6,parallel=2)", limits).has_value());
+  EXPECT_FALSE(ParseTopology("distreg(gh33)", limits).has_value());
   EXPECT_NE(ParseTopology("a.json", limits).error().message.find("files are not accepted"),
             std::string::npos);
 }

@@ -112,6 +112,15 @@ TEST(ExpressionTreeTest, ByHand) {
   EXPECT_EQ(power.operands[0].text, "uniring(1,4,bw=2GB/s)");
 }
 
+TEST(ExpressionTreeTest, KnowsTheMemberOfAFamily) {
+  const Result<ExpressionTree> tree = ParseExpressionTree("line(distreg( ag24minus ,bw=1GB/s))");
+  ASSERT_TRUE(tree) << tree.error().message;
+  EXPECT_EQ(tree->member, "");
+  EXPECT_EQ(tree->operands[0].family, "distreg");
+  EXPECT_EQ(tree->operands[0].member, "ag24minus");
+  EXPECT_EQ(tree->text, "line(distreg(ag24minus,bw=1GB/s))");
+}
+
 TEST(ExpressionTreeTest, FilesAreLeaves) {
   const Result<ExpressionTree> tree = ParseExpressionTree("product(\"my base.json\",ring(3))");
   ASSERT_TRUE(tree) << tree.error().message;
@@ -126,9 +135,10 @@ TEST(ExpressionTreeTest, RefusesWhatIsNoExpression) {
 
 // name() is the text of the tree, also of what went through a file.
 TEST(ExpressionTreeTest, NamesSurviveFiles) {
-  for (const char* expression : {"line(power(uniring(1,4),2),2)", "degree(bipartite(2),3,bw=1GB/s)",
-                                 "product(uniring(1,4),ring(3))", "bidirectional(kautz(2,2))",
-                                 "line(debruijn(2,2),k=2)", "without(torus(3,3),links=2,seed=7)"}) {
+  for (const char* expression :
+       {"line(power(uniring(1,4),2),2)", "degree(bipartite(2),3,bw=1GB/s)",
+        "product(uniring(1,4),ring(3))", "bidirectional(kautz(2,2))", "line(debruijn(2,2),k=2)",
+        "line(distreg(cube4))", "without(torus(3,3),links=2,seed=7)"}) {
     SCOPED_TRACE(expression);
     const Topology topology = Parse(expression);
     const Result<Topology> stored = TopologyFromJson(TopologyToJson(topology));
