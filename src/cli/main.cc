@@ -69,6 +69,11 @@ std::string FaultOfCommandName(const CLI::App& app, int argc, char** argv) {
   return fmt::format("unknown command '{}'; accepted are {}", argv[1], names);
 }
 
+int ReportOutputFault() {
+  fmt::print(stderr, "tutti: error: cannot write to standard output\n");
+  return kBadInput;
+}
+
 int Main(int argc, char** argv) {
   Program program;
   AddTopo(program);
@@ -104,11 +109,7 @@ int Main(int argc, char** argv) {
     return program.action();
   }();
   spdlog::debug("peak memory {} MiB", PeakRssBytes() >> 20);
-  if (std::fflush(stdout) != 0) {
-    fmt::print(stderr, "tutti: error: cannot write to standard output\n");
-    return kBadInput;
-  }
-  return code;
+  return std::fflush(stdout) == 0 ? code : ReportOutputFault();
 }
 
 }  // namespace
@@ -120,6 +121,8 @@ int main(int argc, char** argv) {
   } catch (const std::bad_alloc&) {
     fmt::print(stderr, "tutti: error: out of memory\n");
   } catch (const std::exception& error) {
+    // Text that did not fit into the buffer of stdout is written, and refused, before its end.
+    if (std::ferror(stdout) != 0) return tutti::cli::ReportOutputFault();
     fmt::print(stderr, "tutti: internal error: {}\n", error.what());
   }
   return tutti::cli::kBadInput;

@@ -132,10 +132,12 @@ class BadInput(harness.CliTest):
                         ["lower", good, "--to", "msccl-xml", "-o", "/dev/full"]):
             with self.subTest(" ".join(command)):
                 self.refused(*command, says=["/dev/full", "No space left"])
-        with open("/dev/full", "w") as full:
-            done = subprocess.run([harness.TUTTI, "topo", "list"], stdout=full, stderr=subprocess.PIPE, text=True)
-        self.assertEqual(done.returncode, 2)
-        self.assertIn("cannot write to standard output", done.stderr)
+        # Less and more than fits into a buffer.
+        for command in (["topo", "show", "ring(4)"], ["topo", "list"], ["topo", "list", "--json"]):
+            with self.subTest(" ".join(command)), open("/dev/full", "w") as full:
+                done = subprocess.run([harness.TUTTI, *command], stdout=full, stderr=subprocess.PIPE, text=True)
+                self.assertEqual(done.returncode, 2)
+                self.assertEqual(done.stderr, "tutti: error: cannot write to standard output\n")
 
     def test_interrupt_leaves_no_half_file(self):
         path = self.path("big.sched")

@@ -22,6 +22,27 @@ class Commands(harness.CliTest):
         for collective in shown["bounds"]:
             self.assertIn(collective, text)
 
+    def test_topo_show_knows_distance_regular_networks(self):
+        shown = self.json("topo", "show", "distreg(line_heawood)")
+        self.assertEqual(shown["intersection_array"], {"b": [4, 2, 2], "c": [1, 1, 2]})
+        self.assertEqual((shown["moore_steps"], shown["moore_steps_bidirectional"]), (2, 3))
+        text = self.ok("topo", "show", "distreg(line_heawood)")
+        for part in ("distance-regular, {4,2,2;1,1,2}", "2 (TL*), 3 with each link both ways (TL**)"):
+            self.assertIn(part, text)
+        for other in ("torus(3,4)", "genkautz(2,8)", "switch(4)", "uniring(1,1)", "biring(4,5)"):
+            self.assertNotIn("intersection_array", self.json("topo", "show", other))
+        self.assertNotIn("moore_steps_bidirectional", self.json("topo", "show", "genkautz(2,8)"))
+        self.assertNotIn("moore_steps", self.json("topo", "show", "mesh(3,3)"))
+
+    def test_topo_list_names_the_members_of_families(self):
+        text = self.ok("topo", "list")
+        families = {family["name"]: family for family in self.json("topo", "list")["families"]}
+        members = [member["name"] for member in families["distreg"]["members"]]
+        self.assertEqual(len(members), 15)
+        for member in members:
+            self.assertIn(f"distreg({member})", text)
+        self.assertNotIn("members", families["torus"])
+
     def test_expression_and_file_are_the_same_network(self):
         path = self.path("t.json")
         self.ok("topo", "show", "without(torus(3,3,3),links=3,seed=7)", "-o", path)
