@@ -15,5 +15,6 @@ Synthesizer RhdSynthesizer();        // classic/doubling.cc
 Synthesizer DbtSynthesizer();        // classic/dbt.cc
 Synthesizer BruckSynthesizer();      // classic/doubling.cc
 Synthesizer TorusDimsSynthesizer();  // classic/torus_dims.cc
+Synthesizer ExpandSynthesizer();     // expand/recipe.cc
 
 }  // namespace tutti

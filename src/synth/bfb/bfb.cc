@@ -1,12 +1,12 @@
 #include "tutti/synth/bfb.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "bfb/plan.h"
+#include "memory.h"
 #include "registry.h"
 #include "tutti/base/units.h"
 
@@ -49,19 +49,6 @@ void WriteTransfers(const Delivery& delivery, std::span<const int32_t> shards,
       }
     }
   }
-}
-
-Status CheckMemory(int64_t num_transfers) {
-  const double needed = static_cast<double>(num_transfers) * sizeof(Transfer);
-  const double present =
-      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
-  if (needed <= present) return {};
-  constexpr double kGiB = 1 << 30;
-  return MakeError(
-      ErrorCode::kResourceExhausted,
-      fmt::format("the schedule has at least {} transfers, which need {:.1f} GiB; this "
-                  "machine has {:.1f} GiB",
-                  num_transfers, needed / kGiB, present / kGiB));
 }
 
 Status CheckInput(const Topology& topology, const Collective& collective,
@@ -109,7 +96,7 @@ Status FillTransfers(const BfbModel& model, const BfbPlan& plan, Schedule& sched
   if (!status) return status;
   int64_t total = 0;
   for (int64_t& slot : place) total += std::exchange(slot, total);
-  if (status = CheckMemory(total); !status) return status;
+  if (status = CheckMemoryFor(total); !status) return status;
   schedule.transfers.resize(static_cast<size_t>(total));
   return model.ForEachBlock("bfb: schedule", [&](ReceiverBlock& block) {
     SourceLayers layers(model.table);
@@ -139,7 +126,7 @@ Result<Schedule> MakeBfb(const Topology& topology, const Collective& collective,
   Status status = CheckInput(topology, collective, options);
   if (!status) return tl::unexpected(status.error());
   const int64_t deliveries = int64_t{collective.num_shards()} * (collective.num_ranks() - 1);
-  if (status = CheckMemory(deliveries); !status) return tl::unexpected(status.error());
+  if (status = CheckMemoryFor(deliveries); !status) return tl::unexpected(status.error());
   const BfbModel model(topology, collective, options.size_bytes);
   const Result<BfbPlan> plan = MakeBfbPlan(model, options.chunks);
   if (!plan) return tl::unexpected(plan.error());

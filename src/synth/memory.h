@@ -1,0 +1,13 @@
+// Whether a schedule can be held at all, asked before it is allocated.
+#pragma once
+
+#include <cstdint>
+
+#include "tutti/base/result.h"
+
+namespace tutti {
+
+// kResourceExhausted: so many transfers need more memory than this machine has.
+Status CheckMemoryFor(int64_t num_transfers);
+
+}  // namespace tutti
