@@ -9,9 +9,9 @@
 //                              v's. What would come back to the port it belongs to is left out;
 //                              nothing else needs to be. Self-loops are ranks like any other: their
 //                              own port carries nothing.
-//               degree         copy j of every shard goes the ways of G among the copies j, the
-//                              last hop to all copies; then each copy gets its siblings' shards in
-//                              equal parts over all its in-links.
+//               degree         copy j of every shard goes the ways of G among the copies j, each
+//                              hop to all copies of where it leads; then each copy gets its
+//                              siblings' shards in equal parts over all its in-links.
 //               power          n schedules at once, each with an n-th of every shard: dimension
 //                              after dimension, the i-th schedule beginning with dimension i.
 //               product        breadth-first over all dimensions together, from the breadth-first

@@ -80,7 +80,7 @@ Topology Transposed(const Topology& topology) {
 // The network that a stored name stands for, where `topology` is that one. Where all links are
 // alike it need not be their bandwidth and alpha that the name tells: schedules are the same.
 Result<ExpressionTree> RecipeOf(const Topology& topology, const ParseLimits& limits) {
-  const auto fault = [&topology](const std::string& message) {
+  const auto fault = [](const std::string& message) {
     return MakeError(ErrorCode::kInfeasible,
                      fmt::format("how the network was made is not known: {}; 'bfb' makes a "
                                  "schedule for any network",
