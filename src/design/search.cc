@@ -27,7 +27,7 @@ void Search::List(Size size, bool factors, Bases& bases) const {
   const auto [ranks, degree] = size;
   std::vector<BaseEntry> entries;
   for (const BaseFamily& family : BaseFamilies()) {
-    if (family.factors != factors) continue;
+    if (family.factors != factors || family.name == without_) continue;
     entries.clear();
     family.list(ranks, degree, entries);
     for (const BaseEntry& entry : entries)

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -21,8 +22,9 @@ namespace tutti::design {
 
 class Search {
  public:
-  // `own` are the asker's bases, beside the known ones.
-  explicit Search(std::vector<BaseEntry> own = {}) : own_(std::move(own)) {}
+  // `own` are the asker's bases, beside the known ones but those of the family `without`.
+  explicit Search(std::vector<BaseEntry> own = {}, std::string_view without = {})
+      : own_(std::move(own)), without_(without) {}
   Search(const Search&) = delete;
   Search& operator=(const Search&) = delete;
 
@@ -43,6 +45,7 @@ class Search {
   void OfferProducts(Size size, Frontier& frontier);
 
   std::vector<BaseEntry> own_;
+  std::string_view without_;
   std::deque<Candidate> arena_;
   std::map<Size, Bases> bases_;
   std::map<Size, Frontier> all_, factors_;
