@@ -58,5 +58,6 @@ void ListGenkautz(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entries
 void ListDebruijn(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entries);
 void ListCirculant(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entries);
 void ListDircirculant(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entries);
+void ListFound(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entries);
 
 }  // namespace tutti::design

@@ -14,6 +14,7 @@ std::span<const BaseFamily> BaseFamilies() {
       {"genkautz", "[direct-connect] F.2, counted", false, ListGenkautz},
       {"circulant", "[direct-connect] theorem 22, F.4", true, ListCirculant},
       {"dircirculant", "[direct-connect] Table 9", true, ListDircirculant},
+      {"found", "searched by tools/search_bases, measured", true, ListFound},
   };
   return kFamilies;
 }

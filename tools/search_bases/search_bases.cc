@@ -108,7 +108,22 @@ int Table(const std::vector<std::string>& files) {
                               entry->tb.ToString(), line.tl, line.tb));
     if (Adds(kept, *entry)) kept.push_back(*std::move(entry));
   }
-  return kept.empty() ? 1 : 0;
+  std::sort(kept.begin(), kept.end(), [](const design::BaseEntry& a, const design::BaseEntry& b) {
+    return std::tie(a.degree, a.ranks, a.tl, a.recipe) <
+           std::tie(b.degree, b.ranks, b.tl, b.recipe);
+  });
+  for (const design::BaseEntry& entry : kept) {
+    std::string flags;
+    const auto add = [&flags](bool has, const char* name) {
+      if (has) flags += (flags.empty() ? "" : " | ") + std::string(name);
+    };
+    add(entry.bidirectional, "kBoth");
+    add(entry.reverse_symmetric, "kReverse");
+    fmt::print("{{{}, {}, {}, {}, {}, {}, \"{}\"}},\n", entry.degree, entry.ranks, entry.tl,
+               entry.tb.NumString(), entry.tb.DenString(), flags.empty() ? "0" : flags,
+               entry.recipe);
+  }
+  return 0;
 }
 
 int Main(int argc, char** argv) {
