@@ -9,9 +9,9 @@ namespace tutti {
 std::span<const Synthesizer> Synthesizers() {
   // One line a synthesizer.
   static const std::vector<Synthesizer> kTable = {
-      BfbSynthesizer(),       TenSynthesizer(),    RingSynthesizer(), UniringSynthesizer(),
-      DirectSynthesizer(),    RhdSynthesizer(),    DbtSynthesizer(),  BruckSynthesizer(),
-      TorusDimsSynthesizer(), ExpandSynthesizer(),
+      BfbSynthesizer(),       TenSynthesizer(),    RingSynthesizer(),   UniringSynthesizer(),
+      DirectSynthesizer(),    RhdSynthesizer(),    DbtSynthesizer(),    BruckSynthesizer(),
+      TorusDimsSynthesizer(), ExpandSynthesizer(), StoredSynthesizer(),
   };
   return kTable;
 }

@@ -16,5 +16,6 @@ Synthesizer DbtSynthesizer();        // classic/dbt.cc
 Synthesizer BruckSynthesizer();      // classic/doubling.cc
 Synthesizer TorusDimsSynthesizer();  // classic/torus_dims.cc
 Synthesizer ExpandSynthesizer();     // expand/recipe.cc
+Synthesizer StoredSynthesizer();     // stored/stored.cc
 
 }  // namespace tutti
