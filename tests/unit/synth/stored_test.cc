@@ -97,8 +97,8 @@ TEST(Stored, BreadthFirstBroadcastIsSlower) {
   const std::vector<std::pair<const char*, Rational>> bfb{{"diamond", Rational(1)},
                                                           {"debruijn_mod(2,3)", Rational(5, 4)},
                                                           {"debruijn_mod(2,4)", Rational(3, 2)},
-                                                          {"debruijn_mod(3,2)", Rational(10, 9)},
-                                                          {"debruijn_mod(4,2)", Rational(5, 4)}};
+                                                          {"debruijn_mod(3,2)", Rational(4, 3)},
+                                                          {"debruijn_mod(4,2)", Rational(23, 16)}};
   for (const auto& [expression, tb] : bfb) {
     SCOPED_TRACE(expression);
     const Topology topology = MustParse(expression);
