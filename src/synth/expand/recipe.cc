@@ -17,6 +17,7 @@
 #include "tutti/sched/transform.h"
 #include "tutti/synth/bfb.h"
 #include "tutti/synth/expand.h"
+#include "tutti/synth/stored.h"
 #include "tutti/topo/operators.h"
 #include "tutti/topo/properties.h"
 
@@ -106,11 +107,15 @@ Result<ExpressionTree> RecipeOf(const Topology& topology, const ParseLimits& lim
       SameLinks(*named, topology).has_value() ? ", and other bandwidths or alphas" : ""));
 }
 
-Result<Schedule> MakeBase(const Topology& topology, const SynthOptions& options) {
-  const Result<Collective> all_gather =
-      Collective::Make(CollectiveKind::kAllGather, topology.num_ranks());
-  if (!all_gather) return tl::unexpected(all_gather.error());
-  return MakeBfb(topology, *all_gather, options);
+// What a base network runs: the stored schedule where it is one of those that have one, else
+// breadth-first broadcast.
+Result<Schedule> MakeBase(const Topology& topology, const Collective& collective,
+                          const SynthOptions& options) {
+  if (collective.kind() == CollectiveKind::kAllGather) {
+    Result<Schedule> stored = MakeStored(topology, collective, options);
+    if (stored || stored.error().code != ErrorCode::kInfeasible) return stored;
+  }
+  return MakeBfb(topology, collective, options);
 }
 
 // A network, or its transpose, with an all-gather. The nodes of both are the same.
@@ -150,7 +155,10 @@ class RecipeMaker {
 
   Result<Made> MakeBest(Topology topology, bool transposed) const {
     Topology network = transposed ? Transposed(topology) : topology;
-    Result<Schedule> schedule = MakeBase(network, options_);
+    const Result<Collective> all_gather =
+        Collective::Make(CollectiveKind::kAllGather, network.num_ranks());
+    if (!all_gather) return tl::unexpected(all_gather.error());
+    Result<Schedule> schedule = MakeBase(network, *all_gather, options_);
     if (!schedule) return tl::unexpected(schedule.error());
     Made made{.network = std::move(network), .plain = {}, .schedule = *std::move(schedule)};
     if (transposed) made.plain = std::move(topology);
@@ -341,7 +349,7 @@ Result<Schedule> MakeExpanded(const Topology& topology, const Collective& collec
   const Result<ExpressionTree> tree = RecipeOf(topology, {});
   if (!tree) return tl::unexpected(tree.error());
   if (!IsExpansion(*tree)) {
-    Result<Schedule> schedule = MakeBfb(topology, collective, options);
+    Result<Schedule> schedule = MakeBase(topology, collective, options);
     if (schedule) schedule->algorithm = "expand";
     return schedule;
   }
