@@ -22,6 +22,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   TUTTI_CHECK(named.has_value());
   TUTTI_CHECK(named->Fingerprint() == topology->Fingerprint());
   TUTTI_CHECK(named->name() == topology->name());
+  const auto tree = tutti::ParseExpressionTree(text);
+  TUTTI_CHECK(tree.has_value());
+  TUTTI_CHECK(tree->text == topology->name());
   const auto stored = tutti::TopologyFromJson(tutti::TopologyToJson(*topology));
   TUTTI_CHECK(stored.has_value());
   TUTTI_CHECK(stored->Fingerprint() == topology->Fingerprint());
