@@ -1,15 +1,11 @@
 #include "ten/events.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <numeric>
-#include <queue>
 #include <tuple>
 #include <utility>
 
-#include "tutti/base/cancel.h"
-#include "tutti/base/progress.h"
 #include "tutti/base/random.h"
 
 namespace tutti::ten {
@@ -55,15 +51,6 @@ struct Tier {
   std::vector<int64_t> faster_ps;
 };
 
-struct Event {
-  int64_t time;
-  uint32_t link;
-  bool frees;  // arrivals first
-  bool operator>(const Event& other) const {
-    return std::tie(time, frees, link) > std::tie(other.time, other.frees, other.link);
-  }
-};
-
 class Matcher {
  public:
   explicit Matcher(const EventsProblem& problem)
@@ -72,6 +59,7 @@ class Matcher {
         num_ranks_(static_cast<size_t>(topology_.num_ranks())),
         num_chunks_(problem.source.size()),
         promised_(num_ranks_, num_chunks_),
+        num_left_(static_cast<int64_t>(num_ranks_ * num_chunks_)),
         num_lacking_(num_ranks_, static_cast<int64_t>(num_chunks_)),
         num_promised_(num_chunks_, 0),
         random_(problem.seed),
@@ -85,55 +73,62 @@ class Matcher {
     }
   }
 
-  Result<int64_t> Run(int64_t most_ps, const SendSink& sink) {
-    int64_t lacking = std::accumulate(num_lacking_.begin(), num_lacking_.end(), int64_t{0});
-    ProgressScope progress("matching", lacking);
-    std::vector<uint32_t> choosing(links_.size());
-    std::iota(choosing.begin(), choosing.end(), uint32_t{0});
-    int64_t now = 0, last = 0;
-    uint32_t since_check = 0;
-    for (;;) {
-      SortByPriority(choosing);
-      for (uint32_t l : choosing) {
-        Link& link = links_[l];
-        link.is_choosing = false;
-        const uint32_t chunk = Choose(l);
-        if (chunk == kNone) continue;
-        const LinkTime& time = problem_.time[l];
-        last = std::max(last, now + time.travel_ps);
-        if (last > most_ps) return most_ps + 1;
-        link.is_busy = true;
-        link.carries = chunk;
-        Promise(link.head, chunk);
-        --lacking;
-        progress.Add(1);
-        if (sink) sink(LinkId{static_cast<int32_t>(l)}, chunk, now);
-        if (time.travel_ps != time.hold_ps) in_flight_[l].push(chunk);
-        events_.push({now + time.hold_ps, l, true});
-        if (time.travel_ps != time.hold_ps) events_.push({now + time.travel_ps, l, false});
-      }
-      if (lacking == 0) return last;
-      if ((++since_check & 0xfff) == 0 && CancelRequested())
-        return tl::unexpected(CancelledError());
-      choosing.clear();
-      if (events_.empty()) {
-        // Whoever put something off waits in vain: no faster way leads on.
-        waits_in_vain_ = true;
-        for (uint32_t l = 0; l < links_.size(); ++l) choosing.push_back(l);
-        continue;
-      }
-      waits_in_vain_ = false;
-      now = events_.top().time;
-      while (!events_.empty() && events_.top().time == now) {
-        const Event event = events_.top();
-        events_.pop();
-        Handle(event, choosing);
+  int64_t num_left() const { return num_left_; }
+
+  LinkTime TimeOf(uint32_t l, uint32_t) const { return problem_.time[l]; }
+
+  bool Before(uint32_t a, uint32_t b) const {
+    const Link &x = links_[a], &y = links_[b];
+    return std::tie(x.tier, x.priority, a) < std::tie(y.tier, y.priority, b);
+  }
+
+  void SetIdle(bool idle) { waits_in_vain_ = idle; }
+
+  void Start(uint32_t l, uint32_t chunk) { Promise(links_[l].head, chunk); }
+
+  void Arrive(uint32_t l, uint32_t chunk) { arrivals_[links_[l].head].push_back(chunk); }
+
+  // What the idle link takes now, or kNoChunk.
+  uint32_t Choose(uint32_t l) {
+    Link& link = links_[l];
+    const Tier& tier = tiers_[link.tier];
+    const std::vector<uint32_t>& list = arrivals_[link.tail];
+    const bool has_groups = !tier.group_of_rank.empty();
+    const uint32_t group = has_groups ? tier.group_of_rank[link.head] : 0;
+    // Entries before `keep` are held at the head or put off.
+    candidates_.clear();
+    size_t keep = link.cursor;
+    for (size_t i = link.cursor; i < list.size() && i < keep + kReach * problem_.window &&
+                                 candidates_.size() < problem_.window;
+         ++i) {
+      const uint32_t chunk = list[i];
+      if (promised_.Test(link.head, chunk)) {
+        if (i == keep) ++keep;
+      } else if (has_groups && tier.promised.Test(group, chunk)) {
+        if (i != keep) continue;
+        link.put_off.push_back(chunk);
+        ++keep;
+      } else {
+        candidates_.push_back(chunk);
       }
     }
+    link.cursor = static_cast<uint32_t>(keep);
+    if (!candidates_.empty()) return Best();
+    if (!PaysToSend(link, tier)) return kNoChunk;
+    for (size_t i = link.put_off_cursor;
+         i < link.put_off.size() && i < link.put_off_cursor + kReach * problem_.window &&
+         candidates_.size() < problem_.window;
+         ++i) {
+      const uint32_t chunk = link.put_off[i];
+      if (!promised_.Test(link.head, chunk))
+        candidates_.push_back(chunk);
+      else if (i == link.put_off_cursor)
+        ++link.put_off_cursor;
+    }
+    return candidates_.empty() ? kNoChunk : Best();
   }
 
  private:
-  static constexpr uint32_t kNone = 0xffffffff;
   // How many windows behind the cursor are looked at when much there is held already.
   static constexpr size_t kReach = 4;
 
@@ -144,9 +139,6 @@ class Matcher {
     uint32_t cursor = 0;            // into the arrivals of the tail
     std::vector<uint32_t> put_off;  // chunks that faster links may bring, in order of the cursor
     size_t put_off_cursor = 0;
-    uint32_t carries = 0;
-    bool is_busy = false;
-    bool is_choosing = true;
   };
 
   void MakeTiers() {
@@ -165,7 +157,6 @@ class Matcher {
       link.tier = tier_of_cost.at(problem_.time[id.index()].travel_ps);
       link.priority = problem_.seed == 1 ? id.index() : random.Next();
     }
-    in_flight_.resize(links_.size());
     if (!problem_.waits) return;
     for (uint32_t t = 1; t < tiers_.size(); ++t) MakeGroups(t);
   }
@@ -194,79 +185,10 @@ class Matcher {
   void Promise(size_t rank, uint32_t chunk) {
     promised_.Set(rank, chunk);
     --num_lacking_[rank];
+    --num_left_;
     ++num_promised_[chunk];
     for (Tier& tier : tiers_)
       if (!tier.group_of_rank.empty()) tier.promised.Set(tier.group_of_rank[rank], chunk);
-  }
-
-  void SortByPriority(std::vector<uint32_t>& choosing) const {
-    std::sort(choosing.begin(), choosing.end(), [this](uint32_t a, uint32_t b) {
-      const Link &x = links_[a], &y = links_[b];
-      return std::tie(x.tier, x.priority, a) < std::tie(y.tier, y.priority, b);
-    });
-  }
-
-  void Handle(const Event& event, std::vector<uint32_t>& choosing) {
-    Link& link = links_[event.link];
-    const LinkTime& time = problem_.time[event.link];
-    const auto offer = [&choosing](Link& other, uint32_t l) {
-      if (other.is_busy || other.is_choosing) return;
-      other.is_choosing = true;
-      choosing.push_back(l);
-    };
-    const auto arrive = [&](uint32_t chunk) {
-      arrivals_[link.head].push_back(chunk);
-      for (LinkId out : topology_.OutLinks(NodeId{static_cast<int32_t>(link.head)}))
-        offer(links_[out.index()], static_cast<uint32_t>(out.value));
-    };
-    if (!event.frees) {
-      arrive(in_flight_[event.link].front());
-      in_flight_[event.link].pop();
-      return;
-    }
-    link.is_busy = false;
-    offer(link, event.link);
-    if (time.travel_ps == time.hold_ps) arrive(link.carries);
-  }
-
-  // What the idle link takes now, or kNone: then it asks again when something arrives at its tail.
-  uint32_t Choose(uint32_t l) {
-    Link& link = links_[l];
-    const Tier& tier = tiers_[link.tier];
-    const std::vector<uint32_t>& list = arrivals_[link.tail];
-    const bool has_groups = !tier.group_of_rank.empty();
-    const uint32_t group = has_groups ? tier.group_of_rank[link.head] : 0;
-    // Entries before `keep` are held at the head or put off.
-    candidates_.clear();
-    size_t keep = link.cursor;
-    for (size_t i = link.cursor; i < list.size() && i < keep + kReach * problem_.window &&
-                                 candidates_.size() < problem_.window;
-         ++i) {
-      const uint32_t chunk = list[i];
-      if (promised_.Test(link.head, chunk)) {
-        if (i == keep) ++keep;
-      } else if (has_groups && tier.promised.Test(group, chunk)) {
-        if (i != keep) continue;
-        link.put_off.push_back(chunk);
-        ++keep;
-      } else {
-        candidates_.push_back(chunk);
-      }
-    }
-    link.cursor = static_cast<uint32_t>(keep);
-    if (!candidates_.empty()) return Best();
-    if (!PaysToSend(link, tier)) return kNone;
-    for (size_t i = link.put_off_cursor;
-         i < link.put_off.size() && i < link.put_off_cursor + kReach * problem_.window &&
-         candidates_.size() < problem_.window;
-         ++i) {
-      const uint32_t chunk = link.put_off[i];
-      if (!promised_.Test(link.head, chunk))
-        candidates_.push_back(chunk);
-      else if (i == link.put_off_cursor)
-        ++link.put_off_cursor;
-    }
-    return candidates_.empty() ? kNone : Best();
   }
 
   uint32_t Best() {
@@ -299,6 +221,7 @@ class Matcher {
   size_t num_ranks_, num_chunks_;
   std::vector<Tier> tiers_;  // the cheapest first
   Bits promised_;            // chunks on their way to, or at, each rank
+  int64_t num_left_;
   std::vector<int64_t> num_lacking_;
   std::vector<uint32_t> num_promised_;  // ranks of each chunk
   std::vector<uint32_t> candidates_;
@@ -306,14 +229,13 @@ class Matcher {
   bool waits_in_vain_ = false;
   std::vector<std::vector<uint32_t>> arrivals_;
   std::vector<Link> links_;
-  std::vector<std::queue<uint32_t>> in_flight_;  // pipelined links: what has yet to arrive
-  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
 };
 
 }  // namespace
 
 Result<int64_t> MatchEvents(const EventsProblem& problem, int64_t most_ps, const SendSink& sink) {
-  return Matcher(problem).Run(most_ps, sink);
+  Matcher matcher(problem);
+  return RunEvents(problem.topology, matcher, most_ps, sink);
 }
 
 }  // namespace tutti::ten

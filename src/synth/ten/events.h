@@ -17,10 +17,10 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <vector>
 
+#include "ten/event_loop.h"
 #include "tutti/base/result.h"
 #include "tutti/topo/topology.h"
 
@@ -33,11 +33,6 @@ enum class ChunkChoice : uint8_t {
   kRandom,  // [tacos]
 };
 
-struct LinkTime {
-  int64_t hold_ps = 1;    // >= 1
-  int64_t travel_ps = 1;  // >= hold_ps
-};
-
 struct EventsProblem {
   const Topology& topology;        // no switches; must outlive the run
   std::span<const NodeId> source;  // of each chunk
@@ -48,9 +43,6 @@ struct EventsProblem {
   uint64_t seed = 1;     // the order of links of one cost that choose at one instant;
                          // 1: by id
 };
-
-// One chunk on its way. Ascending start from call to call.
-using SendSink = std::function<void(LinkId link, uint32_t chunk, int64_t start_ps)>;
 
 // Calls `sink` for every transfer (may be empty); when the last chunk has arrived. Gives up, with
 // `most_ps` + 1, when that is later than `most_ps`. kCancelled.

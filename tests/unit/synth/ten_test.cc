@@ -104,7 +104,7 @@ TEST(TenProperty, MakesCorrectSchedulesOfAnyNetwork) {
     Random random(seed);
     const Topology topology = RandomNetwork(random, seed % 3 == 0);
     for (Kind kind : {Kind::kAllGather, Kind::kReduceScatter, Kind::kAllReduce, Kind::kBroadcast,
-                      Kind::kReduce}) {
+                      Kind::kReduce, Kind::kGather, Kind::kScatter, Kind::kAllToAll}) {
       SCOPED_TRACE(Name(kind));
       const SynthOptions options{
           .chunks = static_cast<int32_t>(1 + random.Below(4)),
@@ -127,6 +127,35 @@ TEST(TenProperty, MakesCorrectSchedulesOfAnyNetwork) {
       }
     }
   }
+}
+
+TEST(TenProperty, BlocksOfAnySizeReachTheirDestination) {
+  for (uint64_t seed = 0; seed < 30; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    const Topology topology = RandomNetwork(random, seed % 2 == 0);
+    const auto n = static_cast<size_t>(topology.num_ranks());
+    std::vector<int64_t> demand(n * n);
+    for (int64_t& bytes : demand)
+      bytes = random.Below(3) == 0 ? 0 : static_cast<int64_t>(random.Below(100'000));
+    demand[1] = 1;
+    const Collective collective =
+        *Collective::Make(CollectiveKind::kAllToAllV, topology.num_ranks(),
+                          {.root = 0, .all_reduce_shards = 0, .demand = demand});
+    const Result<Schedule> made = RunSynthesizer(Algorithm("ten"), topology, collective,
+                                                 {.chunks = 2, .size_bytes = 1 << 20});
+    ASSERT_TRUE(made.has_value()) << made.error().message;
+    EXPECT_TRUE(Verify(topology, collective, *made).verified());
+  }
+}
+
+// Every rank's block crosses each link of its way once, the farthest first: the root's single
+// out-link is never idle, and the last block has one hop to go.
+TEST(TenTest, ScatterOnAUnidirectionalRingTakesNMinusOneRounds) {
+  EXPECT_EQ(MustMake(Network("uniring(1,9)"), CollectiveKind::kScatter).num_steps, 8);
+  EXPECT_EQ(MustMake(Network("ring(9)"), CollectiveKind::kScatter).num_steps, 4);
+  // 8 links carry 1 + 2 + ... + 8 = 36 blocks each.
+  EXPECT_GE(MustMake(Network("uniring(1,9)"), CollectiveKind::kAllToAll).num_steps, 36);
 }
 
 TEST(TenProperty, SameSeedSameScheduleOnAnyNumberOfThreadsAndMoreTriesAreNeverWorse) {
