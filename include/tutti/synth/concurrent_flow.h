@@ -12,8 +12,8 @@
 //             length. CheckConcurrentFlow recomputes both from the network and shares no code with
 //             the solver.
 // Method      One acyclic flow a source, shifted from its longest used ways to the shortest ones
-//             while lengths grow exponentially with the load (Dial's algorithm B inside the
-//             exponential multiplier method); the lengths of each pass are the dual.
+//             while lengths grow with the load (Dial's algorithm B inside an augmented Lagrangian);
+//             the lengths of each pass are the dual.
 // Complexity  A pass costs O(n (n + m)) and a few visits more; genkautz(4,1000) takes tens of
 //             passes for 0.1 %. Memory about 30 bytes for each link that carries flow of a source.
 // Threads     Same bytes for any number of threads. Interruptible (base/cancel.h).
@@ -21,8 +21,8 @@
 //             entry or without any demand, a gap or limit that makes no sense.
 //             kResourceExhausted: flows need more memory than there is (says how much).
 //             kCancelled. A pass or time limit that is hit is no error: the best answer so far.
-// Reference   [alltoall-mcf] 3.1.2 for the problem; [Dial 2006], [Tseng, Bertsekas 1993] for the
-//             method, which is not the paper's (it calls an LP solver).
+// Reference   [alltoall-mcf] 3.1.2 for the problem; [Dial 2006], [Bertsekas 1982] for the method,
+//             which is not the paper's (it calls an LP solver).
 #pragma once
 
 #include <cstdint>

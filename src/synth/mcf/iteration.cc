@@ -9,10 +9,11 @@
 namespace tutti {
 namespace {
 
-// Measured on genkautz(4,50 .. 1000), tori and random networks: gentle at first, when the loads are
-// far from even, steeper later.
-constexpr double kFirstSteepness = 4, kLastSteepness = 10, kSteepnessGrowth = 1.01;
-constexpr double kWeightStep = 0.5;
+// Measured on genkautz(4,50 .. 1000) and punctured tori: gentle at first, when loads are far from
+// even, steeper later. Weight steps of 1.8 were unstable; without progress they get smaller.
+constexpr double kFirstSteepness = 3, kLastSteepness = 20, kSteepnessGrowth = 1.01;
+constexpr double kFirstWeightStep = 1.5, kLeastWeightStep = 0.5, kWeightStepDecay = 0.9;
+constexpr int32_t kStepPatience = 20;  // passes
 // The best flows are copied only when the pass before may have been the last good one: what is
 // better by less than this part of the gap is not worth a copy.
 constexpr double kWorthKeeping = 0.1;
@@ -25,7 +26,8 @@ FlowIteration::FlowIteration(const FlowNetwork& network, const DemandTable& dema
       demand_(demand),
       lengths_(network),
       shifter_(network),
-      steepness_(kFirstSteepness) {
+      steepness_(kFirstSteepness),
+      weight_step_(kFirstWeightStep) {
   const double pairs = static_cast<double>(network.num_ranks) * (network.num_ranks - 1);
   const double mean = ToRational(demand.Total()).ToDouble() / pairs;
   flows_.reserve(static_cast<size_t>(network.num_ranks));
@@ -39,10 +41,7 @@ double FlowIteration::gap() const { return std::max(0.0, 1 - lower() / upper_val
 
 Status FlowIteration::Pass() {
   KeepFlows();
-  if (passes_ > 0) {
-    lengths_.FollowLengths(kWeightStep);
-    steepness_ = std::min(steepness_ * kSteepnessGrowth, kLastSteepness);
-  }
+  if (passes_ > 0) StepWeights();
   lengths_.Update(steepness_, 1 / upper_value_);
   for (size_t s = 0; s < flows_.size(); ++s) {
     if (s % kCancelEvery == 0 && CancelRequested()) return tl::unexpected(CancelledError());
@@ -53,16 +52,25 @@ Status FlowIteration::Pass() {
   return {};
 }
 
+void FlowIteration::StepWeights() {
+  if (passes_without_progress() > 0 && passes_without_progress() % kStepPatience == 0)
+    weight_step_ = std::max(weight_step_ * kWeightStepDecay, kLeastWeightStep);
+  lengths_.FollowLengths(weight_step_);
+  steepness_ = std::min(steepness_ * kSteepnessGrowth, kLastSteepness);
+}
+
 // Loads afresh, so that rounding does not add up, and both limits.
 void FlowIteration::Measure() {
-  std::fill(lengths_.load.begin(), lengths_.load.end(), 0.0);
-  for (const SourceFlow& flow : flows_) AddLoad(flow, lengths_.load);
+  lengths_.ClearLoad();
+  for (const SourceFlow& flow : flows_)
+    for (size_t k = 0; k < flow.bundles.size(); ++k)
+      lengths_.AddLoad(static_cast<size_t>(flow.bundles[k]), flow.flow[k]);
   const double before = lower();
   now_lower_ = 1 / lengths_.LargestStrain();
   if (lower() > before) last_progress_ = passes_;
 
   lengths_.Update(steepness_, 1 / upper_value_);
-  OfferLengths(WholeLengths(lengths_.length));
+  OfferLengths(WholeLengths(lengths_.length()));
 }
 
 void FlowIteration::OfferLengths(std::vector<int64_t> lengths) {

@@ -1,10 +1,9 @@
 // The passes of the flow solver: a flow of every source and the lengths of the bundles, improved in
 // turn, with the best limits met so far.
 //
-// Method      Lengths grow exponentially with the load, around weights that follow them after each
-//             pass: so a small steepness, which converges fast, ends at the optimum nevertheless.
-//             The sources are visited one after the other, each seeing what those before it did.
-// Reference   [Tseng, Bertsekas 1993] for the multiplier method.
+// Method      Lengths follow loads (link_lengths.h). In each pass the sources are visited one after
+//             the other, each seeing what those before it did; then the weights take a step.
+// Reference   [Bertsekas 1982] for the augmented Lagrangian and its multiplier steps.
 #pragma once
 
 #include <cstdint>
@@ -41,6 +40,7 @@ class FlowIteration {
   void Measure();
   void OfferLengths(std::vector<int64_t> lengths);
   void KeepFlows();
+  void StepWeights();
 
   const FlowNetwork& network_;
   const DemandTable& demand_;
@@ -50,7 +50,7 @@ class FlowIteration {
   std::vector<int64_t> best_lengths_;
   Rational upper_;
   double now_lower_ = 0, kept_lower_ = 0, upper_value_ = 0;
-  double steepness_;
+  double steepness_, weight_step_;
   int32_t passes_ = 0, last_progress_ = 0;
 };
 

@@ -1,56 +1,51 @@
 #include "mcf/link_lengths.h"
 
-#include <algorithm>
-
-#include "mcf/exponential.h"
-
 namespace tutti {
 namespace {
 
-// Of the largest weight. Lengths must stay above what a sum of them can lose to rounding.
-constexpr double kLeastWeight = 1e-9;
-constexpr double kLargestExponent = 20;
+// Of the mean weight. No length is 0, so that potentials rise along every bundle.
+constexpr double kLeastWeight = 1e-6;
 
 }  // namespace
 
 LinkLengths::LinkLengths(const FlowNetwork& network)
-    : load(network.num_bundles(), 0),
-      length(network.num_bundles(), 0),
-      rate(network.num_bundles(), 0),
-      network_(network),
-      weight_(network.num_bundles(), 1) {}
+    : network_(network), states_(network.num_bundles()), length_(network.num_bundles(), 0) {}
 
-void LinkLengths::Update(double steepness, double strain) {
-  steepness_ = steepness;
-  strain_ = strain;
-  for (size_t e = 0; e < load.size(); ++e) {
-    rate[e] = steepness / (network_.capacity[e] * strain);
-    const double exponent = std::min(rate[e] * load[e] - steepness, kLargestExponent);
-    length[e] = weight_[e] * PortableExp(exponent) / network_.capacity[e];
-  }
-}
-
-void LinkLengths::FollowLengths(double step) {
-  double largest = 0;
-  for (size_t e = 0; e < load.size(); ++e) {
-    const double exponent = std::min(rate[e] * load[e] - steepness_, kLargestExponent);
-    weight_[e] *= PortableExp(step * exponent);
-    largest = std::max(largest, weight_[e]);
-  }
-  double sum = 0;
-  for (double& weight : weight_) {
-    weight = std::max(weight, largest * kLeastWeight);
-    sum += weight;
-  }
-  const double scale = static_cast<double>(weight_.size()) / sum;
-  for (double& weight : weight_) weight *= scale;
+void LinkLengths::ClearLoad() {
+  for (State& state : states_) state.load = 0;
 }
 
 double LinkLengths::LargestStrain() const {
   double largest = 0;
-  for (size_t e = 0; e < load.size(); ++e)
-    largest = std::max(largest, load[e] / network_.capacity[e]);
+  for (size_t e = 0; e < states_.size(); ++e)
+    largest = std::max(largest, states_[e].load / network_.capacity[e]);
   return largest;
+}
+
+void LinkLengths::Update(double steepness, double strain) {
+  steepness_ = steepness;
+  strain_ = strain;
+  for (size_t e = 0; e < states_.size(); ++e) {
+    State& state = states_[e];
+    const double capacity = network_.capacity[e], full = capacity * strain;
+    state.raw = (state.weight + steepness * (state.load / full - 1)) / capacity;
+    state.least = kLeastWeight / capacity;
+    state.slope = steepness / (capacity * full);
+    state.room = full / steepness;
+    length_[e] = std::max(state.raw, state.least);
+  }
+}
+
+void LinkLengths::FollowLengths(double step) {
+  double sum = 0;
+  for (size_t e = 0; e < states_.size(); ++e) {
+    State& state = states_[e];
+    const double excess = state.load / (network_.capacity[e] * strain_) - 1;
+    state.weight = std::max(0.0, state.weight + step * steepness_ * excess);
+    sum += state.weight;
+  }
+  const double scale = static_cast<double>(states_.size()) / sum;
+  for (State& state : states_) state.weight *= scale;
 }
 
 }  // namespace tutti

@@ -5,16 +5,12 @@
 #include <limits>
 #include <utility>
 
-#include "mcf/exponential.h"
-
 namespace tutti {
 namespace {
 
 constexpr double kFar = std::numeric_limits<double>::infinity();
 // Differences of length below this part are rounding.
 constexpr double kTolerance = 1e-11;
-// A shift may change the length of no bundle by more than e to this.
-constexpr double kTrust = 1.0;
 // Flows below this (in mean demands) are dropped; units are made from proportions later.
 constexpr double kNothing = 1e-13;
 
@@ -33,10 +29,10 @@ Shifter::Shifter(const FlowNetwork& network)
       short_slot_(Index(network.num_nodes)) {}
 
 void Shifter::Visit(SourceFlow& flow, LinkLengths& lengths) {
-  FindLongest(flow, lengths.length);
-  if (flow.order.size() < longest_.size()) ReachTheRest(flow, lengths.length);
+  FindLongest(flow, lengths.length());
+  if (flow.order.size() < longest_.size()) ReachTheRest(flow, lengths.length());
   SortByPotential(flow.order);
-  FindShortest(flow, lengths.length);
+  FindShortest(flow, lengths.length());
   for (size_t i = flow.order.size(); i-- > 1;) {
     const size_t v = Index(flow.order[i]);
     if (long_slot_[v] >= 0 && long_slot_[v] != short_slot_[v]) ShiftInto(flow.order[i], lengths);
@@ -145,49 +141,48 @@ void Shifter::FindShortest(const SourceFlow& flow, const std::vector<double>& le
 }
 
 void Shifter::ShiftInto(int32_t node, LinkLengths& lengths) {
-  double difference = 0, whole = 0, slope = 0, most = kFar, steepest = 0;
+  const std::vector<double>& length = lengths.length();
+  // `most` bounds the step: no flow below 0, no length far from where its slope is known.
+  double difference = 0, whole = 0, slope = 0, most = kFar;
   size_t a = Index(node), b = a;
-  // The first step of both, then back until they meet.
-  bool first = true;
-  while (first || a != b) {
-    if (first || place_[a] > place_[b]) {
-      const Slot& slot = slots_[Index(long_slot_[a])];
-      const size_t e = Index(slot.bundle);
-      difference += lengths.length[e];
-      whole += lengths.length[e];
-      slope += lengths.length[e] * lengths.rate[e];
-      steepest = std::max(steepest, lengths.rate[e]);
-      most = std::min(most, slot.flow);
-      a = Index(slot.tail);
+  const auto walk_long = [&] {
+    const Slot& slot = slots_[Index(long_slot_[a])];
+    const size_t e = Index(slot.bundle);
+    difference += length[e];
+    whole += length[e];
+    slope += lengths.SlopeDown(e);
+    most = std::min({most, slot.flow, lengths.Room(e)});
+    a = Index(slot.tail);
+  };
+  const auto walk_short = [&] {
+    const Slot& slot = slots_[Index(short_slot_[b])];
+    const size_t e = Index(slot.bundle);
+    difference -= length[e];
+    slope += lengths.SlopeUp(e);
+    most = std::min(most, lengths.Room(e));
+    b = Index(slot.tail);
+  };
+  walk_long();
+  walk_short();
+  while (a != b) {
+    if (place_[a] > place_[b]) {
+      walk_long();
+    } else {
+      walk_short();
     }
-    if (first || place_[b] > place_[a]) {
-      const Slot& slot = slots_[Index(short_slot_[b])];
-      const size_t e = Index(slot.bundle);
-      difference -= lengths.length[e];
-      slope += lengths.length[e] * lengths.rate[e];
-      steepest = std::max(steepest, lengths.rate[e]);
-      b = Index(slot.tail);
-    }
-    first = false;
   }
   if (difference <= kTolerance * whole || most <= 0) return;
-  const double shift = std::min({difference / slope, kTrust / steepest, most});
-  const size_t meeting = a;
-  const auto apply = [&](Slot& slot, double change) {
-    const size_t e = Index(slot.bundle);
-    slot.flow += change;
-    if (slot.flow < kNothing) slot.flow = 0;
-    lengths.load[e] += change;
-    lengths.length[e] *= PortableExp(lengths.rate[e] * change);
-  };
-  for (size_t v = Index(node); v != meeting;) {
+  const double shift = std::min(difference / slope, most);
+  for (size_t v = Index(node); v != a;) {
     Slot& slot = slots_[Index(long_slot_[v])];
-    apply(slot, -shift);
+    slot.flow = slot.flow - shift < kNothing ? 0 : slot.flow - shift;
+    lengths.Shift(Index(slot.bundle), -shift);
     v = Index(slot.tail);
   }
-  for (size_t v = Index(node); v != meeting;) {
+  for (size_t v = Index(node); v != b;) {
     Slot& slot = slots_[Index(short_slot_[v])];
-    apply(slot, shift);
+    slot.flow += shift;
+    lengths.Shift(Index(slot.bundle), shift);
     v = Index(slot.tail);
   }
 }

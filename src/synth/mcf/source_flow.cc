@@ -88,11 +88,6 @@ SourceFlow EqualSplit(const FlowNetwork& network, const DemandTable& demand, dou
   return result;
 }
 
-void AddLoad(const SourceFlow& flow, std::vector<double>& load) {
-  for (size_t k = 0; k < flow.bundles.size(); ++k)
-    load[static_cast<size_t>(flow.bundles[k])] += flow.flow[k];
-}
-
 std::vector<BundleFlow> InUnits(const FlowNetwork& network, const DemandTable& demand,
                                 const SourceFlow& flow, int64_t units_per_demand) {
   std::vector<int64_t> need(static_cast<size_t>(network.num_nodes), 0);

@@ -24,9 +24,6 @@ struct SourceFlow {
 SourceFlow EqualSplit(const FlowNetwork& network, const DemandTable& demand, double mean_demand,
                       int32_t source);
 
-// load[e] += what the flow puts on bundle e.
-void AddLoad(const SourceFlow& flow, std::vector<double>& load);
-
 // The flow in whole units, exactly conserving: from the last node of the order back, what a node
 // needs is drawn from its in-bundles in proportion to their flow. Each bundle after those that feed
 // it.
