@@ -113,8 +113,6 @@ Result<std::vector<int64_t>> ParseSizes(const std::string& text) {
   }
 }
 
-namespace {
-
 // Numbers separated by commas, semicolons or blanks: CSV and the matrix files of nccl-tests alike.
 Result<std::vector<int64_t>> ReadDemand(const std::string& path) {
   const Result<std::string> text = ReadFile(path);
@@ -136,6 +134,8 @@ Result<std::vector<int64_t>> ReadDemand(const std::string& path) {
   }
   return demand;
 }
+
+namespace {
 
 double CompletionSeconds(const Topology& topology, const Schedule& schedule) {
   int64_t last = 0;

@@ -43,6 +43,7 @@ void AddVerify(Program& program);
 void AddCost(Program& program);
 void AddSim(Program& program);
 void AddCompare(Program& program);
+void AddFlow(Program& program);
 void AddLower(Program& program);
 void AddRun(Program& program);
 void AddBench(Program& program);
@@ -82,6 +83,9 @@ int64_t PeakRssBytes();
 
 // A comma-separated list of sizes, each at least 1 byte.
 Result<std::vector<int64_t>> ParseSizes(const std::string& text);
+
+// A matrix of sizes, row by row: CSV, or blanks as in the files of nccl-tests.
+Result<std::vector<int64_t>> ReadDemand(const std::string& path);
 
 // Options that say which collective: -c, --root, --demand.
 struct CollectiveFlags {

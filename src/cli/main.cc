@@ -82,6 +82,7 @@ int Main(int argc, char** argv) {
   AddCost(program);
   AddSim(program);
   AddCompare(program);
+  AddFlow(program);
   AddLower(program);
   AddRun(program);
   AddBench(program);

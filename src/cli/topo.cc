@@ -1,6 +1,7 @@
 // tutti topo show | list
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "tutti/base/units.h"
 #include "tutti/coll/bounds.h"
 #include "tutti/graph/distance_regular.h"
+#include "tutti/synth/concurrent_flow.h"
 #include "tutti/topo/expression.h"
 #include "tutti/topo/json.h"
 #include "tutti/topo/properties.h"
@@ -85,6 +87,30 @@ std::string MooreText(const MooreSteps& steps) {
   return text;
 }
 
+// The flow of all-to-all, as close as about a second allows; nothing where that is not close.
+std::optional<ConcurrentFlow> AffordableFlow(const Topology& topology) {
+  constexpr int64_t kMaxVisits = 100'000'000, kFewestPasses = 5;
+  const int64_t visits =
+      int64_t{topology.num_ranks()} * (int64_t{topology.num_nodes()} + topology.num_links());
+  if (topology.num_ranks() < 2 || kMaxVisits / visits < kFewestPasses) return std::nullopt;
+  ConcurrentFlowOptions options;
+  options.max_passes = static_cast<int32_t>(std::min<int64_t>(kMaxVisits / visits, 1000));
+  Result<ConcurrentFlow> flow = SolveConcurrentFlow(topology, options);
+  if (!flow) return std::nullopt;
+  return *std::move(flow);
+}
+
+// The limits of all-to-all where the flow's lengths prove more than the bound's own.
+void Tighten(const ConcurrentFlow& flow, Bounds& bounds) {
+  if (!bounds.f_upper || flow.f_upper >= *bounds.f_upper) return;
+  const Rational factor = *bounds.f_upper / flow.f_upper;
+  bounds.seconds_per_byte *= factor;
+  bounds.tb *= factor;
+  bounds.f_upper = flow.f_upper;
+  bounds.bandwidth_reason = "lengths of the concurrent flow";
+  bounds.cut.reset();
+}
+
 int Show(const Program& program, const std::string& expression, const std::string& output) {
   const Result<Topology> topology = ParseTopology(expression);
   if (!topology) return Report(topology.error());
@@ -108,8 +134,11 @@ int Show(const Program& program, const std::string& expression, const std::strin
   for (CollectiveKind kind : kShown) {
     const Result<Collective> coll = Collective::Make(kind, topology->num_ranks());
     if (!coll) return Report(coll.error());
-    const Result<Bounds> bounds = ComputeBounds(*topology, *coll);
+    Result<Bounds> bounds = ComputeBounds(*topology, *coll);
     if (!bounds) return Report(bounds.error());
+    std::optional<ConcurrentFlow> flow;
+    if (kind == CollectiveKind::kAllToAll) flow = AffordableFlow(*topology);
+    if (flow) Tighten(*flow, *bounds);
     const double latency_s =
         static_cast<double>(bounds->latency_ps) / static_cast<double>(kPicosecondsPerSecond);
     table.AddRow({std::string(Name(kind)), std::to_string(bounds->steps), Seconds(latency_s),
@@ -122,7 +151,9 @@ int Show(const Program& program, const std::string& expression, const std::strin
     row["tb_bound"] = ToJson(bounds->tb);
     row["seconds_per_byte"] = ToJson(bounds->seconds_per_byte);
     row["reason"] = bounds->bandwidth_reason;
+    if (flow) row["f"] = ToJson(flow->f_lower);
     if (bounds->f_upper) row["f_upper"] = ToJson(*bounds->f_upper);
+    if (flow) row["gap"] = 1 - (flow->f_lower / *bounds->f_upper).ToDouble();
     bounds_json[std::string(Name(kind))] = row;
   }
   out["bounds"] = bounds_json;

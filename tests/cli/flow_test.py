@@ -1,0 +1,85 @@
+"""tutti flow: the rate of all-to-all from both sides, its file, and what it refuses."""
+import json
+import unittest
+from fractions import Fraction
+
+import harness
+
+
+def exact(value):
+    return Fraction(int(value["num"]), int(value["den"]))
+
+
+class Flow(harness.CliTest):
+    def test_torus_is_exact(self):
+        out = self.json("flow", "torus(3,3,3)")
+        self.assertEqual(exact(out["f"]), Fraction(1, 9))
+        self.assertEqual(exact(out["f_upper"]), Fraction(1, 9))
+        self.assertEqual(out["gap"], 0)
+        self.assertAlmostEqual(out["f_bytes_per_s"], 50e9 / 9, delta=1)
+        for key in ("topology", "ranks", "passes", "synthesis_s", "peak_rss_bytes", "verified"):
+            self.assertIn(key, out)
+        text = self.ok("flow", "torus(3,3,3)")
+        self.assertIn("1/9", text)
+
+    def test_gap_is_kept(self):
+        out = self.json("flow", "genkautz(4,50)", "--gap", "1e-3")
+        self.assertLessEqual(out["gap"], 1e-3)
+        self.assertLessEqual(exact(out["f"]), Fraction(47, 1524))
+        self.assertGreaterEqual(exact(out["f_upper"]), Fraction(47, 1524))
+
+    def test_a_limit_that_is_hit_gives_the_best_so_far(self):
+        out = self.json("flow", "genkautz(4,50)", "--gap", "0", "--passes", "3")
+        self.assertEqual(out["passes"], 3)
+        self.assertGreater(out["gap"], 0)
+        self.assertIn("limit was hit", self.ok("flow", "genkautz(4,50)", "--gap", "0", "--passes", "3"))
+
+    def test_file_is_a_flow_that_conserves(self):
+        path = self.path("flow.json")
+        self.ok("flow", "genkautz(2,6)", "-o", path)
+        with open(path) as file:
+            flow = json.load(file)
+        self.assertEqual((flow["format"], flow["version"]), ("tutti-flow", 1))
+        load = [0] * len(flow["bundles"])
+        for source, parts in enumerate(flow["flow_from"]):
+            kept = [0] * 6
+            for bundle, units in parts:
+                tail, head, _ = flow["bundles"][bundle]
+                kept[tail] -= units
+                kept[head] += units
+                load[bundle] += units
+            unit = flow["units_per_demand"]
+            self.assertEqual(kept, [-5 * unit if v == source else unit for v in range(6)])
+        strain = max(Fraction(l, b[2]) for l, b in zip(load, flow["bundles"]))
+        self.assertEqual(exact(flow["f"]), flow["units_per_demand"] / strain / 50_000_000_000)
+
+    def test_demand(self):
+        path = self.path("demand.csv")
+        with open(path, "w") as file:
+            file.write("0,3,0\n0,0,0\n0,0,0\n")
+        # One of six pairs over the one link between them, alone: mean 1 is demand 6.
+        out = self.json("flow", "uniring(1,3)", "--demand", path)
+        self.assertEqual(exact(out["f"]), Fraction(1, 6))
+        self.assertGreaterEqual(exact(out["f_upper"]), Fraction(1, 6))
+        self.assertLessEqual(out["gap"], 1e-4)
+
+    def test_topo_show_tells_both_sides(self):
+        row = self.json("topo", "show", "hypercube(4)")["bounds"]["all-to-all"]
+        self.assertEqual((exact(row["f"]), exact(row["f_upper"]), row["gap"]), (Fraction(1, 8),) * 2 + (0,))
+
+    def test_bad_input(self):
+        self.refused("flow", "torus(4,4)", "--gap", "-1", says=["gap must be", "-1"])
+        self.refused("flow", "torus(4,4)", "--passes", "-2", says=["passes"])
+        self.refused("flow", "nothing(4)", says=["unknown family"])
+        self.refused("flow", "torus(1)", says=["two ranks"])
+        path = self.path("demand.csv")
+        with open(path, "w") as file:
+            file.write("0,1\n1,0\n")
+        self.refused("flow", "ring(3)", "--demand", path, says=["9 entries, got 4"])
+        open(path, "w").close()
+        self.refused("flow", "ring(3)", "--demand", path, says=["no demand"])
+        self.refused("flow", "ring(3)", "--demand", self.path("missing"), says=["missing"])
+
+
+if __name__ == "__main__":
+    unittest.main()
