@@ -8,11 +8,23 @@ namespace tutti {
 
 std::span<const Synthesizer> Synthesizers() {
   // One line a synthesizer.
+  // clang-format off
   static const std::vector<Synthesizer> kTable = {
-      BfbSynthesizer(),       TenSynthesizer(),    RingSynthesizer(),   UniringSynthesizer(),
-      DirectSynthesizer(),    RhdSynthesizer(),    DbtSynthesizer(),    BruckSynthesizer(),
-      TorusDimsSynthesizer(), ExpandSynthesizer(), StoredSynthesizer(),
+      BfbSynthesizer(),
+      TenSynthesizer(),
+      RingSynthesizer(),
+      UniringSynthesizer(),
+      DirectSynthesizer(),
+      RhdSynthesizer(),
+      DbtSynthesizer(),
+      BruckSynthesizer(),
+      TorusDimsSynthesizer(),
+      ExpandSynthesizer(),
+      StoredSynthesizer(),
+      BlueConnectSynthesizer(),
+      ThemisSynthesizer(),
   };
+  // clang-format on
   return kTable;
 }
 

@@ -6,16 +6,18 @@
 
 namespace tutti {
 
-Synthesizer BfbSynthesizer();        // bfb/bfb.cc
-Synthesizer TenSynthesizer();        // ten/ten.cc
-Synthesizer RingSynthesizer();       // classic/ring.cc
-Synthesizer UniringSynthesizer();    // classic/ring.cc
-Synthesizer DirectSynthesizer();     // classic/direct.cc
-Synthesizer RhdSynthesizer();        // classic/doubling.cc
-Synthesizer DbtSynthesizer();        // classic/dbt.cc
-Synthesizer BruckSynthesizer();      // classic/doubling.cc
-Synthesizer TorusDimsSynthesizer();  // classic/torus_dims.cc
-Synthesizer ExpandSynthesizer();     // expand/recipe.cc
-Synthesizer StoredSynthesizer();     // stored/stored.cc
+Synthesizer BfbSynthesizer();          // bfb/bfb.cc
+Synthesizer TenSynthesizer();          // ten/ten.cc
+Synthesizer RingSynthesizer();         // classic/ring.cc
+Synthesizer UniringSynthesizer();      // classic/ring.cc
+Synthesizer DirectSynthesizer();       // classic/direct.cc
+Synthesizer RhdSynthesizer();          // classic/doubling.cc
+Synthesizer DbtSynthesizer();          // classic/dbt.cc
+Synthesizer BruckSynthesizer();        // classic/doubling.cc
+Synthesizer TorusDimsSynthesizer();    // classic/torus_dims.cc
+Synthesizer ExpandSynthesizer();       // expand/recipe.cc
+Synthesizer StoredSynthesizer();       // stored/stored.cc
+Synthesizer BlueConnectSynthesizer();  // rivals/blueconnect.cc
+Synthesizer ThemisSynthesizer();       // rivals/themis.cc
 
 }  // namespace tutti
