@@ -18,6 +18,9 @@
 namespace tutti::stored_search {
 namespace {
 
+// So many ways to rewire are judged at most: the flow values cost a second each.
+constexpr size_t kMostCycles = 120;
+
 size_t At(int i) { return static_cast<size_t>(i); }
 
 struct FlowLimits {
@@ -219,16 +222,27 @@ Result<SmallDigraph> FindRewired(int degree, int digits, int steps, bool reverse
     }
   };
   extend(extend);
-  fmt::print("debruijn_mod({},{}): {} cycles, {} up to the names of digits\n", degree, digits, all,
-             cycles.size());
+  const auto rewire = [&](const std::vector<int>& by) {
+    std::vector<uint32_t> rewired = heads;
+    for (size_t k = 0; k < by.size(); ++k) rewired[At(by[k])] |= 1U << by[(k + 1) % by.size()];
+    return SmallDigraph::Make(rewired);
+  };
+  int64_t near = 0;
+  for (const std::vector<int>& one : cycles) {
+    const std::optional<SmallDigraph> graph = rewire(one);
+    near += graph && graph->diameter() <= steps ? 1 : 0;
+  }
+  fmt::print(
+      "debruijn_mod({},{}): {} cycles, {} up to the names of digits, {} of these of diameter "
+      "{} at most\n",
+      degree, digits, all, cycles.size(), near, steps);
 
   std::optional<SmallDigraph> chosen;
   FlowLimits flow_of_chosen;
-  for (size_t i = 0; i < cycles.size(); ++i) {
-    std::vector<uint32_t> rewired = heads;
-    for (size_t k = 0; k < cycles[i].size(); ++k)
-      rewired[At(cycles[i][k])] |= 1U << cycles[i][(k + 1) % cycles[i].size()];
-    const std::optional<SmallDigraph> graph = SmallDigraph::Make(rewired);
+  const size_t tried = std::min<size_t>(cycles.size(), kMostCycles);
+  int left = 0;
+  for (size_t i = 0; i < tried; ++i) {
+    const std::optional<SmallDigraph> graph = rewire(cycles[i]);
     if (!graph || graph->diameter() > steps) continue;
     if (graph->IsIsomorphicTo(graph->Transposed()) != reverse_symmetric) continue;
     std::string said;
@@ -239,19 +253,21 @@ Result<SmallDigraph> FindRewired(int degree, int digits, int steps, bool reverse
     if (!flow) return tl::unexpected(flow.error());
     fmt::print("  {}: cycle {}, diameter {}, f {:.5f} to {:.5f}{}\n", i, fmt::join(cycles[i], " "),
                graph->diameter(), flow->lower, flow->upper, said);
-    // Graphs whose limits overlap count as equal: the first of them stays.
-    if (!chosen || graph->diameter() < chosen->diameter() ||
-        (graph->diameter() == chosen->diameter() && flow->lower > flow_of_chosen.upper)) {
+    ++left;
+    // The first that has the figures. Without any to have, the best one; graphs whose limits
+    // overlap count as equal.
+    if (!chosen || (figures.empty() && (graph->diameter() < chosen->diameter() ||
+                                        (graph->diameter() == chosen->diameter() &&
+                                         flow->lower > flow_of_chosen.upper)))) {
       chosen = graph;
       flow_of_chosen = *flow;
     }
-    if (!figures.empty()) break;
   }
   if (!chosen)
     return MakeError(ErrorCode::kNotFound, fmt::format("no rewiring of debruijn({},{}) has the "
                                                        "figures",
                                                        degree, digits));
-  fmt::print("  taken: {}\n", Links(*chosen));
+  fmt::print("  {} of the first {} have all figures; taken: {}\n", left, tried, Links(*chosen));
   return *chosen;
 }
 

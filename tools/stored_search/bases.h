@@ -21,8 +21,9 @@ Result<SmallDigraph> FindDiamond();
 
 // [DBJMod(d,n)] Every way to join the self-loops and 2-cycles of the de Bruijn graph, each opened
 // at one link, to one cycle without parallel links, judged in lexicographic order of the cycle
-// (from node 0) by `steps` = TL, reverse-symmetry and `figures`. Several graphs are left: with
-// figures the first, without them the first of least diameter and then of largest flow value.
+// (from node 0), the first 120 of them, by `steps` = TL, reverse-symmetry and `figures`. Several
+// graphs are left: with figures the first, without them the first of least diameter and then of
+// largest flow value.
 Result<SmallDigraph> FindRewired(int degree, int digits, int steps, bool reverse_symmetric,
                                  const std::vector<FlowFigure>& figures);
 
