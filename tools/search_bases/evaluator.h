@@ -101,6 +101,40 @@ class Evaluator {
     }
   }
 
+  // The units that breadth-first broadcast takes on the line digraph, one step more than here. In
+  // it, rank (u, v) hears in step t + 1 of all links into each element that u hears of in step t,
+  // but for itself, which stands among those in the step in which u would hear of v.
+  int64_t LineUnits(const LeftProducts& products, const Generators& generators,
+                    const Generators& inverses) {
+    Start(generators);
+    int64_t units = units_per_shard_;
+    int32_t begin = 0, end = degree_;
+    for (int32_t step = 1; begin != end; ++step) {
+      CountWithin(begin, end);
+      for (size_t set = 1; set < NumSets(); ++set) within_[set] *= degree_;
+      int64_t worst = 0;
+      for (int32_t inverse : inverses) {
+        const auto self = static_cast<size_t>(inverse);
+        const bool is_here = step_of_[self] == base_ + step;
+        int64_t most = 0;
+        for (size_t set = 1; set < NumSets(); ++set) {
+          const bool within = is_here && (mask_[self] & ~set) == 0;
+          most = std::max(most, (within_[set] - (within ? 1 : 0)) * UnitsOver(set));
+        }
+        worst = std::max(worst, most);
+      }
+      units += worst;
+      const int32_t next = Spread(products, generators, step + 1, begin, end);
+      begin = end;
+      end = next;
+    }
+    return units;
+  }
+  Rational LineTb(int64_t units) const { return {units, units_per_shard_ * ranks_}; }
+  int64_t OptimalLineUnits() const {
+    return (int64_t{ranks_} * degree_ - 1) * units_per_shard_ / degree_;
+  }
+
   // Sum over all elements of the letters of their shortest words; N^2 where not connected.
   int64_t TotalLetters(const LeftProducts& products, const Generators& generators) {
     Start(generators);
@@ -149,16 +183,23 @@ class Evaluator {
     return next;
   }
 
-  int64_t StepUnits(int32_t begin, int32_t end) {
-    const size_t num_sets = size_t{1} << degree_;
-    std::fill_n(within_.begin(), num_sets, 0);
+  size_t NumSets() const { return size_t{1} << degree_; }
+  int64_t UnitsOver(size_t set) const { return units_per_shard_ / std::popcount(set); }
+
+  // For every set of in-links, how many elements of a step are served only within it.
+  void CountWithin(int32_t begin, int32_t end) {
+    std::fill_n(within_.begin(), NumSets(), 0);
     for (int32_t i = begin; i < end; ++i) ++within_[mask_[order_[static_cast<size_t>(i)]]];
-    for (size_t bit = 1; bit < num_sets; bit <<= 1)
-      for (size_t set = 0; set < num_sets; ++set)
+    for (size_t bit = 1; bit < NumSets(); bit <<= 1)
+      for (size_t set = 0; set < NumSets(); ++set)
         if (set & bit) within_[set] += within_[set ^ bit];
+  }
+
+  int64_t StepUnits(int32_t begin, int32_t end) {
+    CountWithin(begin, end);
     int64_t most = 0;
-    for (size_t set = 1; set < num_sets; ++set)
-      most = std::max(most, within_[set] * (units_per_shard_ / std::popcount(set)));
+    for (size_t set = 1; set < NumSets(); ++set)
+      most = std::max(most, within_[set] * UnitsOver(set));
     return most;
   }
 

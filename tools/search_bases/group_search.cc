@@ -55,16 +55,40 @@ class GroupSearch {
         evaluator_(options.ranks, options.degree) {}
 
   std::vector<FoundDigraph> Run() {
-    std::vector<std::pair<int64_t, size_t>> ranking;
-    const std::vector<MetacyclicGroup> groups = GroupsOf(options_.ranks);
-    for (size_t i = 0; i < groups.size(); ++i) ranking.emplace_back(Look(groups[i]), i);
-    std::sort(ranking.begin(), ranking.end());
-    const size_t searched = std::min(ranking.size(), kSearchedGroups);
-    for (size_t i = 0; i < searched && !IsIdeal(); ++i)
-      SearchIn(groups[ranking[i].second], options_.draws / static_cast<int64_t>(searched));
+    ForBestGroups([this](const MetacyclicGroup& group, int64_t draws) { SearchIn(group, draws); },
+                  [this] { return IsIdeal(); });
     std::vector<FoundDigraph> result;
     for (const auto& [tl, found] : found_) result.push_back(found);
     return result;
+  }
+
+  std::vector<FoundDigraph> RunForLines() {
+    const int32_t steps = MooreSteps(options_.ranks * options_.degree, options_.degree) - 1;
+    // What takes more steps or is not bandwidth-optimal is given up.
+    records_.Add({1, evaluator_.OptimalUnits() + 1});
+    records_.Add({steps + 1, 0});
+    int64_t least = std::numeric_limits<int64_t>::max();
+    const auto is_ideal = [&] { return least == evaluator_.OptimalLineUnits(); };
+    FoundDigraph best;
+    ForBestGroups(
+        [&](const MetacyclicGroup& group, int64_t draws) {
+          const LeftProducts products(group);
+          Generators generators;
+          for (int64_t i = 0; i < draws && !is_ideal(); ++i) {
+            Cost cost;
+            if (!Draw(group, generators) || !IsNew(group, products, generators, cost)) continue;
+            const Generators inverses = Inverses(group, generators);
+            const int64_t units = evaluator_.LineUnits(products, generators, inverses);
+            if (units >= least || evaluator_.LineUnits(products, inverses, generators) > units)
+              continue;
+            least = units;
+            best = {"line(" + RecipeOf(group, generators) + ")", cost.tl + 1,
+                    evaluator_.LineTb(units)};
+          }
+        },
+        is_ideal);
+    if (best.recipe.empty()) return {};
+    return {best};
   }
 
  private:
@@ -99,34 +123,56 @@ class GroupSearch {
     return least;
   }
 
+  // search(group, draws) for those where words spread fastest, until done().
+  template <class Search, class Done>
+  void ForBestGroups(const Search& search, const Done& done) {
+    std::vector<std::pair<int64_t, size_t>> ranking;
+    const std::vector<MetacyclicGroup> groups = GroupsOf(options_.ranks);
+    for (size_t i = 0; i < groups.size(); ++i) ranking.emplace_back(Look(groups[i]), i);
+    std::sort(ranking.begin(), ranking.end());
+    const size_t searched = std::min(ranking.size(), kSearchedGroups);
+    for (size_t i = 0; i < searched && !done(); ++i)
+      search(groups[ranking[i].second], options_.draws / static_cast<int64_t>(searched));
+  }
+
+  static Generators Inverses(const MetacyclicGroup& group, const Generators& generators) {
+    Generators inverses;
+    for (int32_t g : generators) inverses.push_back(group.Inverse(g));
+    return inverses;
+  }
+
+  // Not beaten by what is known, and its reduce-scatter takes no longer: that is the all-gather of
+  // the transpose, Cay(G, S^-1), turned round in time.
+  bool IsNew(const MetacyclicGroup& group, const LeftProducts& products,
+             const Generators& generators, Cost& cost) {
+    Cost reverse;
+    return evaluator_.Evaluate(products, generators, records_, cost) &&
+           evaluator_.Evaluate(products, Inverses(group, generators), records_, reverse) &&
+           reverse.units <= cost.units;
+  }
+
   void SearchIn(const MetacyclicGroup& group, int64_t draws) {
     const LeftProducts products(group);
-    Generators generators, inverses;
+    Generators generators;
     for (int64_t i = 0; i < draws && !IsIdeal(); ++i) {
-      Cost cost, reverse;
-      if (!Draw(group, generators) || !evaluator_.Evaluate(products, generators, records_, cost))
-        continue;
-      // Reduce-scatter is the all-gather of the transpose, Cay(G, S^-1), turned round in time.
-      inverses.clear();
-      for (int32_t g : generators) inverses.push_back(group.Inverse(g));
-      if (!evaluator_.Evaluate(products, inverses, records_, reverse) || reverse.units > cost.units)
-        continue;
+      Cost cost;
+      if (!Draw(group, generators) || !IsNew(group, products, generators, cost)) continue;
       records_.Add(cost);
-      Keep(group, generators, cost);
+      Keep({RecipeOf(group, generators), cost.tl, evaluator_.Tb(cost.units)});
     }
   }
 
-  void Keep(const MetacyclicGroup& group, Generators generators, const Cost& cost) {
+  static std::string RecipeOf(const MetacyclicGroup& group, Generators generators) {
     std::sort(generators.begin(), generators.end());
-    FoundDigraph found;
-    found.recipe = fmt::format("cayley({},{},{}", group.m(), group.k(), group.r());
-    for (int32_t g : generators) found.recipe += fmt::format(",{},{}", group.A(g), group.B(g));
-    found.recipe += ")";
-    found.tl = cost.tl;
-    found.tb = evaluator_.Tb(cost.units);
-    for (auto it = found_.lower_bound(cost.tl); it != found_.end() && it->second.tb >= found.tb;)
+    std::string recipe = fmt::format("cayley({},{},{}", group.m(), group.k(), group.r());
+    for (int32_t g : generators) recipe += fmt::format(",{},{}", group.A(g), group.B(g));
+    return recipe + ")";
+  }
+
+  void Keep(FoundDigraph found) {
+    for (auto it = found_.lower_bound(found.tl); it != found_.end() && it->second.tb >= found.tb;)
       it = found_.erase(it);
-    found_[cost.tl] = std::move(found);
+    found_[found.tl] = std::move(found);
   }
 
   // Nothing better is possible.
@@ -150,6 +196,12 @@ std::vector<FoundDigraph> SearchGroups(const GroupSearchOptions& options) {
   TUTTI_CHECK(options.degree >= 1 && options.degree <= kMaxDegree);
   TUTTI_CHECK(options.ranks > options.degree && options.ranks <= kMaxRanks);
   return GroupSearch(options).Run();
+}
+
+std::vector<FoundDigraph> SearchLines(const GroupSearchOptions& options) {
+  TUTTI_CHECK(options.degree >= 2 && options.degree <= kMaxDegree && !options.bidirectional);
+  TUTTI_CHECK(options.ranks > options.degree && options.ranks <= kMaxRanks);
+  return GroupSearch(options).RunForLines();
 }
 
 }  // namespace tutti

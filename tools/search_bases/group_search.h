@@ -30,4 +30,9 @@ struct FoundDigraph {
 // Ascending in tl, strictly descending in tb.
 std::vector<FoundDigraph> SearchGroups(const GroupSearchOptions& options);
 
+// Bandwidth-optimal Cayley digraphs of `ranks` ranks whose line digraph takes the fewest steps that
+// any network of its size takes, and least time then: at most one, a line digraph of degree x ranks
+// ranks. It may take less than theorem 10 says, which forgets that no rank sends to itself.
+std::vector<FoundDigraph> SearchLines(const GroupSearchOptions& options);
+
 }  // namespace tutti

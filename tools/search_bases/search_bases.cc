@@ -1,8 +1,10 @@
 // Makes src/design/found_table.inc: Cayley digraphs that beat or add to the frontiers of the
 // topology finder. README.md says how.
 //   search_bases search DEGREE FIRST LAST DRAWS SEED [bidirectional]
+//   search_bases lines DEGREE FIRST LAST DRAWS SEED
 //   search_bases circulants DEGREE FIRST LAST
 //   search_bases table FILE...
+//   search_bases compare DEGREE FIRST LAST [bidirectional]
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,6 +23,8 @@
 #include "group_search.h"
 #include "own_base.h"
 #include "search.h"
+#include "tutti/design/finder.h"
+#include "tutti/synth/expand_cost.h"
 #include "tutti/topo/expression.h"
 
 namespace tutti {
@@ -38,6 +42,18 @@ int Search(GroupSearchOptions options, int32_t first, int32_t last) {
     for (const FoundDigraph& found : SearchGroups(options))
       fmt::print("{} {} {} {} {}\n", options.degree, options.ranks, found.tl, found.tb.ToString(),
                  found.recipe);
+    std::fflush(stdout);
+  }
+  return 0;
+}
+
+// The same lines for line digraphs of Cayley digraphs of FIRST to LAST ranks.
+int Lines(GroupSearchOptions options, int32_t first, int32_t last) {
+  for (options.ranks = std::max(first, options.degree + 1); options.ranks <= last;
+       ++options.ranks) {
+    for (const FoundDigraph& found : SearchLines(options))
+      fmt::print("{} {} {} {} {}\n", options.degree, options.ranks * options.degree, found.tl,
+                 found.tb.ToString(), found.recipe);
     std::fflush(stdout);
   }
   return 0;
@@ -126,21 +142,89 @@ int Table(const std::vector<std::string>& files) {
   return 0;
 }
 
+struct Point {
+  int32_t tl = 0;
+  Rational tb;
+  std::string recipe;
+};
+
+// The frontier in (tl, tb) of all candidates, or of those with a property.
+std::vector<Point> PointsOf(design::Search& search, int32_t ranks, int32_t degree,
+                            uint32_t wanted) {
+  std::vector<Point> points;
+  for (const design::Candidate* known : search.All(ranks, degree).candidates())
+    if (known->has(wanted) && (points.empty() || known->tb < points.back().tb))
+      points.push_back({known->tl, known->tb, known->recipe});
+  return points;
+}
+
+bool IsBeaten(const Point& point, const std::vector<Point>& by) {
+  return std::any_of(by.begin(), by.end(), [&](const Point& other) {
+    return other.tl <= point.tl && other.tb <= point.tb &&
+           (other.tl < point.tl || other.tb < point.tb);
+  });
+}
+
+std::string ToText(const std::vector<Point>& points) {
+  std::string text;
+  for (const Point& point : points)
+    text += fmt::format("  {} {:.4f} {}", point.tl, point.tb.ToDouble(), point.recipe);
+  return text;
+}
+
+// The frontiers with and without the table, and what the table changes in all.
+int Compare(int32_t degree, int32_t first, int32_t last, bool bidirectional) {
+  const uint32_t wanted = bidirectional ? uint32_t{design::kBidirectional} : 0U;
+  int32_t sizes = 0, changed = 0, beaten = 0, points = 0, ideal = 0, ideal_without = 0;
+  for (int32_t ranks = std::max(first, degree + 1); ranks <= last; ++ranks) {
+    design::Search with_table, without_table({}, "found");
+    const std::vector<Point> with = PointsOf(with_table, ranks, degree, wanted);
+    const std::vector<Point> without = PointsOf(without_table, ranks, degree, wanted);
+    const auto is_ideal = [&](const std::vector<Point>& frontier) {
+      const int32_t least =
+          bidirectional ? BidirectionalMooreSteps(ranks, degree) : MooreSteps(ranks, degree);
+      return !frontier.empty() && frontier.front().tl == least &&
+             frontier.front().tb == BestTb(ranks);
+    };
+    const auto lost = static_cast<int32_t>(std::count_if(
+        without.begin(), without.end(), [&](const Point& point) { return IsBeaten(point, with); }));
+    ++sizes;
+    changed += lost > 0 || with.size() != without.size() ? 1 : 0;
+    points += static_cast<int32_t>(without.size());
+    beaten += lost;
+    ideal += is_ideal(with) ? 1 : 0;
+    ideal_without += is_ideal(without) ? 1 : 0;
+    fmt::print("{}\n  with:{}\n  without:{}\n", ranks, ToText(with), ToText(without));
+  }
+  fmt::print(
+      "degree {}, {} sizes: the frontier of {} changes, {} of {} points are beaten; both bounds "
+      "are "
+      "met at {} sizes, without the table at {}\n",
+      degree, sizes, changed, beaten, points, ideal, ideal_without);
+  return 0;
+}
+
 int Main(int argc, char** argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
   if (words.size() >= 2 && words[0] == "table") return Table({words.begin() + 1, words.end()});
+  if (words.size() >= 4 && words[0] == "compare")
+    return Compare(std::atoi(words[1].c_str()), std::atoi(words[2].c_str()),
+                   std::atoi(words[3].c_str()), words.size() > 4 && words[4] == "bidirectional");
   if (words.size() == 4 && words[0] == "circulants")
     return Circulants(std::atoi(words[1].c_str()), std::atoi(words[2].c_str()),
                       std::atoi(words[3].c_str()));
-  if (words.size() < 6 || words[0] != "search")
+  if (words.size() < 6 || (words[0] != "search" && words[0] != "lines"))
     return Fail(
-        "wanted: search DEGREE FIRST LAST DRAWS SEED [bidirectional], circulants DEGREE FIRST "
-        "LAST, or table FILE...");
+        "wanted: search DEGREE FIRST LAST DRAWS SEED [bidirectional], lines DEGREE FIRST LAST "
+        "DRAWS SEED, circulants DEGREE FIRST LAST, compare DEGREE FIRST LAST [bidirectional], or "
+        "table FILE...");
   GroupSearchOptions options;
   options.degree = std::atoi(words[1].c_str());
   options.draws = std::atoll(words[4].c_str());
   options.seed = std::strtoull(words[5].c_str(), nullptr, 10);
   options.bidirectional = words.size() > 6 && words[6] == "bidirectional";
+  if (words[0] == "lines")
+    return Lines(options, std::atoi(words[2].c_str()), std::atoi(words[3].c_str()));
   return Search(options, std::atoi(words[2].c_str()), std::atoi(words[3].c_str()));
 }
 
