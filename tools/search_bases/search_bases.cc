@@ -11,7 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
-#include <map>
+#include <set>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -29,6 +29,9 @@
 
 namespace tutti {
 namespace {
+
+// Line digraphs of rows are tried up to this size.
+constexpr int32_t kMaxLineRanks = 1024;
 
 int Fail(const std::string& message) {
   fmt::print(stderr, "search_bases: {}\n", message);
@@ -79,9 +82,22 @@ int Circulants(int32_t degree, int32_t first, int32_t last) {
   return 0;
 }
 
+// What may become a row: line(recipe,lines), or the recipe itself.
 struct Line {
-  int32_t degree = 0, ranks = 0, tl = 0;
-  std::string tb, recipe;
+  int32_t ranks = 0, degree = 0, tl = 0;
+  std::string tb;  // empty: not known
+  std::string recipe;
+  int32_t lines = 0;
+
+  std::string Recipe() const {
+    if (lines == 0) return recipe;
+    return lines == 1 ? fmt::format("line({})", recipe) : fmt::format("line({},{})", recipe, lines);
+  }
+  // Small before large: a large one may be an expansion of a small one. Of one size the best first.
+  friend bool operator<(const Line& a, const Line& b) {
+    return std::tie(a.ranks, a.degree, a.tl, a.lines, a.recipe) <
+           std::tie(b.ranks, b.degree, b.tl, b.lines, b.recipe);
+  }
 };
 
 // Whether the finder, with the bases kept so far, has nothing at least as good with the same
@@ -95,34 +111,45 @@ bool Adds(const std::vector<design::BaseEntry>& kept, const design::BaseEntry& e
   return true;
 }
 
-int Table(const std::vector<std::string>& files) {
-  std::vector<Line> lines;
-  for (const std::string& file : files) {
-    std::ifstream in(file);
-    if (!in) return Fail("cannot read " + file);
-    for (std::string text; std::getline(in, text);) {
-      std::istringstream words(text);
-      Line line;
-      words >> line.degree >> line.ranks >> line.tl >> line.tb >> line.recipe;
-      if (!words) return Fail(fmt::format("{}: not a line of a search: {}", file, text));
-      lines.push_back(std::move(line));
+bool ReadLines(const std::string& file, std::set<Line>& lines) {
+  std::ifstream in(file);
+  if (!in) return false;
+  for (std::string text; std::getline(in, text);) {
+    std::istringstream words(text);
+    Line line;
+    words >> line.degree >> line.ranks >> line.tl >> line.tb >> line.recipe;
+    if (!words) return false;
+    constexpr std::string_view kLine = "line(";
+    if (line.recipe.compare(0, kLine.size(), kLine) == 0) {
+      line.recipe = line.recipe.substr(kLine.size(), line.recipe.size() - kLine.size() - 1);
+      line.lines = 1;
     }
+    lines.insert(std::move(line));
   }
-  // Small before large: a large one may be an expansion of a small one. Of one size the best first.
-  std::sort(lines.begin(), lines.end(), [](const Line& a, const Line& b) {
-    return std::tie(a.ranks, a.degree, a.tl, a.recipe) <
-           std::tie(b.ranks, b.degree, b.tl, b.recipe);
-  });
+  return true;
+}
+
+int Table(const std::vector<std::string>& files) {
+  std::set<Line> lines;
+  for (const std::string& file : files)
+    if (!ReadLines(file, lines)) return Fail(file + ": cannot read, or not lines of a search");
   std::vector<design::BaseEntry> kept;
-  for (const Line& line : lines) {
-    const Result<Topology> topology = ParseTopology(line.recipe);
+  for (; !lines.empty(); lines.erase(lines.begin())) {
+    const Line& line = *lines.begin();
+    const Result<Topology> topology = ParseTopology(line.Recipe());
     if (!topology) return Fail(topology.error().message);
     Result<design::BaseEntry> entry = design::MeasureBase(*topology);
     if (!entry) return Fail(entry.error().message);
-    if (entry->tl != line.tl || entry->tb.ToString() != line.tb)
-      return Fail(fmt::format("{}: measured {} and {}, found {} and {}", line.recipe, entry->tl,
+    if (!line.tb.empty() && (entry->tl != line.tl || entry->tb.ToString() != line.tb))
+      return Fail(fmt::format("{}: measured {} and {}, found {} and {}", line.Recipe(), entry->tl,
                               entry->tb.ToString(), line.tl, line.tb));
-    if (Adds(kept, *entry)) kept.push_back(*std::move(entry));
+    entry->expand = line.lines == 0;
+    if (!Adds(kept, *entry)) continue;
+    kept.push_back(*std::move(entry));
+    // Its line digraph may take less than theorem 10 says, which is what the finder counts with.
+    if (line.degree >= 2 && line.ranks * line.degree <= kMaxLineRanks)
+      lines.insert(Line{line.ranks * line.degree, line.degree, line.tl + 1, "", line.recipe,
+                        line.lines + 1});
   }
   std::sort(kept.begin(), kept.end(), [](const design::BaseEntry& a, const design::BaseEntry& b) {
     return std::tie(a.degree, a.ranks, a.tl, a.recipe) <
