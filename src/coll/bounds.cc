@@ -165,6 +165,49 @@ Result<Bounds> ComputeBounds(const Topology& topology, const Collective& collect
   return bounds;
 }
 
+Result<Bounds> ComputeTransitiveBounds(const Topology& topology, const Collective& collective) {
+  const Kind kind = collective.kind();
+  if (kind != Kind::kAllGather && kind != Kind::kReduceScatter && kind != Kind::kAllReduce)
+    return InvalidArgument(fmt::format(
+        "limits by symmetry are known for all-gather, reduce-scatter and all-reduce, not for {}",
+        Name(kind)));
+  if (collective.num_ranks() != topology.num_ranks() || topology.has_switches())
+    return InvalidArgument(fmt::format("the collective is over {} ranks, the topology has {}{}",
+                                       collective.num_ranks(), topology.num_ranks(),
+                                       topology.has_switches() ? " and switches" : ""));
+  Bounds bounds;
+  const int64_t n = topology.num_ranks();
+  if (n == 1) {
+    bounds.bandwidth_reason = "one rank: nothing to send";
+    return bounds;
+  }
+  const NodeId any{0};
+  const LatencyBound latency = ComputeLatencyBound(topology, collective, {{any, n}});
+  bounds.steps = latency.steps;
+  bounds.latency_ps = latency.alpha_ps;
+  // Into a rank and out of it alike: the totals over all ranks are the same.
+  Rational capacity;
+  for (LinkId link : topology.InLinks(any)) capacity += Rational(topology.bandwidth(link));
+  const Rational ideal = Rational(n - 1, n) / capacity;
+  if (kind == Kind::kAllReduce) {
+    bounds.ideal_seconds_per_byte = bounds.rsag_seconds_per_byte = ideal * Rational(2);
+    bounds.seconds_per_byte = std::max(Rational(1) / capacity, ideal * Rational(2));
+    bounds.bandwidth_reason = fmt::format("total link capacity: {} crossings of M", 2 * (n - 1));
+  } else {
+    bounds.ideal_seconds_per_byte = bounds.seconds_per_byte = ideal;
+    const bool all_but_one = kind == Kind::kAllGather;
+    CutCertificate cut{{}, Rational(n - 1), capacity};
+    for (NodeId rank : topology.Ranks())
+      if ((rank == any) != all_but_one) cut.inside.push_back(rank);
+    bounds.bandwidth_reason = fmt::format("cut of {} of {} ranks, {} of {} shards must leave",
+                                          cut.inside.size(), n, n - 1, n);
+    bounds.cut = std::move(cut);
+  }
+  bounds.tb = bounds.seconds_per_byte * Rational(topology.max_in_bandwidth());
+  bounds.adds_up = topology.is_homogeneous() && topology.regular_degree().has_value();
+  return bounds;
+}
+
 double Bounds::Seconds(int64_t size_bytes, bool step_barrier) const {
   const Rational bandwidth = seconds_per_byte * Rational(size_bytes);
   const Rational latency(latency_ps, 1'000'000'000'000);

@@ -1,4 +1,5 @@
-// The fixed parts of the binary schedule format, version 1. Layout: docs/formats/schedule.md.
+// The fixed parts of the binary schedule format, versions 1 and 2. Layout:
+// docs/formats/schedule.md.
 #pragma once
 
 #include <cstddef>
@@ -16,9 +17,11 @@ namespace tutti::binary {
 // As PNG's: catches files that went through a text conversion or lost their eighth bit.
 inline constexpr std::string_view kMagic = "\x89TTS\r\n\x1a\n";
 inline constexpr uint32_t kVersion = 1;
-inline constexpr uint32_t kBlockTag = 0x4b434c42;    // "BLCK"
-inline constexpr uint32_t kTrailerTag = 0x444e4554;  // "TEND"
-inline constexpr size_t kPreambleBytes = 40;         // magic .. checksum of the preamble
+inline constexpr uint32_t kSymmetricVersion = 2;       // sched/symmetric.h
+inline constexpr uint32_t kBlockTag = 0x4b434c42;      // "BLCK"
+inline constexpr uint32_t kGeneratorTag = 0x524e4547;  // "GENR"
+inline constexpr uint32_t kTrailerTag = 0x444e4554;    // "TEND"
+inline constexpr size_t kPreambleBytes = 40;           // magic .. checksum of the preamble
 inline constexpr size_t kBlockHeaderBytes = 32;
 inline constexpr size_t kTrailerBytes = 40;
 inline constexpr size_t kChecksumBytes = 8;

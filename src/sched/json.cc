@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "structure.h"
+#include "symmetric_file.h"
+#include "tutti/topo/expression.h"
 #include "tutti/topo/json.h"
 
 namespace tutti {
@@ -21,6 +23,8 @@ using Json = nlohmann::json;
 
 constexpr std::string_view kFormat = "tutti-schedule";
 constexpr int64_t kVersion = 1;
+constexpr std::string_view kSymmetricFormat = "tutti-symmetric-schedule";
+constexpr int64_t kSymmetricVersion = 2;
 constexpr int64_t kMaxInt32 = std::numeric_limits<int32_t>::max();
 constexpr int64_t kMaxInt64 = std::numeric_limits<int64_t>::max();
 constexpr size_t kMaxDepth = 32;
@@ -340,6 +344,15 @@ Status CheckVersion(Fields& fields) {
   return fields.ok() ? Status() : Corrupt(fields.fault());
 }
 
+// The keys `algorithm` and `seed`.
+void ReadOrigin(Fields& fields, Schedule& header) {
+  if (fields.has("algorithm")) header.algorithm = fields.String("algorithm");
+  if (!fields.has("seed")) return;
+  const Json& seed = fields.Get("seed");
+  if (!seed.is_number_unsigned()) fields.Fault("has a seed that is no number 0 .. 2^64 - 1");
+  if (fields.ok()) header.seed = seed.get<uint64_t>();
+}
+
 Result<ScheduleFile> ReadHeader(const Json& root) {
   Fields fields(root, "");
   if (const Status version = CheckVersion(fields); !version) return tl::unexpected(version.error());
@@ -363,12 +376,7 @@ Result<ScheduleFile> ReadHeader(const Json& root) {
   } else {
     header.num_steps = static_cast<int32_t>(fields.Integer("steps", 0, kMaxInt32));
   }
-  if (fields.has("algorithm")) header.algorithm = fields.String("algorithm");
-  if (fields.has("seed")) {
-    const Json& seed = fields.Get("seed");
-    if (!seed.is_number_unsigned()) fields.Fault("has a seed that is no number 0 .. 2^64 - 1");
-    if (fields.ok()) header.seed = seed.get<uint64_t>();
-  }
+  ReadOrigin(fields, header);
   header.topology_fingerprint = topology->Fingerprint();
   if (fields.has("topology_fingerprint")) {
     const Result<uint64_t> given = ReadFingerprint(fields.String("topology_fingerprint"));
@@ -385,6 +393,104 @@ Result<ScheduleFile> ReadHeader(const Json& root) {
   if (const Status fine = CheckHeader(*topology, header); !fine)
     return Corrupt(fine.error().message);
   return ScheduleFile{std::move(*topology), std::move(header)};
+}
+
+// --- The header of a symmetric schedule
+
+Result<LinkSpec> ReadSpec(Fields& fields) {
+  LinkSpec spec;
+  spec.bandwidth = fields.Integer("bandwidth_Bps", 1, kMaxInt64);
+  spec.alpha_ps = fields.Integer("alpha_ps", 0, kMaxInt64);
+  if (!fields.ok()) return Corrupt(fields.fault());
+  return spec;
+}
+
+const Json& ListAt(Fields& fields, const char* key) {
+  static const Json kNone = Json::array();
+  if (!fields.has(key)) return kNone;
+  const Json& list = fields.Get(key);
+  if (!list.is_array()) fields.Fault(fmt::format("has a '{}' that is no list", key));
+  return list.is_array() ? list : kNone;
+}
+
+// What describes the network: `ranks` of it have the ports of rank 0.
+Status ReadNetwork(const Json& json, int32_t num_ranks, SymmetricHeader& header) {
+  Fields fields(json, "network");
+  if (fields.has("name")) header.name = fields.String("name");
+  for (const Json& item : ListAt(fields, "ports")) {
+    Fields port(item, "network.ports");
+    SymmetricHeader::Port read;
+    read.head = static_cast<int32_t>(port.Integer("to", 0, num_ranks - 1));
+    const Result<LinkSpec> spec = ReadSpec(port);
+    port.Accept({"to", "bandwidth_Bps", "alpha_ps"});
+    if (!spec || !port.ok()) return Corrupt(port.fault());
+    read.spec = *spec;
+    header.ports.push_back(read);
+  }
+  for (const Json& item : ListAt(fields, "self_loops")) {
+    Fields loop(item, "network.self_loops");
+    const Result<LinkSpec> spec = ReadSpec(loop);
+    loop.Accept({"bandwidth_Bps", "alpha_ps"});
+    if (!spec || !loop.ok()) return Corrupt(loop.fault());
+    header.loops.push_back(*spec);
+  }
+  for (const Json& name : ListAt(fields, "node_names")) {
+    if (!name.is_string()) return Corrupt("network.node_names holds what is no string");
+    header.node_names.push_back(name.get<std::string>());
+  }
+  if (fields.has("grid")) {
+    Fields grid(fields.Get("grid"), "network.grid");
+    header.grid.emplace();
+    for (const Json& dim : ListAt(grid, "dims")) {
+      if (!Fields::IsWithin(dim, 1, num_ranks))
+        return Corrupt("network.grid has a wrong dimension");
+      header.grid->dims.push_back(dim.get<int32_t>());
+    }
+    const Json& wraps = grid.Get("wraps");
+    if (grid.ok() && !wraps.is_boolean()) grid.Fault("has a wraps that is neither true nor false");
+    grid.Accept({"dims", "wraps"});
+    if (!grid.ok()) return Corrupt(grid.fault());
+    header.grid->wraps = wraps.get<bool>();
+  }
+  fields.Accept({"name", "ports", "self_loops", "node_names", "grid"});
+  if (!fields.ok()) return Corrupt(fields.fault());
+  return {};
+}
+
+Result<SymmetricHeader> ReadSymmetricHeader(const Json& root) {
+  Fields fields(root, "");
+  fields.OneOf("format", {kSymmetricFormat});
+  fields.Integer("version", kSymmetricVersion, kSymmetricVersion);
+  Result<Collective> collective = ReadCollective(fields.Get("collective"));
+  if (fields.ok() && !collective) return tl::unexpected(collective.error());
+  if (fields.ok() && !HasSymmetricForm(*collective))
+    return Corrupt(fmt::format("collective: {} has no symmetric form", Name(collective->kind())));
+  const auto units = static_cast<int32_t>(fields.Integer("units_per_shard", 1, kMaxInt32));
+  const auto steps = static_cast<int32_t>(fields.Integer("steps", 0, kMaxInt32));
+  const auto generators = static_cast<int32_t>(fields.Integer("generators", 0, kMaxInt32));
+  const Result<uint64_t> fingerprint = ReadFingerprint(fields.String("topology_fingerprint"));
+  const Json& network = fields.Get("network");
+  fields.Accept({"format", "version", "algorithm", "seed", "collective", "units_per_shard", "steps",
+                 "generators", "topology_fingerprint", "network"});
+  if (!fields.ok()) return Corrupt(fields.fault());
+  if (!fingerprint) return tl::unexpected(fingerprint.error());
+  SymmetricHeader header{Schedule{.collective = std::move(*collective)}, {}, 0, {}, {}, {}, {}};
+  header.root.units_per_shard = units;
+  header.root.num_steps = steps;
+  header.root.topology_fingerprint = *fingerprint;
+  header.num_generators = generators;
+  ReadOrigin(fields, header.root);
+  if (!fields.ok()) return Corrupt(fields.fault());
+  const int32_t num_ranks = header.root.collective.num_ranks();
+  if (num_ranks > kMaxNodes)
+    return Corrupt(fmt::format("{} ranks; at most {} are accepted", num_ranks, kMaxNodes));
+  if (const Status read = ReadNetwork(network, num_ranks, header); !read)
+    return tl::unexpected(read.error());
+  const auto ports = static_cast<int64_t>(header.ports.size() + header.loops.size());
+  if (ports > kMaxLinks / num_ranks)
+    return Corrupt(
+        fmt::format("{} ports of {} ranks are more than {} links", ports, num_ranks, kMaxLinks));
+  return header;
 }
 
 // --- Transfers
@@ -508,7 +614,49 @@ std::string OpenHeader(const Topology& topology, const Schedule& header) {
   return text;
 }
 
+std::string SpecToJson(const LinkSpec& spec) {
+  return fmt::format("\"bandwidth_Bps\": {}, \"alpha_ps\": {}", spec.bandwidth, spec.alpha_ps);
+}
+
 }  // namespace
+
+std::string SymmetricHeaderToJson(const SymmetricHeader& header) {
+  const Schedule& root = header.root;
+  std::string text = fmt::format(
+      "{{\n\"format\": \"{}\",\n\"version\": {},\n\"algorithm\": {},\n\"seed\": {},\n"
+      "\"collective\": {},\n\"steps\": {},\n\"units_per_shard\": {},\n\"generators\": {},\n"
+      "\"topology_fingerprint\": \"{:016x}\",\n\"network\": {{\"name\": {},\n\"ports\": [",
+      kSymmetricFormat, kSymmetricVersion, Quote(root.algorithm), root.seed,
+      CollectiveToJson(root.collective), root.num_steps, root.units_per_shard,
+      header.num_generators, root.topology_fingerprint, Quote(header.name));
+  for (size_t i = 0; i < header.ports.size(); ++i)
+    text += fmt::format("{}{{\"to\": {}, {}}}", i == 0 ? "" : ", ", header.ports[i].head,
+                        SpecToJson(header.ports[i].spec));
+  text += "]";
+  if (!header.loops.empty()) {
+    text += ",\n\"self_loops\": [";
+    for (size_t i = 0; i < header.loops.size(); ++i)
+      text += fmt::format("{}{{{}}}", i == 0 ? "" : ", ", SpecToJson(header.loops[i]));
+    text += "]";
+  }
+  if (header.grid)
+    text += fmt::format(",\n\"grid\": {{\"dims\": [{}], \"wraps\": {}}}",
+                        fmt::join(header.grid->dims, ", "), header.grid->wraps);
+  if (!header.node_names.empty()) {
+    text += ",\n\"node_names\": [";
+    for (size_t i = 0; i < header.node_names.size(); ++i)
+      text += (i == 0 ? "" : ", ") + Quote(header.node_names[i]);
+    text += "]";
+  }
+  return text + "}\n}\n";
+}
+
+Result<SymmetricHeader> SymmetricHeaderFromJson(std::string_view text) {
+  Parser parser(text);
+  if (!Json::sax_parse(text.begin(), text.end(), &parser)) return Corrupt(parser.fault());
+  if (parser.has_transfers()) return Corrupt("the header must not hold transfers");
+  return ReadSymmetricHeader(parser.root());
+}
 
 std::string HeaderToJson(const Topology& topology, const Schedule& header) {
   return OpenHeader(topology, header) + "\n}\n";

@@ -128,18 +128,62 @@ std::optional<std::vector<LinkId>> ReverseLinks(const Topology& topology) {
 
 bool IsBidirectional(const Topology& topology) { return ReverseLinks(topology).has_value(); }
 
-Topology TransposeTopology(const Topology& topology, std::vector<LinkId>* link_map) {
+namespace {
+
+bool IsBefore(const Topology& topology, LinkId a, LinkId b) {
+  const auto key = [&topology](LinkId link) {
+    return std::tuple(topology.head(link), topology.bandwidth(link), topology.alpha_ps(link), link);
+  };
+  return key(a) < key(b);
+}
+
+// The same nodes without links between them.
+Topology::Builder CopyNodes(const Topology& topology) {
   Topology::Builder builder(topology.num_ranks(), topology.num_nodes() - topology.num_ranks());
   std::vector<std::string> names;
   for (NodeId node : topology.Nodes()) {
     names.push_back(topology.node_name(node));
     for (const LinkSpec& loop : topology.self_loops(node)) builder.AddLink(node, node, loop);
   }
+  builder.SetNodeNames(std::move(names));
+  if (topology.grid()) builder.SetGrid(*topology.grid());
+  return builder;
+}
+
+}  // namespace
+
+bool HasOrderedLinks(const Topology& topology) {
+  for (NodeId node : topology.Nodes()) {
+    const IdRange<LinkId> links = topology.OutLinks(node);
+    for (int32_t i = 1; i < links.size(); ++i)
+      if (IsBefore(topology, links[i], links[i - 1])) return false;
+  }
+  return true;
+}
+
+Topology OrderLinks(const Topology& topology, std::vector<LinkId>* link_map) {
+  Topology::Builder builder = CopyNodes(topology);
+  std::vector<LinkId> order;
+  for (NodeId node : topology.Nodes()) {
+    const size_t begin = order.size();
+    for (LinkId link : topology.OutLinks(node)) order.push_back(link);
+    std::sort(order.begin() + static_cast<ptrdiff_t>(begin), order.end(),
+              [&topology](LinkId a, LinkId b) { return IsBefore(topology, a, b); });
+  }
+  for (LinkId link : order)
+    builder.AddLink(topology.tail(link), topology.head(link), topology.spec(link));
+  builder.SetName(topology.name());
+  Result<Topology> ordered = std::move(builder).Build();
+  TUTTI_CHECK(ordered.has_value());  // what was valid stays valid
+  if (link_map != nullptr) *link_map = std::move(order);
+  return *std::move(ordered);
+}
+
+Topology TransposeTopology(const Topology& topology, std::vector<LinkId>* link_map) {
+  Topology::Builder builder = CopyNodes(topology);
   for (LinkId link : topology.Links())
     builder.AddLink(topology.head(link), topology.tail(link), topology.spec(link));
-  builder.SetNodeNames(std::move(names));
   builder.SetName("transpose(" + topology.name() + ")");
-  if (topology.grid()) builder.SetGrid(*topology.grid());
   Result<Topology> transposed = std::move(builder).Build();
   TUTTI_CHECK(transposed.has_value());  // what was valid stays valid
   if (link_map != nullptr) Transpose(topology.graph(), link_map);

@@ -53,6 +53,14 @@ struct Bounds {
 
 Result<Bounds> ComputeBounds(const Topology& topology, const Collective& collective);
 
+// Limits of all-gather, reduce-scatter and all-reduce on a network of ranks only in which a
+// symmetry takes any rank to any other, which the caller has proven (topo/translations.h): one
+// search from rank 0, and the cut around one rank. With equal links no other cut is tighter, since
+// no set of ranks has less capacity out of it than one rank has ([Mader 1971], [Hamidoune 1981]);
+// with unequal ones ComputeBounds may prove more. O(n + m), or O(m log n) with several alphas.
+// kInvalidArgument: another collective, or over another number of ranks.
+Result<Bounds> ComputeTransitiveBounds(const Topology& topology, const Collective& collective);
+
 // [TL*, TB*] of d-regular networks of N nodes: Moore-bound steps, and (N - 1) / N.
 int32_t MooreBoundSteps(int64_t num_ranks, int64_t degree);
 // [TL**] The same of networks where every link has its reverse: 1 + d + d (d - 1) + .. ranks. Of

@@ -40,4 +40,9 @@ bool IsBidirectional(const Topology& topology);
 // link of the result the link of `topology` that it came from.
 Topology TransposeTopology(const Topology& topology, std::vector<LinkId>* link_map = nullptr);
 
+// The links out of every node in the order (head, bandwidth, alpha), as networks from expressions
+// have them. `link_map`, when given, receives for each link of the result the link that it was.
+bool HasOrderedLinks(const Topology& topology);
+Topology OrderLinks(const Topology& topology, std::vector<LinkId>* link_map = nullptr);
+
 }  // namespace tutti
