@@ -3,20 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
-#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
 
-#include "syntax.h"
 #include "tutti/topo/expression.h"
 #include "tutti/topo/translations.h"
 
 namespace tutti {
 namespace {
-
-using topo::SyntaxNode;
 
 // A group by its generators, on `size` ranks.
 struct Candidate {
@@ -95,126 +90,83 @@ Candidate TwistedGrid(const std::vector<int64_t>& dims) {
 // The sides of a bipartite network: both turned, and exchanged.
 Candidate TwoSides(int64_t side) { return Product(Rotation(2), Rotation(side)); }
 
-// A call of the expression language as text again; nullopt where it names a file.
-std::optional<std::string> Print(const SyntaxNode& node) {
-  if (node.kind == SyntaxNode::Kind::kPath) return std::nullopt;
-  std::string items;
-  for (const SyntaxNode& item : node.items) {
-    const std::optional<std::string> text = Print(item);
-    if (!text) return std::nullopt;
-    if (!items.empty()) items += ",";
-    if (!item.keyword.empty()) items += item.keyword + "=";
-    items += *text;
-  }
-  if (node.kind == SyntaxNode::Kind::kList) return "[" + items + "]" + node.text;
-  return node.has_parentheses ? node.text + "(" + items + ")" : node.text;
-}
-
-// What an expression suggests. Sizes are those of a network that exists, so products stay within
-// kMaxNodes.
+// What an expression suggests. Its sizes are not those of a network that exists, so each is checked
+// before anything is made of it.
 class FromExpression {
  public:
-  std::optional<Candidate> Of(const SyntaxNode& node) const {
-    if (node.kind != SyntaxNode::Kind::kCall) return std::nullopt;
-    const std::vector<int64_t> sizes = SizesOf(node);
-    const std::vector<const SyntaxNode*> operands = OperandsOf(node);
-    const std::string& name = node.text;
+  explicit FromExpression(const ExpressionTree& whole) : whole_(whole) {}
+
+  std::optional<Candidate> Propose() const { return Of(whole_); }
+
+ private:
+  std::optional<Candidate> Of(const ExpressionTree& tree) const {
+    const std::string& name = tree.family;
+    const std::vector<int64_t>& sizes = tree.sizes;
     if (name == "transpose" || name == "bidirectional")
-      return operands.size() == 1 ? Of(*operands[0]) : std::nullopt;
-    if (name == "product" || name == "power" || name == "degree")
-      return OfProduct(name, operands, sizes);
-    for (int64_t size : sizes)
-      if (size < 1 || size > kMaxNodes) return std::nullopt;
-    if (name == "bipartite" && sizes.size() == 1) return Limited(TwoSides(sizes[0]));
+      return tree.operands.size() == 1 ? Of(tree.operands[0]) : std::nullopt;
+    if (name == "product" || name == "power" || name == "degree") return OfProduct(tree);
+    if (name == "bipartite" && sizes.size() == 1 && Fits({2, sizes[0]})) return TwoSides(sizes[0]);
     if (name == "twisted_torus" && sizes.size() >= 2 && Fits(sizes)) return TwistedGrid(sizes);
     std::vector<int64_t> dims;
     if (name == "torus") dims = sizes;
-    if (name == "hypercube" && sizes.size() == 1 && sizes[0] <= kMostDigits)
+    if (name == "hypercube" && sizes.size() == 1 && Fits(sizes))
       dims.assign(static_cast<size_t>(sizes[0]), 2);
-    if (name == "hamming" && sizes.size() == 2 && sizes[0] <= kMostDigits)
+    if (name == "hamming" && sizes.size() == 2 && Fits(sizes))
       dims.assign(static_cast<size_t>(sizes[0]), sizes[1]);
     if (!dims.empty()) return Fits(dims) ? std::optional(Grid(dims)) : std::nullopt;
-    return OfNetwork(node);
-  }
-
- private:
-  static constexpr int64_t kMostDigits = 20;  // 2^20 nodes
-
-  static std::optional<Candidate> Limited(Candidate candidate) {
-    if (candidate.size > kMaxNodes) return std::nullopt;
-    return candidate;
+    return OfNetwork(tree);
   }
 
   static bool Fits(const std::vector<int64_t>& dims) {
     int64_t size = 1;
     for (int64_t dim : dims) {
+      if (dim < 1 || dim > kMaxNodes / size) return false;
       size *= dim;
-      if (size > kMaxNodes) return false;
     }
     return true;
   }
 
-  static std::vector<int64_t> SizesOf(const SyntaxNode& node) {
-    std::vector<int64_t> sizes;
-    for (const SyntaxNode& item : node.items)
-      if (item.keyword.empty() && item.kind == SyntaxNode::Kind::kWord && item.text.size() <= 7 &&
-          item.text.find_first_not_of("0123456789") == std::string::npos)
-        sizes.push_back(std::stoll(item.text));
-    return sizes;
-  }
-
-  static std::vector<const SyntaxNode*> OperandsOf(const SyntaxNode& node) {
-    std::vector<const SyntaxNode*> operands;
-    for (const SyntaxNode& item : node.items)
-      if (item.keyword.empty() && item.kind == SyntaxNode::Kind::kCall) operands.push_back(&item);
-    return operands;
-  }
-
-  std::optional<Candidate> OfProduct(const std::string& name,
-                                     const std::vector<const SyntaxNode*>& operands,
-                                     const std::vector<int64_t>& sizes) const {
-    std::optional<Candidate> all;
-    const auto append = [&all](std::optional<Candidate> factor) {
-      if (!factor || (all && all->size * factor->size > kMaxNodes)) return false;
-      all = all ? Product(*all, *factor) : std::move(*factor);
-      return true;
-    };
-    for (const SyntaxNode* operand : operands)
-      if (!append(Of(*operand))) return std::nullopt;
-    if (name == "product" || !all || sizes.size() != 1 || sizes[0] < 1) return all;
-    // degree(G,n): the n ranks that stand in place of one are exchanged freely.
-    if (name == "degree")
-      return sizes[0] <= kMaxNodes && append(Rotation(sizes[0])) ? all : std::nullopt;
-    const Candidate base = *all;
-    for (int64_t i = 1; i < sizes[0]; ++i)
-      if (!append(base)) return std::nullopt;
+  std::optional<Candidate> OfProduct(const ExpressionTree& tree) const {
+    std::vector<Candidate> factors;
+    for (const ExpressionTree& operand : tree.operands) {
+      std::optional<Candidate> factor = Of(operand);
+      if (!factor) return std::nullopt;
+      factors.push_back(*std::move(factor));
+    }
+    if (tree.family != "product") {
+      if (factors.size() != 1 || tree.sizes.size() != 1) return std::nullopt;
+      const int64_t times = tree.sizes[0];
+      if (times < 1 || times > kMaxNodes) return std::nullopt;
+      // degree(G,n): the n ranks that stand in place of one are exchanged freely.
+      if (tree.family == "degree") factors.push_back(Rotation(times));
+      if (tree.family == "power") factors.resize(static_cast<size_t>(times), factors[0]);
+    }
+    Candidate all;
+    for (const Candidate& factor : factors) {
+      if (!Fits({all.size, factor.size})) return std::nullopt;
+      all = Product(all, factor);
+    }
     return all;
   }
 
   // A factor by itself. The whole expression is the network that is being looked at, for which
   // everything else is tried anyway.
-  std::optional<Candidate> OfNetwork(const SyntaxNode& node) const {
-    if (&node == whole_) return std::nullopt;
-    const std::optional<std::string> text = Print(node);
-    if (!text) return std::nullopt;
-    const Result<Topology> network = ParseTopology(*text, {.allow_files = false});
+  std::optional<Candidate> OfNetwork(const ExpressionTree& tree) const {
+    if (&tree == &whole_) return std::nullopt;
+    const Result<Topology> network = ParseTopology(tree.text, {.allow_files = false});
     if (!network) return std::nullopt;
     const Result<Translations> found = FindTranslations(*network);
     if (!found) return std::nullopt;
     return Candidate{network->num_ranks(), found->generators()};
   }
 
- public:
-  explicit FromExpression(const SyntaxNode* whole) : whole_(whole) {}
-
- private:
-  const SyntaxNode* whole_;
+  const ExpressionTree& whole_;
 };
 
 std::optional<Candidate> OfName(const Topology& topology) {
-  const Result<SyntaxNode> expression = topo::ParseSyntax(topology.name());
+  const Result<ExpressionTree> expression = ParseExpressionTree(topology.name());
   if (!expression) return std::nullopt;
-  return FromExpression(&*expression).Of(*expression);
+  return FromExpression(*expression).Propose();
 }
 
 std::optional<Candidate> OfGrid(const Topology& topology) {

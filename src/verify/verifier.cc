@@ -47,9 +47,9 @@ void RunShards(const Problem& problem, Findings& findings) {
 }  // namespace
 
 std::string_view Name(ViolationKind kind) {
-  constexpr std::array<std::string_view, 9> kNames{
-      "structure",        "wrong-topology", "missing-link", "not-held",     "redundant-delivery",
-      "double-reduction", "overwrite",      "link-overlap", "postcondition"};
+  constexpr std::array<std::string_view, 10> kNames{
+      "structure",        "wrong-topology", "missing-link", "not-held",      "redundant-delivery",
+      "double-reduction", "overwrite",      "link-overlap", "postcondition", "symmetry"};
   return kNames[static_cast<size_t>(kind)];
 }
 

@@ -38,6 +38,7 @@ enum class ViolationKind : uint8_t {
   kOverwrite,          // a copy would lose contributions
   kLinkOverlap,
   kPostcondition,  // a destination lacks something in the end
+  kSymmetry,       // verify/symmetric.h: the generators are no group of translations
 };
 std::string_view Name(ViolationKind kind);  // "not-held"
 

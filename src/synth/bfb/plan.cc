@@ -139,7 +139,9 @@ Result<BfbPlan> PlanUnequalLinks(const BfbModel& model, int32_t chunks) {
 }  // namespace
 
 BfbModel::BfbModel(const Topology& topology, const Collective& collective, int64_t size_bytes)
-    : table(topology, OneSource(collective)), shards_in_size(collective.weight_of_size()) {
+    : table(topology, OneSource(collective)),
+      num_receivers(topology.num_ranks()),
+      shards_in_size(collective.weight_of_size()) {
   std::map<std::pair<int64_t, int64_t>, int32_t> classes;  // (alpha, bandwidth)
   for (LinkId link : topology.Links()) {
     equal_alphas = equal_alphas && topology.alpha_ps(link) == topology.alpha_ps(LinkId{0});
@@ -159,9 +161,8 @@ BfbModel::BfbModel(const Topology& topology, const Collective& collective, int64
 
 Status BfbModel::ForEachBlock(const char* task,
                               const std::function<void(ReceiverBlock&)>& visit_block) const {
-  const int64_t num_ranks = table.topology.num_ranks();
-  ProgressScope progress(task, num_ranks);
-  ParallelFor(num_ranks, std::max<int64_t>(1, num_ranks / 64), [&](int64_t first, int64_t last) {
+  ProgressScope progress(task, num_receivers);
+  ParallelFor(num_receivers, std::max(1, num_receivers / 64), [&](int64_t first, int64_t last) {
     ReceiverBlock block(first, last, progress);
     visit_block(block);
   });

@@ -64,6 +64,8 @@ class ReceiverBlock {
 // A network as BFB sees it.
 struct BfbModel {
   BfbModel(const Topology& topology, const Collective& collective, int64_t size_bytes);
+  // Of rank 0 only, where all others are known to fare alike.
+  void LookAtRank0Only() { num_receivers = 1; }
 
   // Calls visit(step, problem) for every step in which `receiver` gets something.
   template <class Visit>
@@ -86,6 +88,7 @@ struct BfbModel {
                       const std::function<void(ReceiverBlock&)>& visit_block) const;
 
   InLinkTable table;
+  int32_t num_receivers;
   Rational shards_in_size;  // M in shards
   bool equal_links = true;  // all of one bandwidth and one alpha
   bool equal_alphas = true;
