@@ -191,13 +191,17 @@ int32_t DiameterOf(const Topology& topology) {
 }
 
 void DescribeTopology(const Topology& topology, Json& out) {
+  DescribeTopology(topology, DiameterOf(topology), out);
+}
+
+void DescribeTopology(const Topology& topology, std::optional<int32_t> diameter, Json& out) {
   out["topology"] = topology.name();
   out["nodes"] = topology.num_nodes();
   out["ranks"] = topology.num_ranks();
   out["links"] = topology.num_links();
   const auto degree = topology.regular_degree();
   out["degree"] = degree ? Json(*degree) : Json(nullptr);
-  out["diameter"] = DiameterOf(topology);
+  out["diameter"] = diameter ? Json(*diameter) : Json(nullptr);
 }
 
 void DescribeSchedule(const Schedule& schedule, Json& out) {

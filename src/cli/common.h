@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -101,6 +102,8 @@ int32_t DiameterOf(const Topology& topology);
 
 // Keys `topology nodes ranks links degree diameter`.
 void DescribeTopology(const Topology& topology, Json& out);
+// The same where the diameter is known, or unknown and too dear.
+void DescribeTopology(const Topology& topology, std::optional<int32_t> diameter, Json& out);
 // Keys `collective algorithm seed chunks steps transfers`.
 void DescribeSchedule(const Schedule& schedule, Json& out);
 

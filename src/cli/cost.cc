@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "common.h"
+#include "symmetric.h"
 #include "tutti/sched/store.h"
 
 namespace tutti::cli {
@@ -16,6 +17,7 @@ struct Flags {
 int Cost(const Program& program, const Flags& flags) {
   const Result<std::vector<int64_t>> sizes = ParseSizes(flags.size);
   if (!sizes) return Report(sizes.error());
+  if (IsSymmetricFile(flags.path)) return CostOfSymmetricFile(program, flags.path, *sizes);
   const Result<ScheduleFile> file = ReadScheduleFile(flags.path);
   if (!file) return Report(file.error());
   Json out;

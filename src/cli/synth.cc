@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "common.h"
+#include "symmetric.h"
 #include "tutti/base/cancel.h"
 #include "tutti/base/units.h"
 #include "tutti/sched/store.h"
@@ -21,7 +22,7 @@ struct Flags {
   CollectiveFlags collective;
   int32_t chunks = 0, tries = 0;
   uint64_t seed = 1;
-  bool no_verify = false;
+  bool no_verify = false, symmetric = false;
 };
 
 int Synthesize(const Program& program, const Flags& flags) {
@@ -36,13 +37,22 @@ int Synthesize(const Program& program, const Flags& flags) {
   if (!sizes) return Report(sizes.error());
   const int64_t size = sizes->front();
 
+  // A million ranks: their translations tell from one of them what all do.
+  if (flags.symmetric ||
+      (MayBeSymmetric(flags.algorithm, *collective) && IsTooLargeInFull(*collective))) {
+    const SymmetricJob job{
+        flags.algorithm,
+        flags.output,
+        {.chunks = flags.chunks, .seed = flags.seed, .size_bytes = size, .tries = flags.tries},
+        !flags.no_verify,
+        flags.symmetric};
+    if (const auto code = SynthesizeSymmetric(program, *topology, *collective, job)) return *code;
+  }
+
   const auto before = std::chrono::steady_clock::now();
-  const Result<Schedule> schedule =
-      RunSynthesizer(**synthesizer, *topology, *collective,
-                     {.chunks = flags.chunks,
-                      .seed = flags.seed,
-                      .size_bytes = size,
-                      .tries = flags.tries});
+  const Result<Schedule> schedule = RunSynthesizer(
+      **synthesizer, *topology, *collective,
+      {.chunks = flags.chunks, .seed = flags.seed, .size_bytes = size, .tries = flags.tries});
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - before;
   if (!schedule) return Report(schedule.error());
   spdlog::debug("made {} transfers in {}", schedule->transfers.size(), Seconds(elapsed.count()));
@@ -114,6 +124,9 @@ void AddSynth(Program& program) {
   command->add_option("-o,--output", flags->output,
                       "Write the schedule: .json for people, anything else binary");
   command->add_flag("--no-verify", flags->no_verify, "Skip the proof");
+  command->add_flag("--symmetric", flags->symmetric,
+                    "Make and store one rank's schedule and the network's translations, which "
+                    "stand for all; bfb only, chosen by itself where the whole does not fit");
   command->callback([&program, flags] {
     program.action = [&program, flags] { return Synthesize(program, *flags); };
   });

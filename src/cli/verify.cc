@@ -2,13 +2,18 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <optional>
+#include <utility>
 
 #include "common.h"
+#include "symmetric.h"
 #include "tutti/base/cancel.h"
 #include "tutti/base/file.h"
 #include "tutti/lower/msccl_xml.h"
 #include "tutti/sched/store.h"
 #include "tutti/topo/expression.h"
+#include "tutti/topo/properties.h"
+#include "tutti/verify/symmetric.h"
 #include "tutti/verify/verifier.h"
 
 namespace tutti::cli {
@@ -57,37 +62,74 @@ int JudgeXml(const Program& program, const Flags& flags) {
                 static_cast<int64_t>(faults->size()), shown);
 }
 
+// Whether --topology, where it is given, names the network of the file. `ordered`: the file's links
+// are in canonical order.
+Status CheckTopology(const Flags& flags, const Topology& of_file, bool ordered) {
+  if (flags.topology.empty()) return {};
+  Result<Topology> other = ParseTopology(flags.topology);
+  if (!other) return tl::unexpected(other.error());
+  if (ordered && !HasOrderedLinks(*other)) other = OrderLinks(*other);
+  if (other->Fingerprint() == of_file.Fingerprint()) return {};
+  return MakeError(ErrorCode::kInvalidArgument,
+                   fmt::format("{}: the schedule was made for '{}' ({} ranks, {} links), which is "
+                               "not '{}' ({} ranks, {} links)",
+                               flags.path, of_file.name(), of_file.num_ranks(), of_file.num_links(),
+                               other->name(), other->num_ranks(), other->num_links()));
+}
+
+int AnswerReport(const Program& program, Json out, const std::string& subject,
+                 const VerifyReport& report) {
+  out["deliveries"] = report.deliveries;
+  std::vector<std::pair<std::string, std::string>> shown;
+  for (const Violation& violation : report.violations)
+    shown.emplace_back(Name(violation.kind), violation.message);
+  return Answer(program, std::move(out), subject, report.num_violations, shown);
+}
+
+int JudgeSymmetric(const Program& program, const Flags& flags) {
+  const Result<SymmetricFile> file = ReadSymmetricFile(flags.path);
+  if (!file) return Report(file.error());
+  const Topology& topology = file->topology;
+  if (const Status same = CheckTopology(flags, topology, true); !same) return Report(same.error());
+  const Schedule& root = file->schedule.root;
+  const VerifyReport report =
+      VerifySymmetric(topology, root.collective, file->schedule, {.max_violations = flags.most});
+  if (report.cancelled) return Report(CancelledError());
+  Json out;
+  std::optional<int32_t> diameter;  // one search where all ranks are alike
+  if (report.verified()) {
+    const NodeId any{0};
+    diameter = CountHops(topology, {&any, 1}).diameter;
+  }
+  DescribeTopology(topology, diameter, out);
+  DescribeSymmetric(file->schedule, out);
+  return AnswerReport(
+      program, out,
+      fmt::format("{}: {} on {} by {}, {} deliveries by symmetry from the {} of "
+                  "rank 0's shard",
+                  flags.path, Name(root.collective.kind()), topology.name(), root.algorithm,
+                  CountTransfers(file->schedule), root.transfers.size()),
+      report);
+}
+
 int Judge(const Program& program, const Flags& flags) {
   if (flags.path.ends_with(".xml")) return JudgeXml(program, flags);
-  Result<ScheduleFile> file = ReadScheduleFile(flags.path);
+  if (IsSymmetricFile(flags.path)) return JudgeSymmetric(program, flags);
+  const Result<ScheduleFile> file = ReadScheduleFile(flags.path);
   if (!file) return Report(file.error());
-  if (!flags.topology.empty()) {
-    Result<Topology> other = ParseTopology(flags.topology);
-    if (!other) return Report(other.error());
-    if (other->Fingerprint() != file->topology.Fingerprint())
-      return Report(
-          {ErrorCode::kInvalidArgument,
-           fmt::format("{}: the schedule was made for '{}' ({} ranks, {} links), which is "
-                       "not '{}' ({} ranks, {} links)",
-                       flags.path, file->topology.name(), file->topology.num_ranks(),
-                       file->topology.num_links(), other->name(), other->num_ranks(),
-                       other->num_links())});
-  }
+  if (const Status same = CheckTopology(flags, file->topology, false); !same)
+    return Report(same.error());
   const VerifyReport report = Verify(file->topology, file->schedule.collective, file->schedule,
                                      {.max_violations = flags.most});
   if (report.cancelled) return Report(CancelledError());
   Json out;
   DescribeTopology(file->topology, out);
   DescribeSchedule(file->schedule, out);
-  out["deliveries"] = report.deliveries;
-  std::vector<std::pair<std::string, std::string>> shown;
-  for (const Violation& violation : report.violations)
-    shown.emplace_back(Name(violation.kind), violation.message);
-  return Answer(program, out,
-                fmt::format("{}: {} on {} by {}, {} deliveries", flags.path,
-                            Name(file->schedule.collective.kind()), file->topology.name(),
-                            file->schedule.algorithm, report.deliveries),
-                report.num_violations, shown);
+  return AnswerReport(program, out,
+                      fmt::format("{}: {} on {} by {}, {} deliveries", flags.path,
+                                  Name(file->schedule.collective.kind()), file->topology.name(),
+                                  file->schedule.algorithm, report.deliveries),
+                      report);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "tutti/topo/expression.h"
+#include "tutti/topo/metacyclic.h"
 #include "tutti/topo/translations.h"
 
 namespace tutti {
@@ -106,6 +107,7 @@ class FromExpression {
       return tree.operands.size() == 1 ? Of(tree.operands[0]) : std::nullopt;
     if (name == "product" || name == "power" || name == "degree") return OfProduct(tree);
     if (name == "bipartite" && sizes.size() == 1 && Fits({2, sizes[0]})) return TwoSides(sizes[0]);
+    if (name == "cayley" && sizes.size() >= 3) return OfCayley(sizes[0], sizes[1], sizes[2]);
     if (name == "twisted_torus" && sizes.size() >= 2 && Fits(sizes)) return TwistedGrid(sizes);
     std::vector<int64_t> dims;
     if (name == "torus") dims = sizes;
@@ -124,6 +126,20 @@ class FromExpression {
       size *= dim;
     }
     return true;
+  }
+
+  // Ranks are the elements; what generates the group multiplies from the left.
+  static std::optional<Candidate> OfCayley(int64_t m, int64_t k, int64_t r) {
+    const Result<MetacyclicGroup> group = MetacyclicGroup::Make(m, k, r);
+    if (!group) return std::nullopt;
+    Candidate candidate{group->size(), {}};
+    for (const int32_t element :
+         {group->Element(m > 1 ? 1 : 0, 0), group->Element(0, k > 1 ? 1 : 0)})
+      if (element != 0)
+        candidate.generators.push_back(MakePermutation(group->size(), [&](int64_t node) {
+          return group->Multiply(element, static_cast<int32_t>(node));
+        }));
+    return candidate;
   }
 
   std::optional<Candidate> OfProduct(const ExpressionTree& tree) const {

@@ -129,6 +129,9 @@ TEST(FindTranslations, OnFamiliesAndOperators) {
                                  "degree(ring(5),3)",
                                  "degree(power(ring(3),2),2)",
                                  "torus(3,3,parallel=2)",
+                                 "cayley(8,4,3,5,0,4,1,1,3,2,0)",
+                                 "cayley(7,3,2,1,0,0,1)",
+                                 "product(cayley(7,3,2,1,0,0,1),ring(3))",
                                  "product(transpose(uniring(2,3)),ring(4))"}) {
     const Topology topology = Parse(expression);
     const Result<Translations> found = FindTranslations(topology);

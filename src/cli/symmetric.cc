@@ -1,0 +1,166 @@
+#include "symmetric.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "tutti/base/cancel.h"
+#include "tutti/coll/bounds.h"
+#include "tutti/synth/symmetric_bfb.h"
+#include "tutti/topo/properties.h"
+#include "tutti/verify/symmetric.h"
+
+namespace tutti::cli {
+namespace {
+
+double MemoryBytes() {
+  return static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+}
+
+double TransfersInFull(const Collective& collective) {
+  const double n = collective.num_ranks();
+  return n * (n - 1) * (collective.kind() == CollectiveKind::kAllReduce ? 2 : 1);
+}
+
+std::string Powers(double count) { return fmt::format("{:.3g}", count); }
+
+// `folded`: FoldOntoRank0 of a schedule on a network with translations.
+Result<Evaluation> EvaluateFolded(const Topology& topology, const Schedule& folded,
+                                  int64_t size_bytes) {
+  Result<Bounds> bounds = ComputeTransitiveBounds(topology, folded.collective);
+  if (!bounds) return tl::unexpected(bounds.error());
+  Evaluation out;
+  out.bounds = std::move(*bounds);
+  out.cost = AnalyticCost(topology, folded);
+  out.time_s = AnalyticSeconds(topology, folded, size_bytes).ToDouble();
+  out.bound_s = out.bounds.Seconds(size_bytes, true);
+  out.efficiency = out.time_s > 0 ? out.bound_s / out.time_s : 1;
+  return out;
+}
+
+}  // namespace
+
+void DescribeSymmetric(const SymmetricSchedule& schedule, Json& out) {
+  DescribeSchedule(schedule.root, out);
+  out["transfers"] = CountTransfers(schedule);
+  out["symmetric"] = true;
+  out["transfers_of_one_rank"] = schedule.root.transfers.size();
+  out["generators"] = schedule.generators.size();
+}
+
+bool MayBeSymmetric(const std::string& algorithm, const Collective& collective) {
+  return algorithm == "bfb" && HasSymmetricForm(collective);
+}
+
+bool IsTooLargeInFull(const Collective& collective) {
+  constexpr double kBytesPerTransfer = sizeof(Transfer) + 24;  // the verifier's share
+  return TransfersInFull(collective) * kBytesPerTransfer > MemoryBytes() / 2;
+}
+
+std::optional<int> SynthesizeSymmetric(const Program& program, Topology topology,
+                                       const Collective& collective, const SymmetricJob& job) {
+  if (!MayBeSymmetric(job.algorithm, collective))
+    return Report({ErrorCode::kInvalidArgument,
+                   fmt::format("'{}' has no symmetric form of {}; 'bfb' has one of all-gather, "
+                               "reduce-scatter and all-reduce",
+                               job.algorithm, Name(collective.kind()))});
+  if (job.asked_for && job.output.ends_with(".json"))
+    return Report({ErrorCode::kInvalidArgument,
+                   job.output + ": a symmetric schedule has no JSON form; use another ending"});
+  const auto before = std::chrono::steady_clock::now();
+  if (!HasOrderedLinks(topology)) topology = OrderLinks(topology);
+  const Result<Translations> translations = FindTranslations(topology);
+  if (!translations && !job.asked_for) return std::nullopt;
+  if (!translations) return Report(translations.error());
+  const Result<SymmetricSchedule> schedule =
+      MakeSymmetricBfb(topology, *translations, collective, job.options);
+  if (!schedule) return Report(schedule.error());
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - before;
+  spdlog::debug("made {} transfers of rank 0's shard in {}", schedule->root.transfers.size(),
+                Seconds(elapsed.count()));
+
+  if (job.verify) {
+    const VerifyReport report = VerifySymmetric(topology, collective, *schedule);
+    if (report.cancelled) return Report(CancelledError());
+    if (!report.verified()) {
+      for (const Violation& violation : report.violations)
+        fmt::print(stderr, "{}: {}\n", Name(violation.kind), violation.message);
+      return Report({ErrorCode::kInfeasible,
+                     fmt::format("the schedule of '{}' is not correct ({} violations); nothing was "
+                                 "written",
+                                 job.algorithm, report.num_violations)});
+    }
+  }
+  spdlog::debug("verified; computing cost and bounds");
+  const Schedule folded = FoldOntoRank0(*translations, *schedule);
+  const Result<Evaluation> evaluation = EvaluateFolded(topology, folded, job.options.size_bytes);
+  if (!evaluation) return Report(evaluation.error());
+  if (!job.output.empty())
+    if (const Status written = WriteSymmetricFile(job.output, topology, *translations, *schedule);
+        !written)
+      return Report(written.error());
+
+  if (program.json) {
+    Json out;
+    DescribeTopology(topology, evaluation->bounds.steps, out);
+    DescribeSymmetric(*schedule, out);
+    DescribeEvaluation(folded, *evaluation, job.options.size_bytes, out);
+    out["synthesis_s"] = elapsed.count();
+    out["peak_rss_bytes"] = PeakRssBytes();
+    out["verified"] = job.verify ? Json(true) : Json(nullptr);
+    Print(out);
+    return kDone;
+  }
+  if (!job.asked_for)
+    fmt::print("symmetric form, since all {} transfers and their proof would not fit into memory\n",
+               Powers(TransfersInFull(collective)));
+  fmt::print("{} on {} by {}: {} transfers, {} of each rank, {} chunk{} a shard, made in {}, {}\n",
+             Name(collective.kind()), topology.name(), job.algorithm, CountTransfers(*schedule),
+             schedule->root.transfers.size(), folded.units_per_shard,
+             folded.units_per_shard == 1 ? "" : "s", Seconds(elapsed.count()),
+             job.verify ? "verified" : "not verified");
+  fmt::print("{}", EvaluationText(folded, *evaluation, job.options.size_bytes));
+  if (!job.output.empty()) fmt::print("written to {}\n", job.output);
+  return kDone;
+}
+
+int CostOfSymmetricFile(const Program& program, const std::string& path,
+                        const std::vector<int64_t>& sizes) {
+  const Result<SymmetricFile> file = ReadSymmetricFile(path);
+  if (!file) return Report(file.error());
+  const Result<Translations> translations =
+      Translations::Make(file->topology, file->schedule.generators);
+  if (!translations)
+    return Report({ErrorCode::kCorrupt, fmt::format("{}: its loads are not those of one rank: {}",
+                                                    path, translations.error().message)});
+  const Schedule folded = FoldOntoRank0(*translations, file->schedule);
+  Json out;
+  std::string text = fmt::format("{} on {} by {}, symmetric\n", Name(folded.collective.kind()),
+                                 file->topology.name(), folded.algorithm);
+  for (int64_t size : sizes) {
+    const Result<Evaluation> evaluation = EvaluateFolded(file->topology, folded, size);
+    if (!evaluation) return Report(evaluation.error());
+    if (out.empty()) {
+      DescribeTopology(file->topology, evaluation->bounds.steps, out);
+      DescribeSymmetric(file->schedule, out);
+    }
+    Json row;
+    DescribeEvaluation(folded, *evaluation, size, row);
+    if (sizes.size() == 1)
+      out.update(row);
+    else
+      out["rows"].push_back(row);
+    text += EvaluationText(folded, *evaluation, size);
+  }
+  if (program.json)
+    Print(out);
+  else
+    fmt::print("{}", text);
+  return kDone;
+}
+
+}  // namespace tutti::cli
