@@ -26,8 +26,6 @@ double TransfersInFull(const Collective& collective) {
   return n * (n - 1) * (collective.kind() == CollectiveKind::kAllReduce ? 2 : 1);
 }
 
-std::string Powers(double count) { return fmt::format("{:.3g}", count); }
-
 // `folded`: FoldOntoRank0 of a schedule on a network with translations.
 Result<Evaluation> EvaluateFolded(const Topology& topology, const Schedule& folded,
                                   int64_t size_bytes) {
@@ -116,8 +114,10 @@ std::optional<int> SynthesizeSymmetric(const Program& program, Topology topology
     return kDone;
   }
   if (!job.asked_for)
-    fmt::print("symmetric form, since all {} transfers and their proof would not fit into memory\n",
-               Powers(TransfersInFull(collective)));
+    fmt::print(
+        "symmetric form, since all {:.3g} transfers and their proof would take more than half of "
+        "the memory\n",
+        TransfersInFull(collective));
   fmt::print("{} on {} by {}: {} transfers, {} of each rank, {} chunk{} a shard, made in {}, {}\n",
              Name(collective.kind()), topology.name(), job.algorithm, CountTransfers(*schedule),
              schedule->root.transfers.size(), folded.units_per_shard,

@@ -39,6 +39,26 @@ class BadInput(harness.CliTest):
             with self.subTest(expression):
                 self.refused("topo", "show", expression, says=says)
 
+    def test_symmetric(self):
+        self.refused("synth", "torus(3,3)", "-a", "ring", "--symmetric", says=["'ring' has no symmetric form"])
+        self.refused("synth", "torus(3,3)", "-c", "broadcast", "-a", "bfb", "--symmetric",
+                     says=["no symmetric form of broadcast", "all-gather"])
+        self.refused("synth", "torus(3,3)", "-a", "bfb", "--symmetric", "-o", self.path("x.json"),
+                     says=["x.json", "no JSON form"])
+        for network in ("mesh(3,3)", "without(torus(3,3),links=1,seed=1)", "genkautz(2,7)"):
+            self.refused("synth", network, "-a", "bfb", "--symmetric", code=1,
+                         says=["no group of translations", network])
+        path = self.path("t.sched")
+        self.ok("synth", "torus(3,4)", "-a", "bfb", "--symmetric", "-o", path)
+        self.refused("verify", path, "--topology", "torus(4,3)", says=["was made for 'torus(3,4)'"])
+        with open(path, "rb") as file:
+            good = file.read()
+        for at in (9, 20, 60, len(good) // 2, len(good) - 3):
+            with open(path, "wb") as file:
+                file.write(good[:at] + bytes([good[at] ^ 1]) + good[at + 1:])
+            for command in ("verify", "cost"):
+                self.refused(command, path, says=["t.sched"])
+
     def test_topology_files(self):
         self.refused("topo", "show", self.path("none.json"), says=["none.json", "No such file"])
         source = self.path("ring.topo.json")

@@ -50,6 +50,36 @@ class Commands(harness.CliTest):
                                   (path, "without(torus(3,3,3),links=3,seed=7)"))
         self.assertEqual(by_file["tb"], by_expression["tb"])
 
+    def test_symmetric_schedules_go_through_every_command(self):
+        path = self.path("s.sched")
+        for collective in ("all-gather", "reduce-scatter", "all-reduce"):
+            made = self.json("synth", "torus(3,4)", "-c", collective, "-a", "bfb", "--symmetric", "-o", path)
+            whole = self.json("synth", "torus(3,4)", "-c", collective, "-a", "bfb")
+            for key in ("tl", "tl_bound", "tb", "tb_bound", "chunks", "time_s", "bound_s", "diameter"):
+                self.assertEqual(made[key], whole[key], key)
+            self.assertEqual((made["symmetric"], made["verified"]), (True, True))
+            self.assertEqual(made["transfers"], 12 * made["transfers_of_one_rank"])
+            judged = self.json("verify", path, "--topology", "torus(3,4)")
+            self.assertEqual((judged["verified"], judged["deliveries"], judged["diameter"]),
+                             (True, made["transfers"], 3))
+            cost = self.json("cost", path)
+            self.assertEqual((cost["tb"], cost["tl"]), (made["tb"], made["tl"]))
+            self.assertEqual(len(self.json("cost", path, "--size", "1KB,1MB")["rows"]), 2)
+            self.assertEqual(self.json("run", path, "--size", "64KiB", "--iters", "1")["wrong"], 0)
+            self.assertGreater(self.json("sim", path, "--size", "1MiB")["time_s"], 0)
+        self.assertIn("proven correct", self.ok("verify", path))
+        self.assertIn("symmetric", self.ok("cost", path))
+
+    def test_symmetric_by_itself_where_the_whole_does_not_fit(self):
+        path = self.path("large.sched")
+        text = self.ok("synth", "torus(50,50,50)", "-a", "bfb", "-o", path)
+        self.assertIn("symmetric form, since all", text)
+        self.assertIn("124999/125000", text)
+        self.assertIn("proven correct", self.ok("verify", path))
+        for command in (["sim", path, "--size", "1MiB"], ["run", path, "--size", "1MiB"],
+                        ["lower", path, "--to", "plan", "-o", self.path("p")]):
+            self.refused(*command, says=["large.sched", "at most 67108864"])
+
     def test_synth_reports_what_it_made(self):
         made = self.json("synth", "hypercube(4)", "-c", "all-reduce", "-a", "bfb", "--size", "1GiB")
         for key in KEYS | {"collective", "algorithm", "seed", "chunks", "steps", "transfers", "tl",
