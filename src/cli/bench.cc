@@ -94,6 +94,7 @@ Json ToJson(const ResultTable& table) {
       const ResultCell& cell = row.cells[i];
       Json& entry = shown["cells"][table.columns[i].name];
       entry["ours"] = cell.ours ? cli::ToJson(*cell.ours) : Json(nullptr);
+      if (cell.limit) entry["limit"] = cli::ToJson(*cell.limit);
       if (!cell.text.empty()) entry["text"] = cell.text;
       if (!cell.paper.empty()) entry["paper"] = cell.paper;
       if (const std::optional<Comparison> comparison = Compare(cell)) {

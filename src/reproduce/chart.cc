@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <map>
 #include <memory>
 
 extern char** environ;
@@ -20,7 +21,9 @@ namespace {
 constexpr int kWidth = 960, kHeight = 480;  // of one chart, in SVG units
 // Told apart by people who see few colours, too; dark enough for thin lines on white.
 constexpr std::array<const char*, 8> kColours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
-                                                 "#e69f00", "#56b4e9", "#000000", "#7f7f7f"};
+                                                 "#e69f00", "#56b4e9", "#000000", "#7a4f9e"};
+constexpr const char* kGrey = "#aaaaaa";
+constexpr std::array<int, 3> kShapes = {7, 9, 5};  // full circle, triangle and square
 
 std::string Quoted(const std::string& text) {
   std::string out = "'";
@@ -71,22 +74,32 @@ std::string GnuplotScript(std::span<const Chart> charts) {
   if (charts.size() > 1)
     script += fmt::format("set multiplot layout {},1\n", static_cast<int>(charts.size()));
   int block = 0;
+  std::map<std::string, size_t> place;  // of each name among the coloured ones of all charts
   for (const Chart& chart : charts) {
     script += fmt::format("set title {}\nset xlabel {}\nset ylabel {}\n", Quoted(chart.title),
                           Quoted(chart.x_label), Quoted(chart.y_label));
     script += chart.log_y ? "set logscale y\n" : "unset logscale y\n";
+    script += chart.y_min ? fmt::format("set yrange [{:.10g}:*]\n", *chart.y_min)
+                          : std::string("set yrange [*:*]\n");
     std::string plots;
-    size_t colour = 0;
     for (const ChartSeries& series : chart.series) {
       script += fmt::format("$series{} << EOD\n", block);
       for (const auto& point : series.points)
         script += fmt::format("{:.10g} {:.10g}\n", point.first, point.second);
       script += "EOD\n";
-      const char* rgb = kColours[colour++ % kColours.size()];
+      const char* colour = kGrey;
+      int shape = kShapes[0];
+      if (!series.grey) {
+        const size_t index = place.emplace(series.name, place.size()).first->second;
+        colour = kColours[index % kColours.size()];
+        shape = kShapes[index / kColours.size() % kShapes.size()];
+      }
       plots += plots.empty() ? "plot " : ", ";
-      plots += fmt::format("$series{} using 1:2 {} linecolor rgb '{}' title {}", block++,
-                           series.line ? "with lines" : "with points pointtype 7 pointsize 0.4",
-                           rgb, Quoted(series.name));
+      plots +=
+          fmt::format("$series{} using 1:2 {} linecolor rgb '{}' title {}", block++,
+                      series.line ? std::string("with lines")
+                                  : fmt::format("with points pointtype {} pointsize 0.5", shape),
+                      colour, Quoted(series.name));
     }
     script += plots + "\n";
   }

@@ -44,7 +44,8 @@ std::optional<Printed> ParsePrinted(std::string_view text) {
   return printed;
 }
 
-bool Agrees(const Rational& ours, const Printed& printed) {
+bool Agrees(const ResultCell& cell, const Printed& printed) {
+  const Rational& ours = *cell.ours;
   switch (printed.kind) {
     case Printed::Kind::kAtMost:
       return ours <= printed.value;
@@ -53,7 +54,9 @@ bool Agrees(const Rational& ours, const Printed& printed) {
     case Printed::Kind::kValue:
       break;
   }
-  return ours <= printed.value + printed.half_unit && ours >= printed.value - printed.half_unit;
+  const Rational& limit = cell.limit ? *cell.limit : ours;
+  return std::min(ours, limit) <= printed.value + printed.half_unit &&
+         std::max(ours, limit) >= printed.value - printed.half_unit;
 }
 
 std::string DifferenceText(const Rational& ours, const Rational& paper) {
@@ -95,7 +98,7 @@ std::optional<Comparison> Compare(const ResultCell& cell) {
     return out;
   }
   const bool limit = printed->kind != Printed::Kind::kValue;
-  out.agrees = Agrees(*cell.ours, *printed);
+  out.agrees = Agrees(cell, *printed);
   out.text = !out.agrees ? DifferenceText(*cell.ours, printed->value) : limit ? "holds" : "=";
   if (!limit && !printed->value.is_zero())
     out.relative = (*cell.ours / printed->value - Rational(1)).ToDouble();

@@ -5,8 +5,13 @@
 
 namespace tutti {
 
+Experiment DirectTable4();
 Experiment DirectTable5();
 Experiment DirectTable6();
+Experiment DirectTable7();
+Experiment DirectTable8();
+Experiment DirectFigure7();
+Experiment DirectFigure15();
 Experiment DirectFigure18();
 
 }  // namespace tutti

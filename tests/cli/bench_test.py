@@ -33,7 +33,7 @@ class Bench(harness.CliTest):
                 for row in table["rows"]:
                     self.assertEqual(list(row["cells"]), columns)
                     for cell in row["cells"].values():
-                        self.assertLessEqual(set(cell), {"ours", "text", "paper", "agrees", "difference"})
+                        self.assertLessEqual(set(cell), {"ours", "limit", "text", "paper", "agrees", "difference"})
                         if cell["ours"] is not None:
                             self.assertEqual(set(cell["ours"]), {"num", "den", "value"})
             for chart in result["charts"]:

@@ -5,7 +5,7 @@
 //             method gives no answer. What the paper only draws is made as a chart, and what it
 //             says of the drawing in words ("ten times better near N = 1000") is a row.
 // Exactness   Our figures are exact where the method is; "=" means that ours, rounded to as many
-//             digits as the paper prints, is the paper's.
+//             digits as the paper prints, is (or, known between limits, may be) the paper's.
 // Threads     Run one experiment at a time; each uses base/parallel.h inside.
 // Errors      kNotFound: no such experiment (names the nearest). kInvalidArgument: options out of
 //             range. kCancelled. A method that fails on one network is a word in its cell, not an
@@ -28,7 +28,8 @@ namespace tutti {
 
 struct ResultCell {
   std::optional<Rational> ours = {};
-  std::string text = {};   // instead of a figure of ours
+  std::optional<Rational> limit = {};  // proven: what is best lies between ours and this
+  std::string text = {};               // instead of a figure of ours
   std::string paper = {};  // "1.020", "5.71e-2", "8/5", "<= 2", "< 0.01", or a word; "": none
 };
 
@@ -61,13 +62,15 @@ struct ResultTable {
 
 struct ChartSeries {
   std::string name;
-  bool line = true;  // otherwise points
+  bool line = true;   // otherwise points
+  bool grey = false;  // something to compare with; others get a colour by their name
   std::vector<std::pair<double, double>> points = {};
 };
 
 struct Chart {
   std::string title, x_label, y_label;
   bool log_y = false;
+  std::optional<double> y_min = {};  // nothing below is drawn
   std::vector<ChartSeries> series = {};
 };
 

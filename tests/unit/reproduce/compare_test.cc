@@ -41,6 +41,14 @@ TEST(CompareTest, OursAgreesToThePapersLastDigit) {
   }
 }
 
+TEST(CompareTest, WhatIsKnownBetweenLimitsAgreesWhereTheyMeetThePapersDigits) {
+  const Rational low(36146, 10'000'000), high(36157, 10'000'000);
+  EXPECT_TRUE(Compare({.ours = low, .limit = high, .paper = "3.62e-3"})->agrees);
+  EXPECT_TRUE(Compare({.ours = low, .limit = high, .paper = "3.61e-3"})->agrees);
+  EXPECT_FALSE(Compare({.ours = low, .limit = high, .paper = "3.60e-3"})->agrees);
+  EXPECT_FALSE(Compare({.ours = low, .limit = high, .paper = "3.63e-3"})->agrees);
+}
+
 TEST(CompareTest, WordsAreEqualOrDiffer) {
   EXPECT_EQ(Compare({.text = "circulant", .paper = "circulant"})->text, "=");
   EXPECT_EQ(Compare({.text = "line graph", .paper = "circulant"})->text, "differs");

@@ -32,6 +32,40 @@ TEST(DirectTest, Figure18HoldsForSmallNetworks) {
   EXPECT_EQ(result.charts[0].series.size(), 4U);
 }
 
+TEST(DirectTest, Table8IsThePapers) {
+  const ExperimentResult result = MustRun("direct-table8");
+  for (const char* column : {"N", "TL", "TL*", "TL**", "TB"})
+    EXPECT_EQ(ExpectAgreement(result.tables[0], column), 15) << column;
+}
+
+TEST(DirectTest, Table7IsThePapersUpTo32Ranks) {
+  const ExperimentResult result = MustRun("direct-table7", {.max_ranks = 32});
+  for (const char* column : {"TL", "TB", "diameter", "f"})
+    EXPECT_EQ(ExpectAgreement(result.tables[0], column), 3) << column;
+  const size_t reached = ColumnNamed(result.tables[0], "tutti design");
+  for (const ResultRow& row : result.tables[0].rows) {
+    EXPECT_NE(row.cells[reached].text, "missed") << row.label;
+    EXPECT_NE(row.cells[reached].text, "not compared") << row.label;
+  }
+  const size_t schedule = ColumnNamed(result.tables[1], "schedule");
+  for (const ResultRow& row : result.tables[1].rows)
+    EXPECT_EQ(row.cells[schedule].text, "proven") << row.label;
+}
+
+TEST(DirectTest, Figure7HasAllCurves) {
+  const ExperimentResult result = MustRun("direct-fig7", {.max_ranks = 70, .step = 9});
+  ASSERT_EQ(result.charts.size(), 2U);
+  EXPECT_EQ(result.charts[0].series.size(), 7U);
+  EXPECT_EQ(result.charts[1].series.size(), 6U);
+}
+
+TEST(DirectTest, Figure15NamesConstructions) {
+  const ExperimentResult result = MustRun("direct-fig15", {.max_ranks = 64});
+  EXPECT_EQ(result.tables[0].rows.size(), 2U);
+  EXPECT_FALSE(result.tables[1].rows.empty());
+  EXPECT_EQ(result.charts.size(), 2U);
+}
+
 TEST(DirectSlow, Figure18HoldsUpTo2000Ranks) {
   const ExperimentResult result = MustRun("direct-fig18", {.step = 13});
   EXPECT_EQ(ExpectAgreement(result.tables[0], "largest TB/TB*"), 4);
