@@ -83,7 +83,9 @@ int Flow(const Program& program, Flags flags) {
              BytesPerSecond(bytes_per_second));
   fmt::print("  f at most    {}\n", Exact(flow->f_upper));
   fmt::print("  gap          {:.2g}{}\n", flow->gap(),
-             flow->gap() <= flags.options.gap ? "" : " (a limit was hit before the gap asked for)");
+             flow->gap() <= (flags.options.exact ? 0 : flags.options.gap) ? ""
+             : flags.options.exact ? " (no proof of the optimum was found)"
+                                   : " (a limit was hit before the gap asked for)");
   fmt::print("  took         {} in {} passes, {} MiB; both limits checked\n",
              Seconds(flow->seconds), flow->passes, PeakRssBytes() >> 20);
   if (!flags.output.empty()) fmt::print("written to {}\n", flags.output);
@@ -103,6 +105,8 @@ void AddFlow(Program& program) {
       ->add_option("--gap", flags->options.gap,
                    "Stop when reached and possible rate differ by at most this part")
       ->capture_default_str();
+  command->add_flag("--exact", flags->options.exact,
+                    "Prove the optimum as a fraction, on networks with few kinds of links");
   command
       ->add_option("--passes", flags->options.max_passes,
                    "Stop after so many passes over all sources at the latest")

@@ -34,6 +34,14 @@ class Flow(harness.CliTest):
         self.assertGreater(out["gap"], 0)
         self.assertIn("limit was hit", self.ok("flow", "genkautz(4,50)", "--gap", "0", "--passes", "3"))
 
+    def test_exact(self):
+        for topology, f in (("genkautz(4,50)", "47/1524"), ("without(torus(3,3,3),links=3)", "8/81")):
+            out = self.json("flow", topology, "--exact")
+            self.assertEqual((exact(out["f"]), exact(out["f_upper"])), (Fraction(f), Fraction(f)))
+            self.assertEqual(out["gap"], 0)
+            self.assertIn(f, self.ok("flow", topology, "--exact"))
+        self.assertIn("no proof", self.ok("flow", "genkautz(4,50)", "--exact", "--passes", "2"))
+
     def test_file_is_a_flow_that_conserves(self):
         path = self.path("flow.json")
         self.ok("flow", "genkautz(2,6)", "-o", path)

@@ -40,6 +40,10 @@ struct ConcurrentFlowOptions {
   // Stops when (f_upper - f_lower) / f_upper is at most this. 0 asks for equality, which only
   // symmetric networks reach.
   double gap = 1e-4;
+  // Prove the optimum itself (f_lower == f_upper), whatever the gap: for networks with at most some
+  // hundred kinds of links, see src/synth/mcf/exact.h. Where no proof is found the answer is as
+  // close as doubles get.
+  bool exact = false;
   int32_t max_passes = 100'000;
   double max_seconds = 0;  // 0: no limit; with one the answer depends on the machine
   // N x N, what rank s sends to rank d at [s * N + d] relative to the others; the diagonal counts

@@ -6,8 +6,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <iterator>
+#include <optional>
 #include <utility>
 
+#include "mcf/exact.h"
 #include "mcf/iteration.h"
 #include "mcf/length_limit.h"
 #include "mcf/network.h"
@@ -22,6 +25,8 @@ namespace {
 constexpr int32_t kPatience = 1000;  // passes without progress
 // Proportions of flows survive doubles below this.
 constexpr int64_t kMostUnits = int64_t{1} << 52;
+// Gaps at which a proof of the optimum is tried.
+constexpr double kProofGaps[] = {1e-7, 1e-9, 1e-11};
 constexpr int64_t kProgressSteps = 1000;
 
 Status CheckOptions(const Topology& topology, const ConcurrentFlowOptions& options) {
@@ -61,6 +66,17 @@ int64_t UnitsPerDemand(const DemandTable& demand) {
   return units;
 }
 
+// f_lower of a flow in units.
+void CountLoads(const FlowNetwork& network, const DemandTable& demand, ConcurrentFlow& result) {
+  std::vector<WideInteger> load(network.num_bundles(), 0);
+  for (const auto& flow : result.flow_from)
+    for (const BundleFlow& part : flow) load[static_cast<size_t>(part.bundle)] += part.units;
+  Rational strain;
+  for (size_t e = 0; e < load.size(); ++e)
+    strain = std::max(strain, ToRational(load[e]) / Rational(network.bundles[e].bandwidth));
+  result.f_lower = RateOfStrain(network, demand, strain / Rational(result.units_per_demand));
+}
+
 void MakeUnits(const FlowNetwork& network, const DemandTable& demand,
                const std::vector<SourceFlow>& flows, ConcurrentFlow& result) {
   result.units_per_demand = UnitsPerDemand(demand);
@@ -69,13 +85,7 @@ void MakeUnits(const FlowNetwork& network, const DemandTable& demand,
     for (auto s = static_cast<size_t>(begin); s < static_cast<size_t>(end); ++s)
       result.flow_from[s] = InUnits(network, demand, flows[s], result.units_per_demand);
   });
-  std::vector<WideInteger> load(network.num_bundles(), 0);
-  for (const auto& flow : result.flow_from)
-    for (const BundleFlow& part : flow) load[static_cast<size_t>(part.bundle)] += part.units;
-  Rational strain;
-  for (size_t e = 0; e < load.size(); ++e)
-    strain = std::max(strain, ToRational(load[e]) / Rational(network.bundles[e].bandwidth));
-  result.f_lower = RateOfStrain(network, demand, strain / Rational(result.units_per_demand));
+  CountLoads(network, demand, result);
 }
 
 // How far it is from the first gap to the one asked for, on a logarithmic scale.
@@ -114,8 +124,10 @@ Result<ConcurrentFlow> SolveConcurrentFlow(const Topology& topology,
   const FlowNetwork network(topology);
   const DemandTable demand(topology.num_ranks(), options.demand);
   FlowIteration iteration(network, demand);
-  GapProgress progress(options.gap);
+  GapProgress progress(options.exact ? kProofGaps[0] : options.gap);
   ConcurrentFlow result;
+  const double gap_wanted = options.exact ? 0 : options.gap;
+  size_t next_proof = options.exact ? 0 : std::size(kProofGaps);
   for (;;) {
     const double gap = iteration.gap();
     progress.Report(gap);
@@ -123,16 +135,27 @@ Result<ConcurrentFlow> SolveConcurrentFlow(const Topology& topology,
                       iteration.passes_without_progress() >= kPatience ||
                       (options.max_seconds > 0 && seconds() >= options.max_seconds);
     // Doubles only say when it is worth counting.
-    if (stop || gap <= options.gap + 1e-15) {
+    if (stop || gap <= gap_wanted + 1e-15) {
       MakeUnits(network, demand, iteration.BestFlows(), result);
       result.f_upper = iteration.upper();
-      if (stop || result.gap() <= options.gap) break;
+      result.lengths = iteration.lengths();
+      if (stop || result.gap() <= gap_wanted) break;
+    }
+    if (next_proof < std::size(kProofGaps) && gap <= kProofGaps[next_proof] && gap > 0) {
+      ++next_proof;
+      const NearOptimum near{iteration.BestFlows(), iteration.lengths(), iteration.upper()};
+      std::optional<ConcurrentFlow> proven =
+          ProveOptimum(topology, network, demand, options.demand, near);
+      if (proven) CountLoads(network, demand, *proven);
+      if (proven && proven->f_lower == proven->f_upper) {
+        result = *std::move(proven);
+        break;
+      }
     }
     if (status = iteration.Pass(); !status) return tl::unexpected(status.error());
   }
   result.bundles = network.bundles;
   result.demand = options.demand;
-  result.lengths = iteration.lengths();
   result.passes = iteration.passes();
   result.seconds = seconds();
   return result;

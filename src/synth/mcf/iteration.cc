@@ -1,6 +1,7 @@
 #include "mcf/iteration.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "mcf/length_limit.h"
@@ -74,9 +75,9 @@ void FlowIteration::Measure() {
 }
 
 void FlowIteration::OfferLengths(std::vector<int64_t> lengths) {
-  Rational upper = LengthLimit(network_, demand_, flows_, lengths);
-  if (upper_value_ > 0 && upper >= upper_) return;
-  upper_ = std::move(upper);
+  std::optional<Rational> upper = LengthLimit(network_, demand_, flows_, lengths);
+  if (!upper || (upper_value_ > 0 && *upper >= upper_)) return;
+  upper_ = *std::move(upper);
   upper_value_ = upper_.ToDouble();
   best_lengths_ = std::move(lengths);
   last_progress_ = passes_;

@@ -86,8 +86,9 @@ Rational RateOfStrain(const FlowNetwork& network, const DemandTable& demand,
          (Rational(pairs) * strain * Rational(network.least_bandwidth));
 }
 
-Rational LengthLimit(const FlowNetwork& network, const DemandTable& demand,
-                     const std::vector<SourceFlow>& flows, const std::vector<int64_t>& lengths) {
+std::optional<Rational> LengthLimit(const FlowNetwork& network, const DemandTable& demand,
+                                    const std::vector<SourceFlow>& flows,
+                                    const std::vector<int64_t>& lengths) {
   std::vector<WideInteger> spent(flows.size(), 0);
   ParallelFor(static_cast<int64_t>(flows.size()), 16, [&](int64_t begin, int64_t end) {
     Distances distance(network, lengths);
@@ -103,6 +104,7 @@ Rational LengthLimit(const FlowNetwork& network, const DemandTable& demand,
   });
   Rational total;
   for (WideInteger sum : spent) total += ToRational(sum);
+  if (total.is_zero()) return std::nullopt;
   WideInteger available = 0;
   for (size_t e = 0; e < lengths.size(); ++e)
     available += WideInteger{network.bundles[e].bandwidth} * lengths[e];

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "mcf/network.h"
@@ -23,9 +24,11 @@ std::vector<int64_t> InverseBandwidths(const FlowNetwork& network);
 Rational RateOfStrain(const FlowNetwork& network, const DemandTable& demand,
                       const Rational& strain);
 
-// `flows`: one a rank, where distances are first looked for; any order of nodes does. Sources in
-// parallel. O(n m) where the flows' ways are about shortest.
-Rational LengthLimit(const FlowNetwork& network, const DemandTable& demand,
-                     const std::vector<SourceFlow>& flows, const std::vector<int64_t>& lengths);
+// Nothing where all demands have ways of length 0. `flows`: one a rank, where distances are first
+// looked for; any order of nodes does. Sources in parallel. O(n m) where the flows' ways are about
+// shortest.
+std::optional<Rational> LengthLimit(const FlowNetwork& network, const DemandTable& demand,
+                                    const std::vector<SourceFlow>& flows,
+                                    const std::vector<int64_t>& lengths);
 
 }  // namespace tutti

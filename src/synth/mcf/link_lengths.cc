@@ -4,7 +4,7 @@ namespace tutti {
 namespace {
 
 // Of the mean weight. No length is 0, so that potentials rise along every bundle.
-constexpr double kLeastWeight = 1e-6;
+constexpr double kLeastWeight = 1e-11;
 
 }  // namespace
 

@@ -77,6 +77,63 @@ TEST(ConcurrentFlow, KnownValuesLieBetweenTheLimits) {
   }
 }
 
+// The linear programs are certified to 1e-6 relative to 1 + f.
+constexpr double kLpTolerance = 3e-6;
+
+void ExpectAsTheProgramSays(const Topology& topology, const ConcurrentFlow& flow,
+                            FlowProgram program) {
+  const Result<double> f = SolveConcurrentFlowProgram(topology, program, flow.demand);
+  ASSERT_TRUE(f.has_value()) << f.error().message << topology.ToText();
+  EXPECT_LE(flow.f_lower.ToDouble(), *f + kLpTolerance) << topology.ToText();
+  EXPECT_GE(flow.f_upper.ToDouble(), *f - kLpTolerance) << topology.ToText();
+}
+
+TEST(ConcurrentFlow, OptimaAreProvenAsFractions) {
+  const ClosedForm forms[] = {{"mesh(4,4)", Rational(1, 16)},
+                              {"genkautz(4,50)", Rational(47, 1524)},
+                              {"dgx1", Rational(3, 8)},
+                              {"genkautz(4,100)", Rational(14, 1133)},
+                              {"diamond", Rational(3, 20)},
+                              {"torus(2,4,bw=[10,20]GB/s)", Rational(1, 4)},
+                              {"kautz(2,3)", Rational(10, 389)},
+                              {"without(torus(3,3,3),links=3)", Rational(8, 81)},
+                              {"debruijn(2,4)", Rational(3, 77)},
+                              {"torus(3,3,3)", Rational(1, 9)},
+                              {"genkautz(2,6)", Rational(3, 13)},
+                              {"switch2d(3,4)", Rational(1, 9)},
+                              {"circulant(16,3,4)", Rational(1, 8)}};
+  for (const auto& [expression, f] : forms) {
+    const Topology topology = MustParse(expression);
+    ConcurrentFlowOptions options;
+    options.exact = true;
+    const Result<ConcurrentFlow> flow = SolveConcurrentFlow(topology, options);
+    ASSERT_TRUE(flow.has_value());
+    EXPECT_TRUE(CheckConcurrentFlow(topology, *flow).has_value()) << expression;
+    EXPECT_EQ(flow->f_lower, f) << expression << " " << flow->f_lower.ToString();
+    EXPECT_EQ(flow->f_upper, f) << expression << " " << flow->f_upper.ToString();
+  }
+}
+
+TEST(ConcurrentFlow, ExactAnswersOnRandomNetworksAreThoseOfTheLinearProgram) {
+  Random random(77);
+  int proven = 0;
+  for (int i = 0; i < 40; ++i) {
+    const auto ranks = static_cast<int32_t>(3 + random.Below(4));
+    const Topology topology = RandomNetwork(random, ranks, i % 3 == 0 ? 2 : 0, i % 2 == 0 ? 1 : 5);
+    ConcurrentFlowOptions options;
+    options.exact = true;
+    options.gap = 1e-7;  // what is kept where no proof is found
+    options.max_passes = 3000;
+    if (i % 4 == 0) options.demand = RandomDemand(random, ranks);
+    const Result<ConcurrentFlow> flow = SolveConcurrentFlow(topology, options);
+    ASSERT_TRUE(flow.has_value());
+    EXPECT_TRUE(CheckConcurrentFlow(topology, *flow).has_value()) << topology.ToText();
+    ExpectAsTheProgramSays(topology, *flow, FlowProgram::kPerSource);
+    proven += flow->f_lower == flow->f_upper ? 1 : 0;
+  }
+  EXPECT_GE(proven, 30) << proven;
+}
+
 TEST(ConcurrentFlow, ProductIsTheWorseFactorOverTheSizeOfTheOther) {
   // Dimension by dimension each factor carries its own all-to-all once for every pair of the
   // other's nodes in a copy; and lengths of one factor alone prove that nothing is better.
@@ -100,17 +157,6 @@ TEST(ConcurrentFlow, TurningAllLinksAroundChangesNothing) {
     EXPECT_LE(there.f_lower, back.f_upper);
     EXPECT_LE(back.f_lower, there.f_upper);
   }
-}
-
-// The linear programs are certified to 1e-6 relative to 1 + f.
-constexpr double kLpTolerance = 3e-6;
-
-void ExpectAsTheProgramSays(const Topology& topology, const ConcurrentFlow& flow,
-                            FlowProgram program) {
-  const Result<double> f = SolveConcurrentFlowProgram(topology, program, flow.demand);
-  ASSERT_TRUE(f.has_value()) << f.error().message << topology.ToText();
-  EXPECT_LE(flow.f_lower.ToDouble(), *f + kLpTolerance) << topology.ToText();
-  EXPECT_GE(flow.f_upper.ToDouble(), *f - kLpTolerance) << topology.ToText();
 }
 
 TEST(ConcurrentFlow, AgreesWithTheLinearProgramsOnRandomNetworks) {
