@@ -82,6 +82,7 @@ Candidate MakeBase(const BaseEntry& entry, std::string_view reference) {
   if (!entry.self_loops) candidate.properties |= kNoSelfLoops;
   if (entry.bfb) candidate.properties |= kByBfb;
   if (entry.bfb && entry.simple && entry.tb == BestTb(entry.ranks)) candidate.properties |= kFactor;
+  MarkLineByBfb(candidate);
   return candidate;
 }
 
