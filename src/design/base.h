@@ -34,6 +34,9 @@ struct BaseEntry {
   bool expand = true;
   // Every rank has links to two others or more, which theorem 10 asks for.
   bool branches = true;
+  // Breadth-first broadcast on the line digraph costs what theorem 10 says; of bidirectional ones
+  // and their line digraphs it does (candidate.h, CanLine).
+  bool line_by_bfb = false;
 };
 
 struct BaseFamily {
@@ -57,7 +60,10 @@ void ListKautz(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entries);
 void ListGenkautz(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entries);
 void ListDebruijn(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entries);
 void ListCirculant(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entries);
+void ListDirectedCirculant(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entries);
 void ListDircirculant(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entries);
 void ListFound(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entries);
+// Distance-regular graphs, Table 8 (distreg.cc).
+void ListDistreg(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entries);
 
 }  // namespace tutti::design

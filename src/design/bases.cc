@@ -13,6 +13,8 @@ std::span<const BaseFamily> BaseFamilies() {
       {"debruijn", "[direct-connect] theorem 10", false, ListDebruijn},
       {"genkautz", "[direct-connect] F.2, counted", false, ListGenkautz},
       {"circulant", "[direct-connect] theorem 22, F.4", true, ListCirculant},
+      {"directed circulant", "circulant.cc", true, ListDirectedCirculant},
+      {"distreg", "[direct-connect] Table 8, theorem 18", true, ListDistreg},
       {"dircirculant", "[direct-connect] Table 9", true, ListDircirculant},
       {"found", "searched by tools/search_bases, measured", true, ListFound},
   };

@@ -76,6 +76,7 @@ Candidate MakeBase(const BaseEntry& entry, std::string_view reference) {
   candidate.recipe = entry.recipe;
   candidate.reference = reference;
   if (entry.expand) candidate.properties |= kByExpand;
+  if (entry.line_by_bfb) candidate.properties |= kLineByBfb;
   if (entry.branches && entry.degree >= 2) candidate.properties |= kBranches;
   if (entry.bidirectional) candidate.properties |= kBidirectional;
   if (entry.reverse_symmetric) candidate.properties |= kReverseSymmetric;

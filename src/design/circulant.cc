@@ -1,10 +1,13 @@
 // Circulants. Of degree 4, theorem 22 gives the offsets of the least diameter, and breadth-first
 // broadcast is bandwidth-optimal on all of them (conjecture 1, proved for this degree). Of other
-// degrees, offsets are drawn, the best of them changed one at a time, and the result is listed only
-// where breadth-first broadcast is bandwidth-optimal on it, which is decided exactly.
+// degrees, and with links one way only, offsets are drawn, the best of them changed one at a time,
+// and only what breadth-first broadcast is bandwidth-optimal on counts, which is decided exactly.
+// Links one way have far lower diameters: steps add up in all directions instead of cancelling.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "base.h"
 #include "cyclic.h"
@@ -14,7 +17,8 @@
 namespace tutti::design {
 namespace {
 
-using Offsets = std::vector<int32_t>;  // ascending, below n / 2; the one of n / 2 is kept apart
+// Of circulants below n / 2, where +a and -a are one offset; n / 2 itself is kept apart.
+using Offsets = std::vector<int32_t>;
 
 // [direct-connect] theorem 22: ceil((sqrt(2 n - 1) - 1) / 2), the least m with 2 m (m + 1) + 1 >=
 // n.
@@ -24,18 +28,30 @@ int32_t LeastDiameterOfDegreeFour(int32_t ranks) {
   return m;
 }
 
+enum class Links {
+  kBothWays,  // of each offset and its opposite; of odd degree also of n / 2
+  kOneWay,
+};
+
+// Draws offsets for the least diameter, then the fewest hops, among networks on which breadth-first
+// broadcast is bandwidth-optimal.
 class Draws {
  public:
-  Draws(int32_t ranks, int32_t degree)
+  Draws(int32_t ranks, int32_t degree, Links links)
       : ranks_(ranks),
-        halfway_(degree % 2 != 0),
-        count_(static_cast<size_t>(degree / 2)),
-        largest_((ranks - 1) / 2),
+        both_ways_(links == Links::kBothWays),
+        halfway_(both_ways_ && degree % 2 != 0),
+        count_(static_cast<size_t>(both_ways_ ? degree / 2 : degree)),
+        largest_(both_ways_ ? (ranks - 1) / 2 : ranks - 1),
         random_(static_cast<uint64_t>(ranks) * 64 + static_cast<uint64_t>(degree)),
         measure_(ranks) {}
 
-  // Empty where nothing connects.
-  Offsets Best() {
+  // No offsets where none was found.
+  struct Drawn {
+    Offsets offsets;
+    CyclicReach reach;
+  };
+  Drawn Best() {
     // A third of the tries from scratch, then changes of one offset of the best.
     constexpr int32_t kTries = 96, kFresh = 32;
     // Breadth-first search of large ones takes long, and there are few of them in a question.
@@ -43,12 +59,19 @@ class Draws {
     if (static_cast<int32_t>(count_) >= largest_ - 1) {
       TryAll();
     } else {
-      for (int32_t t = 0; t < tries; ++t) Try(t < kFresh || best_.empty() ? Fresh() : Changed());
+      for (int32_t t = 0; t < tries; ++t) Try(t < kFresh || better_.empty() ? Fresh() : Changed());
     }
-    return best_;
+    // Almost all are balanced, so only the best are asked.
+    while (!better_.empty() && !IsCyclicBalanced(ranks_, LinksOf(better_.back().offsets)))
+      better_.pop_back();
+    if (better_.empty()) return {};
+    std::sort(better_.back().offsets.begin(), better_.back().offsets.end());
+    return better_.back();
   }
 
-  std::vector<int32_t> Links(const Offsets& offsets) const {
+ private:
+  std::vector<int32_t> LinksOf(const Offsets& offsets) const {
+    if (!both_ways_) return offsets;
     std::vector<int32_t> links;
     for (int32_t offset : offsets) {
       links.push_back(offset);
@@ -58,10 +81,7 @@ class Draws {
     return links;
   }
 
-  CyclicReach reach() const { return reach_; }
-
- private:
-  // All numbers below n / 2, or all but one.
+  // All the numbers there are, or all but one.
   void TryAll() {
     for (int32_t left_out = 0; left_out <= largest_; ++left_out) {
       Offsets offsets;
@@ -87,7 +107,7 @@ class Draws {
   }
 
   Offsets Changed() {
-    Offsets offsets = best_;
+    Offsets offsets = better_.back().offsets;
     int32_t drawn = Draw();
     while (std::find(offsets.begin(), offsets.end(), drawn) != offsets.end()) drawn = Draw();
     offsets[random_.Below(count_)] = drawn;
@@ -95,37 +115,39 @@ class Draws {
   }
 
   void Try(const Offsets& offsets) {
-    const std::optional<CyclicReach> reach = measure_.Measure(Links(offsets));
+    const std::optional<CyclicReach> reach = measure_.Measure(LinksOf(offsets));
     if (!reach) return;
-    if (!best_.empty() &&
-        (reach->diameter > reach_.diameter ||
-         (reach->diameter == reach_.diameter && reach->total_hops >= reach_.total_hops)))
-      return;
-    best_ = offsets;
-    reach_ = *reach;
+    if (better_.empty() ||
+        std::make_pair(reach->diameter, reach->total_hops) <
+            std::make_pair(better_.back().reach.diameter, better_.back().reach.total_hops))
+      better_.push_back({offsets, *reach});
   }
 
   const int32_t ranks_;
-  const bool halfway_;
+  const bool both_ways_, halfway_;
   const size_t count_;
   const int32_t largest_;
   Random random_;
   CyclicMeasure measure_;
-  Offsets best_;
-  CyclicReach reach_;
+  std::vector<Drawn> better_;  // each beats those before it
 };
 
-void Append(int32_t ranks, int32_t degree, Offsets offsets, int32_t diameter,
-            std::vector<BaseEntry>& entries) {
-  std::sort(offsets.begin(), offsets.end());
+BaseEntry Optimal(std::string recipe, int32_t ranks, int32_t degree, int32_t diameter) {
   BaseEntry entry;
-  entry.recipe = fmt::format("circulant({},{})", ranks, fmt::join(offsets, ","));
+  entry.recipe = std::move(recipe);
   entry.ranks = ranks;
   entry.degree = degree;
   entry.tl = entry.diameter = diameter;
   entry.tb = BestTb(ranks);
-  entry.bidirectional = entry.reverse_symmetric = entry.simple = entry.bfb = true;
-  entries.push_back(std::move(entry));
+  entry.reverse_symmetric = entry.simple = entry.bfb = true;  // reversed by x -> -x
+  return entry;
+}
+
+void AppendCirculant(int32_t ranks, int32_t degree, const Offsets& offsets, int32_t diameter,
+                     std::vector<BaseEntry>& entries) {
+  entries.push_back(Optimal(fmt::format("circulant({},{})", ranks, fmt::join(offsets, ",")), ranks,
+                            degree, diameter));
+  entries.back().bidirectional = true;
 }
 
 }  // namespace
@@ -136,14 +158,27 @@ void ListCirculant(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entrie
   if (degree == 4) {
     const int32_t m = LeastDiameterOfDegreeFour(ranks);
     // Of six ranks, offset 3 would be half a port; 1 and 2 make the octahedron.
-    Append(ranks, degree, ranks == 6 ? Offsets{1, 2} : Offsets{m, m + 1}, m, entries);
+    AppendCirculant(ranks, degree, ranks == 6 ? Offsets{1, 2} : Offsets{m, m + 1}, m, entries);
     return;
   }
-  Draws draws(ranks, degree);
-  Offsets offsets = draws.Best();
-  if (offsets.empty() || !IsCyclicBalanced(ranks, draws.Links(offsets))) return;
+  auto [offsets, reach] = Draws(ranks, degree, Links::kBothWays).Best();
+  if (offsets.empty()) return;
   if (degree % 2 != 0) offsets.push_back(ranks / 2);
-  Append(ranks, degree, offsets, draws.reach().diameter, entries);
+  AppendCirculant(ranks, degree, offsets, reach.diameter, entries);
+}
+
+void ListDirectedCirculant(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entries) {
+  if (degree < 2 || ranks < degree + 2) return;
+  const Draws::Drawn best = Draws(ranks, degree, Links::kOneWay).Best();
+  const Offsets& offsets = best.offsets;
+  if (offsets.empty()) return;
+  std::string generators;
+  for (int32_t offset : offsets) generators += fmt::format(",{},0", offset);
+  entries.push_back(Optimal(fmt::format("cayley({},1,1{})", ranks, generators), ranks, degree,
+                            best.reach.diameter));
+  entries.back().bidirectional = std::all_of(offsets.begin(), offsets.end(), [&](int32_t offset) {
+    return std::binary_search(offsets.begin(), offsets.end(), ranks - offset);
+  });
 }
 
 }  // namespace tutti::design

@@ -82,7 +82,7 @@ void ListKautz(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entries) {
     entry.degree = degree;
     entry.tl = entry.diameter = lines + 1;
     entry.tb = tb;
-    entry.bfb = entry.simple = entry.reverse_symmetric = true;
+    entry.bfb = entry.simple = entry.reverse_symmetric = entry.line_by_bfb = true;
     entries.push_back(std::move(entry));
   }
 }
@@ -100,7 +100,7 @@ void ListDebruijn(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entries
       entry.degree = degree;
       entry.tl = entry.diameter = digits;
       entry.tb = tb;
-      entry.bfb = entry.reverse_symmetric = entry.self_loops = true;
+      entry.bfb = entry.reverse_symmetric = entry.self_loops = entry.line_by_bfb = true;
       entry.bidirectional = digits == 1;
       entries.push_back(std::move(entry));
     }

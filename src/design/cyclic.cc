@@ -13,28 +13,28 @@ CyclicMeasure::CyclicMeasure(int32_t ranks)
     : ranks_(ranks),
       reached_(static_cast<size_t>(ranks) / 64 + 1),
       layer_(reached_.size()),
-      next_(reached_.size() + 1) {}
+      twice_(2 * reached_.size() + 2),
+      next_(reached_.size()) {}
+
+// twice = layer and, n bits on, layer again: any n bits of it are the layer, turned.
+void CyclicMeasure::WriteTwice() {
+  std::fill(twice_.begin(), twice_.end(), 0);
+  std::copy(layer_.begin(), layer_.end(), twice_.begin());
+  const auto words = static_cast<size_t>(ranks_) / 64;
+  const auto bits = static_cast<unsigned>(ranks_ % 64);
+  for (size_t i = 0; i < layer_.size(); ++i) {
+    twice_[i + words] |= layer_[i] << bits;
+    twice_[i + words + 1] |= (layer_[i] >> 1) >> (63 - bits);
+  }
+}
 
 // next |= layer turned by `offset` modulo n; bits from n on may be set.
-void CyclicMeasure::OrShifted(int32_t offset) {
-  const auto up = [this](int32_t bits) {
-    const auto words = static_cast<size_t>(bits) / 64;
-    const auto rest = static_cast<unsigned>(bits % 64);
-    for (size_t i = 0; i + words < layer_.size(); ++i) {
-      next_[i + words] |= layer_[i] << rest;
-      if (rest != 0) next_[i + words + 1] |= layer_[i] >> (64 - rest);
-    }
-  };
-  const auto down = [this](int32_t bits) {
-    const auto words = static_cast<size_t>(bits) / 64;
-    const auto rest = static_cast<unsigned>(bits % 64);
-    for (size_t i = words; i < layer_.size(); ++i) {
-      next_[i - words] |= layer_[i] >> rest;
-      if (rest != 0 && i > words) next_[i - words - 1] |= layer_[i] << (64 - rest);
-    }
-  };
-  up(offset);
-  down(ranks_ - offset);
+void CyclicMeasure::OrTurned(int32_t offset) {
+  const int32_t from = ranks_ - offset;
+  const uint64_t* const words = twice_.data() + from / 64;
+  const auto bits = static_cast<unsigned>(from % 64);
+  for (size_t i = 0; i < next_.size(); ++i)
+    next_[i] |= words[i] >> bits | (words[i + 1] << 1) << (63 - bits);
 }
 
 std::optional<CyclicReach> CyclicMeasure::Measure(const std::vector<int32_t>& offsets) {
@@ -43,9 +43,10 @@ std::optional<CyclicReach> CyclicMeasure::Measure(const std::vector<int32_t>& of
   layer_ = reached_;
   CyclicReach reach;
   for (int32_t left = ranks_ - 1; left > 0;) {
+    WriteTwice();
     std::fill(next_.begin(), next_.end(), 0);
-    for (int32_t offset : offsets) OrShifted(offset);
-    next_[static_cast<size_t>(ranks_) / 64] &= (uint64_t{1} << (ranks_ % 64)) - 1;
+    for (int32_t offset : offsets) OrTurned(offset);
+    next_.back() &= (uint64_t{1} << (ranks_ % 64)) - 1;
     int32_t added = 0;
     for (size_t i = 0; i < layer_.size(); ++i) {
       layer_[i] = next_[i] & ~reached_[i];

@@ -23,10 +23,11 @@ class CyclicMeasure {
   std::optional<CyclicReach> Measure(const std::vector<int32_t>& offsets);
 
  private:
-  void OrShifted(int32_t offset);
+  void WriteTwice();
+  void OrTurned(int32_t offset);
 
   int32_t ranks_;
-  std::vector<uint64_t> reached_, layer_, next_;
+  std::vector<uint64_t> reached_, layer_, twice_, next_;  // bits
 };
 
 // Whether breadth-first broadcast is bandwidth-optimal: in each step the sources can be shared out
