@@ -35,6 +35,7 @@ THIRD_PARTY = {
     "coin/": {"lp"},
     "ClpSimplex": {"lp"},
     "zstd.h": {"sched"},
+    "sqlite3.h": {"design"},
     "CLI/": {"cli"},
     "spdlog/": {"cli"},
     "fmt/": set(DIRECT),

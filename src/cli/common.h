@@ -47,6 +47,7 @@ void AddCompare(Program& program);
 void AddFlow(Program& program);
 void AddLower(Program& program);
 void AddRun(Program& program);
+void AddDesign(Program& program);
 void AddBench(Program& program);
 void AddDocs(Program& program);
 

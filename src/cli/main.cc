@@ -85,6 +85,7 @@ int Main(int argc, char** argv) {
   AddFlow(program);
   AddLower(program);
   AddRun(program);
+  AddDesign(program);
   AddBench(program);
   AddDocs(program);
   if (const std::string fault = FaultOfCommandName(program.app, argc, argv); !fault.empty())

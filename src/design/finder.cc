@@ -23,22 +23,6 @@ using design::Candidate;
 // Searching keeps about this much a rank at a time, mostly for generalized Kautz digraphs.
 constexpr double kBytesPerRank = 600;
 
-Status CheckSize(int64_t ranks, int64_t degree) {
-  if (degree < 1 || degree > kMaxDesignDegree)
-    return InvalidArgument(
-        fmt::format("degree {}: wanted 1 <= degree <= {}", degree, kMaxDesignDegree));
-  if (ranks < 2) return InvalidArgument(fmt::format("{} ranks: wanted at least 2", ranks));
-  if (ranks > kMaxDesignRanks)
-    return MakeError(
-        ErrorCode::kResourceExhausted,
-        fmt::format(
-            "{} ranks: the search would take about {:.0f} GiB and an all-gather has at least "
-            "{:.2g} transfers; wanted at most {} ranks",
-            ranks, static_cast<double>(ranks) * kBytesPerRank / (1 << 30),
-            static_cast<double>(ranks) * static_cast<double>(ranks - 1), kMaxDesignRanks));
-  return {};
-}
-
 Design ToDesign(const Candidate& candidate) {
   Design result;
   result.recipe = candidate.recipe;
@@ -48,6 +32,7 @@ Design ToDesign(const Candidate& candidate) {
   result.tl = candidate.tl;
   result.tb = candidate.tb;
   result.diameter = candidate.diameter;
+  result.diameter_exact = candidate.diameter_exact;
   result.bidirectional = candidate.has(design::kBidirectional);
   result.reverse_symmetric = candidate.has(design::kReverseSymmetric);
   result.bandwidth_optimal = candidate.tb == BestTb(candidate.ranks);
@@ -74,16 +59,11 @@ std::vector<const Candidate*> Undominated(const design::Frontier& frontier, uint
   return kept;
 }
 
-Result<std::vector<Design>> DesignsOf(const design::Frontier& frontier, bool bidirectional_only) {
+std::vector<Design> DesignsOf(const design::Frontier& frontier, bool bidirectional_only) {
   std::vector<Design> designs;
   for (const Candidate* candidate :
-       Undominated(frontier, bidirectional_only ? uint32_t{design::kBidirectional} : 0U)) {
+       Undominated(frontier, bidirectional_only ? uint32_t{design::kBidirectional} : 0U))
     designs.push_back(ToDesign(*candidate));
-    if (candidate->diameter_exact) continue;
-    const Result<Topology> topology = ParseTopology(candidate->recipe);
-    if (!topology) return tl::unexpected(topology.error());
-    designs.back().diameter = Diameter(*topology);
-  }
   return designs;
 }
 
@@ -106,27 +86,55 @@ tl::unexpected<Error> NoneReaches(int32_t ranks, int32_t degree) {
 
 }  // namespace
 
+Status CheckDesignSize(int64_t ranks, int64_t degree) {
+  if (degree < 1 || degree > kMaxDesignDegree)
+    return InvalidArgument(
+        fmt::format("degree {}: wanted 1 <= degree <= {}", degree, kMaxDesignDegree));
+  if (ranks < 2) return InvalidArgument(fmt::format("{} ranks: wanted at least 2", ranks));
+  if (ranks > kMaxDesignRanks)
+    return MakeError(
+        ErrorCode::kResourceExhausted,
+        fmt::format(
+            "{} ranks: the search would take about {:.0f} GiB and an all-gather has at least "
+            "{:.2g} transfers; wanted at most {} ranks",
+            ranks, static_cast<double>(ranks) * kBytesPerRank / (1 << 30),
+            static_cast<double>(ranks) * static_cast<double>(ranks - 1), kMaxDesignRanks));
+  return {};
+}
+
+Status MeasureDiameters(std::vector<Design>& designs) {
+  for (Design& design : designs) {
+    if (design.diameter_exact) continue;
+    const Result<Topology> topology = ParseTopology(design.recipe);
+    if (!topology) return tl::unexpected(topology.error());
+    design.diameter = Diameter(*topology);
+    design.diameter_exact = true;
+  }
+  return {};
+}
+
 Result<std::vector<Design>> FindFrontier(const DesignQuestion& question) {
-  if (Status status = CheckSize(question.ranks, question.degree); !status)
+  if (Status status = CheckDesignSize(question.ranks, question.degree); !status)
     return tl::unexpected(status.error());
   std::vector<design::BaseEntry> own;
-  for (const Topology& base : question.bases) {
+  for (const OwnBase& base : question.bases) {
     Result<design::BaseEntry> entry = design::MeasureBase(base);
     if (!entry) return tl::unexpected(entry.error());
     own.push_back(*std::move(entry));
   }
   design::Search search(std::move(own));
-  Result<std::vector<Design>> designs =
+  std::vector<Design> designs =
       DesignsOf(search.All(question.ranks, question.degree), question.bidirectional_only);
   if (CancelRequested()) return tl::unexpected(CancelledError());
-  if (designs && designs->empty()) return NoneReaches(question.ranks, question.degree);
+  if (designs.empty()) return NoneReaches(question.ranks, question.degree);
+  if (Status status = MeasureDiameters(designs); !status) return tl::unexpected(status.error());
   return designs;
 }
 
 Result<std::vector<SizedFrontier>> FindAllFrontiers(const std::vector<int32_t>& degrees,
-                                                    int32_t max_ranks, bool bidirectional_only) {
+                                                    int32_t max_ranks) {
   for (int32_t degree : degrees)
-    if (Status status = CheckSize(max_ranks, degree); !status)
+    if (Status status = CheckDesignSize(max_ranks, degree); !status)
       return tl::unexpected(status.error());
   design::Search search;
   search.Prefetch(degrees, max_ranks);
@@ -135,10 +143,8 @@ Result<std::vector<SizedFrontier>> FindAllFrontiers(const std::vector<int32_t>& 
   for (int32_t degree : degrees)
     for (int32_t ranks = 2; ranks <= max_ranks; ++ranks) {
       if (CancelRequested()) return tl::unexpected(CancelledError());
-      Result<std::vector<Design>> designs =
-          DesignsOf(search.All(ranks, degree), bidirectional_only);
-      if (!designs) return tl::unexpected(designs.error());
-      frontiers.push_back({ranks, degree, *std::move(designs)});
+      const design::Frontier& frontier = search.All(ranks, degree);
+      frontiers.push_back({ranks, degree, DesignsOf(frontier, false), DesignsOf(frontier, true)});
       progress.Add(1);
     }
   return frontiers;

@@ -13,12 +13,12 @@
 namespace tutti::design {
 namespace {
 
-Status CheckUsable(const Topology& topology) {
+Status CheckUsable(const std::string& recipe, const Topology& topology) {
   const auto refuse = [&](const std::string& what) {
     return InvalidArgument(
         fmt::format("base '{}': {}; expansions need regular networks of equal "
                     "links between ranks",
-                    topology.name(), what));
+                    recipe, what));
   };
   if (topology.has_switches()) return refuse("has switches");
   if (topology.num_ranks() < 2) return refuse("has one rank");
@@ -50,15 +50,17 @@ bool HasSelfLoops(const Topology& topology) {
 
 }  // namespace
 
-Result<BaseEntry> MeasureBase(const Topology& topology) {
-  if (Status status = CheckUsable(topology); !status) return tl::unexpected(status.error());
+Result<BaseEntry> MeasureBase(const OwnBase& base) {
+  const Topology& topology = base.topology;
+  if (Status status = CheckUsable(base.recipe, topology); !status)
+    return tl::unexpected(status.error());
   const Result<Collective> collective =
       Collective::Make(CollectiveKind::kAllGather, topology.num_ranks());
   if (!collective) return tl::unexpected(collective.error());
   const Result<BfbCost> cost = ComputeBfbCost(topology, *collective, {});
   if (!cost) return tl::unexpected(cost.error());
   BaseEntry entry;
-  entry.recipe = topology.name();
+  entry.recipe = base.recipe;
   entry.ranks = topology.num_ranks();
   entry.degree = *topology.regular_degree();
   entry.tl = entry.diameter = cost->tl;

@@ -3,11 +3,11 @@
 
 #include "base.h"
 #include "tutti/base/result.h"
-#include "tutti/topo/topology.h"
+#include "tutti/design/finder.h"
 
 namespace tutti::design {
 
 // kInvalidArgument: switches, unequal links, or not the same number of ports everywhere.
-Result<BaseEntry> MeasureBase(const Topology& topology);
+Result<BaseEntry> MeasureBase(const OwnBase& base);
 
 }  // namespace tutti::design

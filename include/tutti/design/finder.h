@@ -42,6 +42,7 @@ struct Design {
   int32_t tl = 0;
   Rational tb;
   int32_t diameter = 0;
+  bool diameter_exact = true;      // otherwise at most that (FindAllFrontiers)
   bool bidirectional = false;      // every link has its reverse
   bool reverse_symmetric = false;  // isomorphic to its transpose
   bool bandwidth_optimal = false;  // tb is (N - 1) / N
@@ -50,29 +51,43 @@ struct Design {
   std::vector<std::string> reasons;
 };
 
+struct OwnBase {
+  std::string recipe;  // what stands for it in expressions: its path
+  Topology topology;
+};
+
 struct DesignQuestion {
   int32_t ranks = 0, degree = 0;
   bool bidirectional_only = false;
-  // The asker's own bases, beside the known ones; name() is what stands in the recipe (a path).
-  std::vector<Topology> bases;
+  // The asker's own bases, beside the known ones.
+  std::vector<OwnBase> bases;
 };
+
+// kInvalidArgument, kResourceExhausted: what FindFrontier would say of such numbers.
+Status CheckDesignSize(int64_t ranks, int64_t degree);
 
 // The Pareto frontier in (tl, tb).
 Result<std::vector<Design>> FindFrontier(const DesignQuestion& question);
 
 struct SizedFrontier {
   int32_t ranks = 0, degree = 0;
-  std::vector<Design> designs;  // none: no construction reaches this size
+  std::vector<Design> designs;
+  std::vector<Design> bidirectional;  // among bidirectional networks; may be empty
 };
-// Every size from 2 to max_ranks, for each degree in turn.
+// Every size from 2 to max_ranks, for each degree in turn. Diameters that only the network itself
+// tells stay upper limits, since building all networks would take longer than all the rest.
 Result<std::vector<SizedFrontier>> FindAllFrontiers(const std::vector<int32_t>& degrees,
-                                                    int32_t max_ranks,
-                                                    bool bidirectional_only = false);
+                                                    int32_t max_ranks);
+// Makes inexact diameters exact, by building those networks.
+Status MeasureDiameters(std::vector<Design>& designs);
 
 // [T_L*(N,d)] The least steps of an all-gather among N ranks with d ports: the smallest k with
 // 1 + d + ... + d^k >= N.
 int32_t MooreSteps(int32_t ranks, int32_t degree);
 // The same among bidirectional networks: 1 + d + d (d-1) + ... + d (d-1)^(k-1) >= N.
 int32_t BidirectionalMooreSteps(int32_t ranks, int32_t degree);
+// The most that any digraph of this degree gives each pair of an all-to-all, in units of a link's
+// bandwidth: d over the sum of the least distances there can be.
+Rational MooreFlow(int32_t ranks, int32_t degree);
 
 }  // namespace tutti

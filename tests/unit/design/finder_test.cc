@@ -88,13 +88,17 @@ TEST(Finder, AllSizesAtOnceAgreeWithOneAtATime) {
     ASSERT_TRUE(all);
     ASSERT_EQ(all->size(), 2u * 149);
     for (const SizedFrontier& sized : *all) {
-      const std::vector<Design> alone = Frontier(sized.ranks, sized.degree);
-      ASSERT_EQ(sized.designs.size(), alone.size()) << sized.ranks << " " << sized.degree;
-      for (size_t i = 0; i < alone.size(); ++i) {
-        EXPECT_EQ(sized.designs[i].recipe, alone[i].recipe);
-        EXPECT_EQ(sized.designs[i].tl, alone[i].tl);
-        EXPECT_EQ(sized.designs[i].tb, alone[i].tb);
-        EXPECT_EQ(sized.designs[i].diameter, alone[i].diameter);
+      for (bool bidirectional : {false, true}) {
+        const std::vector<Design> alone = Frontier(sized.ranks, sized.degree, bidirectional);
+        std::vector<Design> together = bidirectional ? sized.bidirectional : sized.designs;
+        ASSERT_TRUE(MeasureDiameters(together));
+        ASSERT_EQ(together.size(), alone.size()) << sized.ranks << " " << sized.degree;
+        for (size_t i = 0; i < alone.size(); ++i) {
+          EXPECT_EQ(together[i].recipe, alone[i].recipe);
+          EXPECT_EQ(together[i].tl, alone[i].tl);
+          EXPECT_EQ(together[i].tb, alone[i].tb);
+          EXPECT_EQ(together[i].diameter, alone[i].diameter);
+        }
       }
     }
   }
@@ -127,17 +131,21 @@ TEST(Finder, OwnBasesAreMeasuredAndExpanded) {
     builder.AddDuplex(NodeId{i}, NodeId{i + 5}, {});
     builder.AddDuplex(NodeId{i + 5}, NodeId{(i + 2) % 5 + 5}, {});
   }
-  builder.SetName("petersen.json");
   const Result<Topology> petersen = std::move(builder).Build();
   ASSERT_TRUE(petersen);
-  const Result<std::vector<Design>> same =
-      FindFrontier({.ranks = 10, .degree = 3, .bidirectional_only = false, .bases = {*petersen}});
+  const Result<std::vector<Design>> same = FindFrontier({.ranks = 10,
+                                                         .degree = 3,
+                                                         .bidirectional_only = false,
+                                                         .bases = {{"petersen.json", *petersen}}});
   ASSERT_TRUE(same);
   EXPECT_EQ(same->back().recipe, "petersen.json");
   EXPECT_EQ(same->back().tl, 2);
   EXPECT_TRUE(same->back().bandwidth_optimal);
   const Result<std::vector<Design>> larger =
-      FindFrontier({.ranks = 30, .degree = 3, .bidirectional_only = false, .bases = {*petersen}});
+      FindFrontier({.ranks = 30,
+                    .degree = 3,
+                    .bidirectional_only = false,
+                    .bases = {{"petersen.json", *petersen}}});
   ASSERT_TRUE(larger);
   EXPECT_EQ(larger->front().tl, 3);
   EXPECT_EQ(larger->front().tb, Rational(1));
@@ -147,12 +155,13 @@ TEST(Finder, RefusesBasesThatExpansionsCannotUse) {
   Topology::Builder builder(3);
   builder.AddDuplex(NodeId{0}, NodeId{1}, {});
   builder.AddDuplex(NodeId{1}, NodeId{2}, {});
-  builder.SetName("path.json");
   const Result<Topology> path = std::move(builder).Build();
   ASSERT_TRUE(path);
-  EXPECT_EQ(FaultOf({.ranks = 9, .degree = 2, .bidirectional_only = false, .bases = {*path}}),
-            "base 'path.json': is not regular: rank 1 has 2 ports out and 2 in, rank 0 has 1 out; "
-            "expansions need regular networks of equal links between ranks");
+  EXPECT_EQ(
+      FaultOf(
+          {.ranks = 9, .degree = 2, .bidirectional_only = false, .bases = {{"path.json", *path}}}),
+      "base 'path.json': is not regular: rank 1 has 2 ports out and 2 in, rank 0 has 1 out; "
+      "expansions need regular networks of equal links between ranks");
 }
 
 }  // namespace
