@@ -63,6 +63,7 @@ void ListCirculant(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entrie
 void ListDirectedCirculant(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entries);
 void ListDircirculant(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entries);
 void ListFound(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entries);
+void ListStored(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entries);
 // Distance-regular graphs, Table 8 (distreg.cc).
 void ListDistreg(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entries);
 

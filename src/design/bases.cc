@@ -15,6 +15,7 @@ std::span<const BaseFamily> BaseFamilies() {
       {"circulant", "[direct-connect] theorem 22, F.4", true, ListCirculant},
       {"directed circulant", "circulant.cc", true, ListDirectedCirculant},
       {"distreg", "[direct-connect] Table 8, theorem 18", true, ListDistreg},
+      {"stored", "[direct-connect] Table 9, stored schedule", false, ListStored},
       {"dircirculant", "[direct-connect] Table 9", true, ListDircirculant},
       {"found", "searched by tools/search_bases, measured", true, ListFound},
   };

@@ -118,7 +118,7 @@ Result<std::vector<Design>> FindFrontier(const DesignQuestion& question) {
     return tl::unexpected(status.error());
   std::vector<design::BaseEntry> own;
   for (const OwnBase& base : question.bases) {
-    Result<design::BaseEntry> entry = design::MeasureBase(base);
+    Result<design::BaseEntry> entry = design::MeasureBase(base.topology, base.recipe);
     if (!entry) return tl::unexpected(entry.error());
     own.push_back(*std::move(entry));
   }

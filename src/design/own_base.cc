@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "tutti/coll/collective.h"
@@ -50,17 +51,16 @@ bool HasSelfLoops(const Topology& topology) {
 
 }  // namespace
 
-Result<BaseEntry> MeasureBase(const OwnBase& base) {
-  const Topology& topology = base.topology;
-  if (Status status = CheckUsable(base.recipe, topology); !status)
-    return tl::unexpected(status.error());
+Result<BaseEntry> MeasureBase(const Topology& topology, std::string recipe) {
+  if (recipe.empty()) recipe = topology.name();
+  if (Status status = CheckUsable(recipe, topology); !status) return tl::unexpected(status.error());
   const Result<Collective> collective =
       Collective::Make(CollectiveKind::kAllGather, topology.num_ranks());
   if (!collective) return tl::unexpected(collective.error());
   const Result<BfbCost> cost = ComputeBfbCost(topology, *collective, {});
   if (!cost) return tl::unexpected(cost.error());
   BaseEntry entry;
-  entry.recipe = base.recipe;
+  entry.recipe = std::move(recipe);
   entry.ranks = topology.num_ranks();
   entry.degree = *topology.regular_degree();
   entry.tl = entry.diameter = cost->tl;

@@ -9,8 +9,10 @@
 
 #include "tutti/coll/collective.h"
 #include "tutti/design/finder.h"
+#include "tutti/sched/cost.h"
 #include "tutti/synth/bfb.h"
 #include "tutti/synth/expand_cost.h"
+#include "tutti/synth/stored.h"
 #include "tutti/topo/expression.h"
 #include "tutti/topo/properties.h"
 #include "tutti/topo/symmetry.h"
@@ -48,9 +50,17 @@ void ExpectTrue(const BaseEntry& entry, int32_t ranks, int32_t degree) {
   if (entry.reverse_symmetric) {
     EXPECT_EQ(FindReverseSymmetry(*topology).outcome, IsomorphismSearch::Outcome::kFound);
   }
-  if (!entry.bfb) return;
   const Result<Collective> collective = Collective::Make(CollectiveKind::kAllGather, ranks);
   ASSERT_TRUE(collective);
+  if (!entry.bfb) {
+    const Result<Schedule> schedule = MakeStored(*topology, *collective, {});
+    ASSERT_TRUE(schedule) << schedule.error().message;
+    const Result<StepCost> cost = AnalyticCost(*topology, *schedule);
+    ASSERT_TRUE(cost);
+    EXPECT_EQ(cost->tl, entry.tl);
+    EXPECT_EQ(cost->tb, entry.tb);
+    return;
+  }
   const Result<BfbCost> cost = ComputeBfbCost(*topology, *collective, {});
   ASSERT_TRUE(cost) << cost.error().message;
   EXPECT_EQ(cost->tl, entry.tl);
