@@ -23,6 +23,9 @@ std::span<const Synthesizer> Synthesizers() {
       StoredSynthesizer(),
       BlueConnectSynthesizer(),
       ThemisSynthesizer(),
+      CCubeSynthesizer(),
+      MultiTreeSynthesizer(),
+      TtoSynthesizer(),
   };
   // clang-format on
   return kTable;

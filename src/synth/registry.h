@@ -19,5 +19,8 @@ Synthesizer ExpandSynthesizer();       // expand/recipe.cc
 Synthesizer StoredSynthesizer();       // stored/stored.cc
 Synthesizer BlueConnectSynthesizer();  // rivals/blueconnect.cc
 Synthesizer ThemisSynthesizer();       // rivals/themis.cc
+Synthesizer CCubeSynthesizer();        // rivals/c_cube.cc
+Synthesizer MultiTreeSynthesizer();    // rivals/multitree.cc
+Synthesizer TtoSynthesizer();          // rivals/tto.cc
 
 }  // namespace tutti

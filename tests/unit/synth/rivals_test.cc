@@ -24,8 +24,7 @@ void ExpectRefused(std::string_view name, std::string_view expression, Kind kind
   EXPECT_THAT(made.error().message, HasSubstr(std::string(why))) << expression;
 }
 
-// --- Dimensions
-// -----------------------------------------------------------------------------------
+// --- Dimensions ----------------------------------------------------------------------------------
 
 std::string Show(const std::vector<rivals::Dimension>& dims) {
   std::string text;
@@ -79,8 +78,7 @@ TEST(RivalsDimensions, ANameThatDoesNotFitIsRefused) {
   EXPECT_FALSE(rivals::DimensionsOf(*std::move(lacking).Build(), "x").has_value());
 }
 
-// --- BlueConnect
-// ----------------------------------------------------------------------------------
+// --- BlueConnect ---------------------------------------------------------------------------------
 
 // mesh(2,2), one chunk. All-gather takes the last dimension first: every rank gives its shard to
 // its neighbour in the row, then both shards of the row to the neighbour in the column.
@@ -143,8 +141,7 @@ TEST(BlueConnectTest, ChunksFollowEachOtherThroughTheDimensions) {
   EXPECT_EQ(many.tb, Rational(4, 16) * (Rational(6) + Rational(3, 2) * Rational(1, 8)));
 }
 
-// --- Themis
-// ---------------------------------------------------------------------------------------
+// --- Themis --------------------------------------------------------------------------------------
 
 TEST(ThemisTest, WorkedExample) {  // two chunks on two equal dimensions: one order each
   const StepCost cost = CostOf("themis", "torus(4,4)", Kind::kAllGather, {.chunks = 2});
@@ -189,8 +186,7 @@ TEST(ThemisTest, BalancesUnequalBandwidths) {
   EXPECT_LT(seconds("themis", 16), seconds("blueconnect", 1));
 }
 
-// --- Every network
-// --------------------------------------------------------------------------------
+// --- Every network -------------------------------------------------------------------------------
 
 TEST(RivalsProperty, ChunksByDimensionsAreProvenOnManyNetworks) {
   for (const char* expression : {"torus(2)",
