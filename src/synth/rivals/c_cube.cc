@@ -1,9 +1,9 @@
 // c-cube: all-reduce over two binary trees of a DGX-1 that share no link, half of the data each.
 //
-// Model       Tree A and its image under the map GPU g -> g + 4 modulo 8, which takes the NVLinks
-// of
-//             the machine to NVLinks: depth 3, at most two children, together at most 4 of the 6
-//             NVLinks of a GPU (2 at GPUs 3 and 7, leaves of both), every NVLink at most once.
+// Model       Tree A and its image under GPU g -> g + 4 modulo 8, a symmetry of the machine: depth
+// 3,
+//             at most two children, together at most 4 of the 6 NVLinks of a GPU (2 at GPUs 3 and
+//             7, leaves of both), every NVLink at most once.
 //                 A   0 -> 1, 4;  1 -> 2, 3;  4 -> 6;  6 -> 5, 7
 //                 B   4 -> 5, 0;  5 -> 6, 7;  0 -> 2;  2 -> 1, 3
 //             Chunks go up and down as a pipeline (rivals/tree_pipeline.h).
