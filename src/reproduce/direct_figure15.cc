@@ -49,10 +49,10 @@ std::string ConstructionOf(const std::string& recipe) {
   return "other graph";
 }
 
-const Design* Fastest(const SizedFrontier& sized, int32_t mebibytes) {
+const Design* Fastest(const std::vector<Design>& designs, int32_t mebibytes) {
   const Design* best = nullptr;
   Rational best_us;
-  for (const Design& design : sized.designs) {
+  for (const Design& design : designs) {
     const Rational us = direct::AllReduceUs(design.tl, design.tb, mebibytes);
     if (best != nullptr && us >= best_us) continue;
     best = &design;
@@ -71,9 +71,6 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
   const auto step = static_cast<size_t>(std::max<int64_t>(options.step, 1));
   const Result<std::vector<SizedFrontier>> all = FindAllFrontiers({direct::kTableDegree}, largest);
   if (!all) return tl::unexpected(all.error());
-  const Result<std::vector<SizedFrontier>> bidirectional =
-      FindAllFrontiers({direct::kTableDegree}, largest, true);
-  if (!bidirectional) return tl::unexpected(bidirectional.error());
 
   ResultTable wins{.title = "Sizes N at which a construction is the fastest",
                    .label_name = "construction",
@@ -91,7 +88,7 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
     for (size_t index = 0; index < all->size(); index += step) {
       if (CancelRequested()) return tl::unexpected(CancelledError());
       const SizedFrontier& sized = (*all)[index];
-      if (const Design* best = Fastest(sized, setting.mebibytes)) {
+      if (const Design* best = Fastest(sized.designs, setting.mebibytes)) {
         const std::string name = ConstructionOf(best->recipe);
         const int64_t count = ++counts[name][i];
         if (favourite.empty() || count > counts[favourite][i]) favourite = name;
@@ -100,9 +97,8 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
         points.line = false;
         points.points.emplace_back(sized.ranks, Milliseconds(*best, setting.mebibytes));
       }
-      const SizedFrontier& two_way = (*bidirectional)[index];
-      if (const Design* best = Fastest(two_way, setting.mebibytes))
-        both_ways.points.emplace_back(two_way.ranks, Milliseconds(*best, setting.mebibytes));
+      if (const Design* best = Fastest(sized.bidirectional, setting.mebibytes))
+        both_ways.points.emplace_back(sized.ranks, Milliseconds(*best, setting.mebibytes));
     }
     wins.columns.push_back({.name = fmt::format("M = {} MiB", setting.mebibytes)});
     most.rows.push_back(
