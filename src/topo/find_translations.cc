@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "regular_search.h"
 #include "tutti/topo/expression.h"
 #include "tutti/topo/metacyclic.h"
 #include "tutti/topo/translations.h"
@@ -194,13 +195,19 @@ std::optional<Candidate> OfRotation(const Topology& topology) {
   return Rotation(topology.num_ranks());
 }
 
+std::optional<Candidate> OfSearch(const Topology& topology) {
+  std::optional<std::vector<NodePermutation>> found = topo::SearchTranslations(topology);
+  if (!found) return std::nullopt;
+  return Candidate{topology.num_ranks(), *std::move(found)};
+}
+
 }  // namespace
 
 Result<Translations> FindTranslations(const Topology& topology) {
   if (topology.has_switches())
     return MakeError(ErrorCode::kInfeasible,
                      "a network with switches has no translations of all its nodes");
-  for (const auto& propose : {OfName, OfGrid, OfRotation}) {
+  for (const auto& propose : {OfName, OfGrid, OfRotation, OfSearch}) {
     std::optional<Candidate> candidate = propose(topology);
     if (!candidate || candidate->size != topology.num_ranks()) continue;
     Result<Translations> found = Translations::Make(topology, std::move(candidate->generators));
@@ -209,8 +216,11 @@ Result<Translations> FindTranslations(const Topology& topology) {
   return MakeError(
       ErrorCode::kInfeasible,
       fmt::format("no group of translations is known for '{}': tried what its expression and its "
-                  "grid suggest and a rotation of its ranks",
-                  topology.name()));
+                  "grid suggest, a rotation of its ranks{}",
+                  topology.name(),
+                  topology.num_ranks() <= topo::kMaxSearchedRanks
+                      ? ", groups of its symmetries drawn at random"
+                      : ""));
 }
 
 }  // namespace tutti

@@ -151,6 +151,49 @@ TEST(FindTranslations, OnFamiliesAndOperators) {
   }
 }
 
+// The same network with its ranks in another order and without a name that tells what it is.
+Topology Disguised(const Topology& topology, int32_t factor) {
+  const int32_t n = topology.num_ranks();
+  const auto moved = [&](NodeId node) { return NodeId{node.value * factor % n}; };
+  Topology::Builder builder(n);
+  for (LinkId link : topology.Links())
+    builder.AddLink(moved(topology.tail(link)), moved(topology.head(link)), topology.spec(link));
+  builder.SetName("a network");
+  return *std::move(builder).Build();
+}
+
+TEST(FindTranslations, BySearchWhereNothingSaysWhatItIs) {
+  struct Case {
+    const char* expression;
+    int32_t factor;  // prime to the number of ranks
+  };
+  for (const Case& one : {Case{"hypercube(4)", 3}, Case{"torus(3,5)", 7}, Case{"hamming(2,3)", 2},
+                          Case{"kautz(2,1)", 5}, Case{"cayley(7,3,2,1,0,0,1)", 5},
+                          Case{"torus(4,4,bw=[1,2]GB/s)", 5}, Case{"bipartite(4)", 3}}) {
+    const Topology topology = Disguised(Parse(one.expression), one.factor);
+    const Result<Translations> found = FindTranslations(topology);
+    EXPECT_TRUE(found.has_value()) << one.expression;
+    // The draws are seeded.
+    const Result<Translations> again = FindTranslations(topology);
+    if (found && again) {
+      EXPECT_EQ(found->generators(), again->generators());
+    }
+  }
+}
+
+// Vertex-transitive, but no group of ten symmetries moves every vertex.
+TEST(FindTranslations, ThePetersenGraphHasNone) {
+  Topology::Builder builder(10);
+  for (int32_t i = 0; i < 5; ++i) {
+    builder.AddDuplex(NodeId{i}, NodeId{(i + 1) % 5}, {});
+    builder.AddDuplex(NodeId{i}, NodeId{i + 5}, {});
+    builder.AddDuplex(NodeId{i + 5}, NodeId{(i + 2) % 5 + 5}, {});
+  }
+  const Result<Topology> petersen = std::move(builder).Build();
+  ASSERT_TRUE(petersen.has_value());
+  EXPECT_FALSE(FindTranslations(*petersen).has_value());
+}
+
 TEST(FindTranslations, SaysThatThereAreNone) {
   for (const char* expression :
        {"mesh(3,3)", "switch(4)", "genkautz(2,7)", "dgx1", "without(torus(3,3),links=1,seed=1)"}) {
