@@ -360,7 +360,7 @@ void PrintText(const Flags& flags, const Shown& shown, const std::vector<Written
     const Design& best = designs[*shown.best];
     fmt::print("\n{} {}{}\n", flags.pick != 0 ? "picked" : "best", best.recipe,
                shown.workload
-                   ? fmt::format(" for {}: {}, at most {} of what there can be", flags.collective,
+                   ? fmt::format(" for {}: {}, {} of what the bound would allow", flags.collective,
                                  Seconds(shown.seconds[*shown.best]),
                                  Percent(shown.bound_seconds / shown.seconds[*shown.best]))
                    : "");
