@@ -44,6 +44,9 @@ struct ConcurrentFlowOptions {
   // hundred kinds of links, see src/synth/mcf/exact.h. Where no proof is found the answer is as
   // close as doubles get.
   bool exact = false;
+  // Solve for one of all sources that automorphisms of the network take to each other, where some
+  // are found; not with a demand matrix.
+  bool symmetry = true;
   int32_t max_passes = 100'000;
   double max_seconds = 0;  // 0: no limit; with one the answer depends on the machine
   // N x N, what rank s sends to rank d at [s * N + d] relative to the others; the diagonal counts

@@ -25,5 +25,10 @@ struct NetworkGroup {
 // that tell ranks apart.
 NetworkGroup FindNetworkGroup(const Topology& topology, const FlowNetwork& network,
                               bool demands_differ);
+// A part of it of which no element but the identity keeps a rank in place: each takes the flow of
+// a representative to another source. Looks at `budget` links at most, in search of it.
+NetworkGroup FindFreeGroup(const Topology& topology, const FlowNetwork& network,
+                           bool demands_differ, int64_t budget);
+NetworkGroup IdentityGroup(const FlowNetwork& network);
 
 }  // namespace tutti

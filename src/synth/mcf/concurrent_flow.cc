@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "mcf/automorphisms.h"
 #include "mcf/exact.h"
 #include "mcf/iteration.h"
 #include "mcf/length_limit.h"
@@ -27,6 +28,8 @@ constexpr int32_t kPatience = 1000;  // passes without progress
 constexpr int64_t kMostUnits = int64_t{1} << 52;
 // Gaps at which a proof of the optimum is tried.
 constexpr double kProofGaps[] = {1e-7, 1e-9, 1e-11};
+// Links that the search for symmetry may look at: a tenth of a second.
+constexpr int64_t kSymmetryBudget = 20'000'000;
 constexpr int64_t kProgressSteps = 1000;
 
 Status CheckOptions(const Topology& topology, const ConcurrentFlowOptions& options) {
@@ -77,15 +80,36 @@ void CountLoads(const FlowNetwork& network, const DemandTable& demand, Concurren
   result.f_lower = RateOfStrain(network, demand, strain / Rational(result.units_per_demand));
 }
 
-void MakeUnits(const FlowNetwork& network, const DemandTable& demand,
+void MakeUnits(const FlowNetwork& network, const DemandTable& demand, const NetworkGroup& group,
                const std::vector<SourceFlow>& flows, ConcurrentFlow& result) {
   result.units_per_demand = UnitsPerDemand(demand);
-  result.flow_from.resize(flows.size());
+  result.flow_from.assign(static_cast<size_t>(network.num_ranks), {});
   ParallelFor(static_cast<int64_t>(flows.size()), 16, [&](int64_t begin, int64_t end) {
-    for (auto s = static_cast<size_t>(begin); s < static_cast<size_t>(end); ++s)
-      result.flow_from[s] = InUnits(network, demand, flows[s], result.units_per_demand);
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
+      const auto units = InUnits(network, demand, flows[i], result.units_per_demand);
+      const auto source = static_cast<size_t>(flows[i].order[0]);
+      for (const NetworkMap& map : group.elements) {
+        auto& image = result.flow_from[static_cast<size_t>(map.node[source])];
+        image.reserve(units.size());
+        for (const BundleFlow& part : units)
+          image.push_back({map.bundle[static_cast<size_t>(part.bundle)], part.units});
+      }
+    }
   });
   CountLoads(network, demand, result);
+}
+
+// The representatives' flows taken to all ranks.
+std::vector<SourceFlow> AllFlows(const NetworkGroup& group, const std::vector<SourceFlow>& flows) {
+  std::vector<SourceFlow> all(group.representative.size());
+  for (const SourceFlow& flow : flows)
+    for (const NetworkMap& map : group.elements) {
+      SourceFlow& image = all[static_cast<size_t>(map.node[static_cast<size_t>(flow.order[0])])] =
+          flow;
+      for (int32_t& node : image.order) node = map.node[static_cast<size_t>(node)];
+      for (int32_t& bundle : image.bundles) bundle = map.bundle[static_cast<size_t>(bundle)];
+    }
+  return all;
 }
 
 // How far it is from the first gap to the one asked for, on a logarithmic scale.
@@ -123,7 +147,10 @@ Result<ConcurrentFlow> SolveConcurrentFlow(const Topology& topology,
 
   const FlowNetwork network(topology);
   const DemandTable demand(topology.num_ranks(), options.demand);
-  FlowIteration iteration(network, demand);
+  const NetworkGroup group =
+      options.symmetry ? FindFreeGroup(topology, network, !options.demand.empty(), kSymmetryBudget)
+                       : IdentityGroup(network);
+  FlowIteration iteration(network, demand, group);
   GapProgress progress(options.exact ? kProofGaps[0] : options.gap);
   ConcurrentFlow result;
   const double gap_wanted = options.exact ? 0 : options.gap;
@@ -136,14 +163,15 @@ Result<ConcurrentFlow> SolveConcurrentFlow(const Topology& topology,
                       (options.max_seconds > 0 && seconds() >= options.max_seconds);
     // Doubles only say when it is worth counting.
     if (stop || gap <= gap_wanted + 1e-15) {
-      MakeUnits(network, demand, iteration.BestFlows(), result);
+      MakeUnits(network, demand, group, iteration.BestFlows(), result);
       result.f_upper = iteration.upper();
       result.lengths = iteration.lengths();
       if (stop || result.gap() <= gap_wanted) break;
     }
     if (next_proof < std::size(kProofGaps) && gap <= kProofGaps[next_proof] && gap > 0) {
       ++next_proof;
-      const NearOptimum near{iteration.BestFlows(), iteration.lengths(), iteration.upper()};
+      const NearOptimum near{AllFlows(group, iteration.BestFlows()), iteration.lengths(),
+                             iteration.upper()};
       std::optional<ConcurrentFlow> proven =
           ProveOptimum(topology, network, demand, options.demand, near);
       if (proven) CountLoads(network, demand, *proven);

@@ -50,7 +50,7 @@ std::optional<WholeDual> FindWholeDual(const FlowNetwork& network, const DemandT
     WholeDual dual;
     for (int32_t orbit : group.bundle_orbit)
       dual.lengths.push_back(static_cast<int64_t>(std::floor(average[Index(orbit)] * scale + 0.5)));
-    const auto limit = LengthLimit(network, demand, near.flows, dual.lengths);
+    const auto limit = LengthLimit(network, demand, near.flows, 1, dual.lengths);
     if (!limit || *limit > near.upper) continue;
     dual.limit = *limit;
     return dual;

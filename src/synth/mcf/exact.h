@@ -22,7 +22,7 @@ namespace tutti {
 
 // What is close: one flow a rank, lengths and the limit that they prove.
 struct NearOptimum {
-  const std::vector<SourceFlow>& flows;
+  std::vector<SourceFlow> flows;
   const std::vector<int64_t>& lengths;
   Rational upper;
 };

@@ -22,18 +22,20 @@ constexpr int32_t kCancelEvery = 64;  // sources
 
 }  // namespace
 
-FlowIteration::FlowIteration(const FlowNetwork& network, const DemandTable& demand)
+FlowIteration::FlowIteration(const FlowNetwork& network, const DemandTable& demand,
+                             const NetworkGroup& group)
     : network_(network),
       demand_(demand),
-      lengths_(network),
+      alike_(static_cast<int64_t>(group.elements.size())),
+      lengths_(network, group),
       shifter_(network),
       steepness_(kFirstSteepness),
       weight_step_(kFirstWeightStep) {
   const double pairs = static_cast<double>(network.num_ranks) * (network.num_ranks - 1);
   const double mean = ToRational(demand.Total()).ToDouble() / pairs;
-  flows_.reserve(static_cast<size_t>(network.num_ranks));
   for (int32_t source = 0; source < network.num_ranks; ++source)
-    flows_.push_back(EqualSplit(network, demand, mean, source));
+    if (group.representative[static_cast<size_t>(source)] == source)
+      flows_.push_back(EqualSplit(network, demand, mean, source));
   OfferLengths(InverseBandwidths(network));
   Measure();
 }
@@ -75,7 +77,7 @@ void FlowIteration::Measure() {
 }
 
 void FlowIteration::OfferLengths(std::vector<int64_t> lengths) {
-  std::optional<Rational> upper = LengthLimit(network_, demand_, flows_, lengths);
+  std::optional<Rational> upper = LengthLimit(network_, demand_, flows_, alike_, lengths);
   if (!upper || (upper_value_ > 0 && *upper >= upper_)) return;
   upper_ = *std::move(upper);
   upper_value_ = upper_.ToDouble();

@@ -18,7 +18,8 @@ namespace tutti {
 
 class FlowIteration {
  public:
-  FlowIteration(const FlowNetwork& network, const DemandTable& demand);
+  // `group` acts freely on the ranks and keeps demands; a flow for each of its representatives.
+  FlowIteration(const FlowNetwork& network, const DemandTable& demand, const NetworkGroup& group);
 
   // kCancelled.
   Status Pass();
@@ -44,6 +45,7 @@ class FlowIteration {
 
   const FlowNetwork& network_;
   const DemandTable& demand_;
+  int64_t alike_;  // ranks that each representative stands for
   std::vector<SourceFlow> flows_, kept_flows_;
   LinkLengths lengths_;
   Shifter shifter_;

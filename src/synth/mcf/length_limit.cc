@@ -87,13 +87,13 @@ Rational RateOfStrain(const FlowNetwork& network, const DemandTable& demand,
 }
 
 std::optional<Rational> LengthLimit(const FlowNetwork& network, const DemandTable& demand,
-                                    const std::vector<SourceFlow>& flows,
+                                    const std::vector<SourceFlow>& flows, int64_t alike,
                                     const std::vector<int64_t>& lengths) {
   std::vector<WideInteger> spent(flows.size(), 0);
   ParallelFor(static_cast<int64_t>(flows.size()), 16, [&](int64_t begin, int64_t end) {
     Distances distance(network, lengths);
     for (int64_t s = begin; s < end; ++s) {
-      const auto source = static_cast<int32_t>(s);
+      const int32_t source = flows[static_cast<size_t>(s)].order[0];
       if (flows[static_cast<size_t>(s)].order.size() < 2) continue;
       distance.Run(flows[static_cast<size_t>(s)].order);
       WideInteger sum = 0;
@@ -104,6 +104,7 @@ std::optional<Rational> LengthLimit(const FlowNetwork& network, const DemandTabl
   });
   Rational total;
   for (WideInteger sum : spent) total += ToRational(sum);
+  total *= Rational(alike);
   if (total.is_zero()) return std::nullopt;
   WideInteger available = 0;
   for (size_t e = 0; e < lengths.size(); ++e)

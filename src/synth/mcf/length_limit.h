@@ -24,11 +24,12 @@ std::vector<int64_t> InverseBandwidths(const FlowNetwork& network);
 Rational RateOfStrain(const FlowNetwork& network, const DemandTable& demand,
                       const Rational& strain);
 
-// Nothing where all demands have ways of length 0. `flows`: one a rank, where distances are first
+// Nothing where all demands have ways of length 0. `flows`: one for each
+// `alike` sources that differ by symmetries of the lengths, where distances are first
 // looked for; any order of nodes does. Sources in parallel. O(n m) where the flows' ways are about
 // shortest.
 std::optional<Rational> LengthLimit(const FlowNetwork& network, const DemandTable& demand,
-                                    const std::vector<SourceFlow>& flows,
+                                    const std::vector<SourceFlow>& flows, int64_t alike,
                                     const std::vector<int64_t>& lengths);
 
 }  // namespace tutti

@@ -8,8 +8,22 @@ constexpr double kLeastWeight = 1e-11;
 
 }  // namespace
 
-LinkLengths::LinkLengths(const FlowNetwork& network)
-    : network_(network), states_(network.num_bundles()), length_(network.num_bundles(), 0) {}
+LinkLengths::LinkLengths(const FlowNetwork& network, const NetworkGroup& group)
+    : group_(group),
+      states_(group.orbit_size.size()),
+      first_member_(group.orbit_size.size() + 1, 0),
+      members_(network.num_bundles()),
+      length_(network.num_bundles(), 0) {
+  for (size_t o = 0; o < states_.size(); ++o) {
+    first_member_[o + 1] = first_member_[o] + group.orbit_size[o];
+    states_[o].repeats = static_cast<double>(group.elements.size()) / group.orbit_size[o];
+  }
+  std::vector<int32_t> next(first_member_.begin(), first_member_.end() - 1);
+  for (size_t e = 0; e < length_.size(); ++e) {
+    members_[static_cast<size_t>(next[Orbit(e)]++)] = static_cast<int32_t>(e);
+    StateOf(e).capacity = network.capacity[e];
+  }
+}
 
 void LinkLengths::ClearLoad() {
   for (State& state : states_) state.load = 0;
@@ -17,34 +31,33 @@ void LinkLengths::ClearLoad() {
 
 double LinkLengths::LargestStrain() const {
   double largest = 0;
-  for (size_t e = 0; e < states_.size(); ++e)
-    largest = std::max(largest, states_[e].load / network_.capacity[e]);
+  for (const State& state : states_) largest = std::max(largest, state.load / state.capacity);
   return largest;
 }
 
 void LinkLengths::Update(double steepness, double strain) {
   steepness_ = steepness;
   strain_ = strain;
-  for (size_t e = 0; e < states_.size(); ++e) {
-    State& state = states_[e];
-    const double capacity = network_.capacity[e], full = capacity * strain;
-    state.raw = (state.weight + steepness * (state.load / full - 1)) / capacity;
-    state.least = kLeastWeight / capacity;
-    state.slope = steepness / (capacity * full);
-    state.room = full / steepness;
-    length_[e] = std::max(state.raw, state.least);
+  for (State& state : states_) {
+    const double full = state.capacity * strain;
+    state.raw = (state.weight + steepness * (state.load / full - 1)) / state.capacity;
+    state.least = kLeastWeight / state.capacity;
+    state.slope = state.repeats * steepness / (state.capacity * full);
+    state.room = full / (steepness * state.repeats);
   }
+  for (size_t e = 0; e < length_.size(); ++e)
+    length_[e] = std::max(StateOf(e).raw, StateOf(e).least);
 }
 
 void LinkLengths::FollowLengths(double step) {
   double sum = 0;
-  for (size_t e = 0; e < states_.size(); ++e) {
-    State& state = states_[e];
-    const double excess = state.load / (network_.capacity[e] * strain_) - 1;
+  for (size_t o = 0; o < states_.size(); ++o) {
+    State& state = states_[o];
+    const double excess = state.load / (state.capacity * strain_) - 1;
     state.weight = std::max(0.0, state.weight + step * steepness_ * excess);
-    sum += state.weight;
+    sum += state.weight * group_.orbit_size[o];
   }
-  const double scale = static_cast<double>(states_.size()) / sum;
+  const double scale = static_cast<double>(length_.size()) / sum;
   for (State& state : states_) state.weight *= scale;
 }
 

@@ -172,7 +172,8 @@ void Shifter::ShiftInto(int32_t node, LinkLengths& lengths) {
     }
   }
   if (difference <= kTolerance * whole || most <= 0) return;
-  const double shift = std::min(difference / slope, most);
+  if (lengths.num_orbits() < network_.num_bundles()) slope = SlopeOverOrbits(node, a, lengths);
+  const double shift = slope > 0 ? std::min(difference / slope, most) : most;
   for (size_t v = Index(node); v != a;) {
     Slot& slot = slots_[Index(long_slot_[v])];
     slot.flow = slot.flow - shift < kNothing ? 0 : slot.flow - shift;
@@ -185,6 +186,29 @@ void Shifter::ShiftInto(int32_t node, LinkLengths& lengths) {
     lengths.Shift(Index(slot.bundle), shift);
     v = Index(slot.tail);
   }
+}
+
+// Bundles of one orbit change their lengths together, on both ways and several times on one.
+double Shifter::SlopeOverOrbits(int32_t node, size_t meeting, const LinkLengths& lengths) {
+  orbits_.clear();
+  if (net_.size() < lengths.num_orbits()) net_.assign(lengths.num_orbits(), 0);
+  const auto walk = [&](const std::vector<int32_t>& last_slot, int32_t sign) {
+    for (size_t v = Index(node); v != meeting;) {
+      const Slot& slot = slots_[Index(last_slot[v])];
+      orbits_.push_back(Index(slot.bundle));
+      net_[lengths.Orbit(Index(slot.bundle))] += sign;
+      v = Index(slot.tail);
+    }
+  };
+  walk(long_slot_, -1);
+  walk(short_slot_, 1);
+  double slope = 0;
+  for (size_t e : orbits_) {
+    int32_t& net = net_[lengths.Orbit(e)];
+    slope += (net < 0 ? lengths.SlopeDown(e) : lengths.SlopeUp(e)) * net * net;
+    net = 0;
+  }
+  return slope;
 }
 
 void Shifter::Store(SourceFlow& flow) {

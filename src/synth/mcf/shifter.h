@@ -37,6 +37,7 @@ class Shifter {
   void SortByPotential(std::vector<int32_t>& order);
   void FindShortest(const SourceFlow& flow, const std::vector<double>& length);
   void ShiftInto(int32_t node, LinkLengths& lengths);
+  double SlopeOverOrbits(int32_t node, size_t meeting, const LinkLengths& lengths);
   void Store(SourceFlow& flow);
 
   const FlowNetwork& network_;
@@ -46,7 +47,8 @@ class Shifter {
   std::vector<int32_t> long_slot_, short_slot_;
   std::vector<int32_t> first_slot_;  // of a place in the order
   std::vector<Slot> slots_;
-  std::vector<double> shortest_before_;
+  std::vector<size_t> orbits_;  // a bundle for each on the segments that change
+  std::vector<int32_t> net_;    // of an orbit: how much more often it gains than loses
 };
 
 }  // namespace tutti

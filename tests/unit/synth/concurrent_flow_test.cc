@@ -150,6 +150,24 @@ TEST(ConcurrentFlow, ProductIsTheWorseFactorOverTheSizeOfTheOther) {
     }
 }
 
+TEST(ConcurrentFlow, WithAndWithoutSymmetryTheSame) {
+  for (const char* expression :
+       {"genkautz(4,50)", "genkautz(3,28)", "kautz(3,2)", "circulant(30,4,7)", "debruijn(2,5)",
+        "line(circulant(16,3,4))", "twisted_torus(8,4)", "product(ring(5),genkautz(2,9))",
+        "switch2d(3,4)", "rfs(2,3,4)", "uniring(2,6)", "without(torus(4,4),links=1)",
+        "mesh(3,5,bw=[3,5]GB/s)", "distreg(ag24minus)", "dgx1"}) {
+    const Topology topology = MustParse(expression);
+    ConcurrentFlowOptions options;
+    options.gap = 1e-6;
+    options.max_passes = 5000;
+    const ConcurrentFlow with = MustSolve(topology, options);
+    options.symmetry = false;
+    const ConcurrentFlow without = MustSolve(topology, options);
+    EXPECT_LE(with.f_lower, without.f_upper) << expression;
+    EXPECT_LE(without.f_lower, with.f_upper) << expression;
+  }
+}
+
 TEST(ConcurrentFlow, TurningAllLinksAroundChangesNothing) {
   for (const char* expression : {"genkautz(3,20)", "debruijn(2,4)"}) {
     const ConcurrentFlow there = MustSolve(expression, 1e-5);
