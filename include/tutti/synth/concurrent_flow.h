@@ -14,8 +14,9 @@
 // Method      One acyclic flow a source, shifted from its longest used ways to the shortest ones
 //             while lengths grow with the load (Dial's algorithm B inside an augmented Lagrangian);
 //             the lengths of each pass are the dual.
-// Complexity  A pass costs O(n (n + m)) and a few visits more; genkautz(4,1000) takes tens of
-//             passes for 0.1 %. Memory about 30 bytes for each link that carries flow of a source.
+// Complexity  A pass costs O(n (n + m)) over the order of the symmetry used; genkautz(4,1000) takes
+//             tens of passes for 0.1 %. Memory about 30 bytes for each link that carries flow of a
+//             source.
 // Threads     Same bytes for any number of threads. Interruptible (base/cancel.h).
 // Errors      kInvalidArgument: one rank alone, a demand matrix of the wrong size, with a negative
 //             entry or without any demand, a gap or limit that makes no sense.
