@@ -3,15 +3,19 @@
 #include <spdlog/spdlog.h>
 
 #include <chrono>
+#include <cstdio>
 #include <memory>
 
 #include "common.h"
 #include "symmetric.h"
 #include "tutti/base/cancel.h"
+#include "tutti/base/memory.h"
 #include "tutti/base/units.h"
 #include "tutti/sched/store.h"
 #include "tutti/synth/synthesizer.h"
+#include "tutti/synth/ten.h"
 #include "tutti/topo/expression.h"
+#include "tutti/verify/stream.h"
 #include "tutti/verify/verifier.h"
 
 namespace tutti::cli {
@@ -22,8 +26,116 @@ struct Flags {
   CollectiveFlags collective;
   int32_t chunks = 0, tries = 0;
   uint64_t seed = 1;
-  bool no_verify = false, symmetric = false;
+  bool no_verify = false, symmetric = false, stream = false, cost_only = false;
 };
+
+// A schedule too large for memory, or only its cost.
+struct Streamed {
+  Schedule outline;  // one transfer a step, which costs what the whole costs
+  int64_t num_transfers = 0;
+  double elapsed_s = 0;
+  bool verified = false;
+};
+
+Status VerifyWritten(const std::string& path) {
+  const Result<std::unique_ptr<ScheduleReader>> reader = ScheduleReader::Open(path);
+  if (!reader) return tl::unexpected(reader.error());
+  const Result<VerifyReport> report = VerifyStream(**reader, {}, AvailableMemoryBytes());
+  if (!report) return tl::unexpected(report.error());
+  if (report->verified()) return {};
+  for (const Violation& violation : report->violations)
+    fmt::print(stderr, "{}: {}\n", Name(violation.kind), violation.message);
+  return MakeError(ErrorCode::kInfeasible,
+                   fmt::format("the schedule is not correct ({} violations); the file is removed",
+                               report->num_violations));
+}
+
+Result<Streamed> Stream(const Flags& flags, const Topology& topology, const Collective& collective,
+                        const SynthOptions& options) {
+  if (flags.output.empty() && !flags.cost_only)
+    return InvalidArgument(
+        "a streamed schedule is written to a file as it is made: -o FILE, or "
+        "--cost-only");
+  if (flags.output.ends_with(".json"))
+    return InvalidArgument(flags.output + ": JSON files do not stream; use another ending");
+  OpenSchedule open;
+  if (!flags.cost_only)
+    open = [&](const Schedule& header, int64_t num_transfers) {
+      return ScheduleWriter::Open(flags.output, topology, header,
+                                  static_cast<uint64_t>(num_transfers));
+    };
+  const auto before = std::chrono::steady_clock::now();
+  Result<TenStreamed> made = StreamTen(topology, collective, options, open, AvailableMemoryBytes());
+  if (!made) return tl::unexpected(made.error());
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - before;
+  Streamed streamed{std::move(made->header), made->num_transfers, elapsed.count(), false};
+  if (!flags.cost_only && !flags.no_verify) {
+    spdlog::debug("written in {}; verifying the file", Seconds(streamed.elapsed_s));
+    if (const Status proven = VerifyWritten(flags.output); !proven) {
+      std::remove(flags.output.c_str());
+      return tl::unexpected(proven.error());
+    }
+    streamed.verified = true;
+  }
+  // All links are equal and carry at most one chunk a step.
+  for (int32_t step = 0; step < streamed.outline.num_steps; ++step)
+    streamed.outline.transfers.push_back({ShardId{0}, LinkId{0}, 0, 1, step, TransferOp::kCopy});
+  return streamed;
+}
+
+int SynthesizeStreamed(const Program& program, const Flags& flags, const Topology& topology,
+                       const Collective& collective, const SynthOptions& options) {
+  const Result<Streamed> streamed = Stream(flags, topology, collective, options);
+  if (!streamed) return Report(streamed.error());
+  const Schedule& outline = streamed->outline;
+  const Result<Evaluation> evaluation = Evaluate(topology, outline, options.size_bytes);
+  if (!evaluation) return Report(evaluation.error());
+  if (program.json) {
+    Json out;
+    DescribeTopology(topology, out);
+    DescribeSchedule(outline, out);
+    out["transfers"] = streamed->num_transfers;
+    DescribeEvaluation(outline, *evaluation, options.size_bytes, out);
+    out["synthesis_s"] = streamed->elapsed_s;
+    out["peak_rss_bytes"] = PeakRssBytes();
+    out["streamed"] = true;
+    out["verified"] = streamed->verified ? Json(true) : Json(nullptr);
+    Print(out);
+    return kDone;
+  }
+  fmt::print("{} on {} by {}: {} transfers, {} chunk{} a shard, {} in {}, {}\n",
+             Name(collective.kind()), topology.name(), flags.algorithm, streamed->num_transfers,
+             outline.units_per_shard, outline.units_per_shard == 1 ? "" : "s",
+             flags.cost_only ? "counted" : "made and written", Seconds(streamed->elapsed_s),
+             streamed->verified ? "verified" : "not verified");
+  fmt::print("{}", EvaluationText(outline, *evaluation, options.size_bytes));
+  if (!flags.cost_only) fmt::print("written to {}\n", flags.output);
+  return kDone;
+}
+
+// Half of the memory there is: the rest of the machine has work too.
+bool FitsComfortably(const Topology& topology, const Collective& collective,
+                     const SynthOptions& options) {
+  return TenMemoryOf(topology, collective, options).in_memory_bytes <= AvailableMemoryBytes() / 2;
+}
+
+// By which of both ways a schedule is made. Says so where memory decides it.
+Result<bool> Streams(const Flags& flags, const Topology& topology, const Collective& collective,
+                     const SynthOptions& options) {
+  const bool asked = flags.stream || flags.cost_only;
+  if (flags.algorithm != "ten") {
+    if (!asked) return false;
+    return InvalidArgument(fmt::format(
+        "--stream and --cost-only are of the algorithm ten, not of {}", flags.algorithm));
+  }
+  const Status streams = CheckTenStreams(topology, collective, options);
+  if (asked && !streams) return tl::unexpected(streams.error());
+  if (asked || !streams || FitsComfortably(topology, collective, options)) return asked;
+  fmt::print(stderr, "the schedule in memory would need {} of {}: it is streamed to the file\n",
+             MemoryText(TenMemoryOf(topology, collective, options).in_memory_bytes),
+             MemoryText(AvailableMemoryBytes()));
+  return true;
+}
 
 int Synthesize(const Program& program, const Flags& flags) {
   const Result<Topology> topology = ParseTopology(flags.topology);
@@ -37,22 +149,23 @@ int Synthesize(const Program& program, const Flags& flags) {
   if (!sizes) return Report(sizes.error());
   const int64_t size = sizes->front();
 
+  const SynthOptions options{
+      .chunks = flags.chunks, .seed = flags.seed, .size_bytes = size, .tries = flags.tries};
+
   // A million ranks: their translations tell from one of them what all do.
   if (flags.symmetric ||
       (MayBeSymmetric(flags.algorithm, *collective) && IsTooLargeInFull(*collective))) {
-    const SymmetricJob job{
-        flags.algorithm,
-        flags.output,
-        {.chunks = flags.chunks, .seed = flags.seed, .size_bytes = size, .tries = flags.tries},
-        !flags.no_verify,
-        flags.symmetric};
+    const SymmetricJob job{flags.algorithm, flags.output, options, !flags.no_verify,
+                           flags.symmetric};
     if (const auto code = SynthesizeSymmetric(program, *topology, *collective, job)) return *code;
   }
 
+  const Result<bool> streams = Streams(flags, *topology, *collective, options);
+  if (!streams) return Report(streams.error());
+  if (*streams) return SynthesizeStreamed(program, flags, *topology, *collective, options);
+
   const auto before = std::chrono::steady_clock::now();
-  const Result<Schedule> schedule = RunSynthesizer(
-      **synthesizer, *topology, *collective,
-      {.chunks = flags.chunks, .seed = flags.seed, .size_bytes = size, .tries = flags.tries});
+  const Result<Schedule> schedule = RunSynthesizer(**synthesizer, *topology, *collective, options);
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - before;
   if (!schedule) return Report(schedule.error());
   spdlog::debug("made {} transfers in {}", schedule->transfers.size(), Seconds(elapsed.count()));
@@ -124,6 +237,11 @@ void AddSynth(Program& program) {
   command->add_option("-o,--output", flags->output,
                       "Write the schedule: .json for people, anything else binary");
   command->add_flag("--no-verify", flags->no_verify, "Skip the proof");
+  command->add_flag("--stream", flags->stream,
+                    "Write the schedule while it is made and prove the file, in little memory "
+                    "(ten; by itself where memory is short)");
+  command->add_flag("--cost-only", flags->cost_only,
+                    "Count the steps of a schedule that is not kept (ten)");
   command->add_flag("--symmetric", flags->symmetric,
                     "Make and store one rank's schedule and the network's translations, which "
                     "stand for all; bfb only, chosen by itself where the whole does not fit");

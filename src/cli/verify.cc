@@ -9,10 +9,12 @@
 #include "symmetric.h"
 #include "tutti/base/cancel.h"
 #include "tutti/base/file.h"
+#include "tutti/base/memory.h"
 #include "tutti/lower/msccl_xml.h"
 #include "tutti/sched/store.h"
 #include "tutti/topo/expression.h"
 #include "tutti/topo/properties.h"
+#include "tutti/verify/stream.h"
 #include "tutti/verify/symmetric.h"
 #include "tutti/verify/verifier.h"
 
@@ -22,6 +24,7 @@ namespace {
 struct Flags {
   std::string path, topology, dialect = "executor-nccl";
   int32_t most = 20;
+  bool stream = false;
 };
 
 int Answer(const Program& program, Json out, const std::string& subject, int64_t violations,
@@ -112,24 +115,53 @@ int JudgeSymmetric(const Program& program, const Flags& flags) {
       report);
 }
 
+// Block by block where that is asked for, or where the whole would fill half of the memory.
+Result<bool> Streams(const Flags& flags, const ScheduleReader& reader) {
+  const Status streams = CheckStreamable(reader.header());
+  if (flags.stream && !streams) return tl::unexpected(streams.error());
+  const VerifyMemory memory =
+      VerifyMemoryOf(reader.topology(), reader.header(), reader.num_transfers());
+  return flags.stream || (streams && memory.in_memory_bytes > AvailableMemoryBytes() / 2);
+}
+
+int AnswerOf(const Program& program, const Flags& flags, const Topology& topology,
+             const Schedule& schedule, uint64_t num_transfers, const VerifyReport& report) {
+  if (report.cancelled) return Report(CancelledError());
+  Json out;
+  DescribeTopology(topology, out);
+  DescribeSchedule(schedule, out);
+  out["transfers"] = num_transfers;
+  return AnswerReport(
+      program, out,
+      fmt::format("{}: {} on {} by {}, {} deliveries", flags.path, Name(schedule.collective.kind()),
+                  topology.name(), schedule.algorithm, report.deliveries),
+      report);
+}
+
+int JudgeSchedule(const Program& program, const Flags& flags) {
+  const Result<std::unique_ptr<ScheduleReader>> reader = ScheduleReader::Open(flags.path);
+  if (!reader) return Report(reader.error());
+  if (const Status same = CheckTopology(flags, (*reader)->topology(), false); !same)
+    return Report(same.error());
+  const Result<bool> streams = Streams(flags, **reader);
+  if (!streams) return Report(streams.error());
+  const VerifyOptions options{.max_violations = flags.most};
+  if (*streams) {
+    const Result<VerifyReport> report = VerifyStream(**reader, options, AvailableMemoryBytes());
+    if (!report) return Report(report.error());
+    return AnswerOf(program, flags, (*reader)->topology(), (*reader)->header(),
+                    (*reader)->num_transfers(), *report);
+  }
+  const Result<ScheduleFile> file = ReadSchedule(**reader);
+  if (!file) return Report(file.error());
+  return AnswerOf(program, flags, file->topology, file->schedule, file->schedule.transfers.size(),
+                  Verify(file->topology, file->schedule.collective, file->schedule, options));
+}
+
 int Judge(const Program& program, const Flags& flags) {
   if (flags.path.ends_with(".xml")) return JudgeXml(program, flags);
   if (IsSymmetricFile(flags.path)) return JudgeSymmetric(program, flags);
-  const Result<ScheduleFile> file = ReadScheduleFile(flags.path);
-  if (!file) return Report(file.error());
-  if (const Status same = CheckTopology(flags, file->topology, false); !same)
-    return Report(same.error());
-  const VerifyReport report = Verify(file->topology, file->schedule.collective, file->schedule,
-                                     {.max_violations = flags.most});
-  if (report.cancelled) return Report(CancelledError());
-  Json out;
-  DescribeTopology(file->topology, out);
-  DescribeSchedule(file->schedule, out);
-  return AnswerReport(program, out,
-                      fmt::format("{}: {} on {} by {}, {} deliveries", flags.path,
-                                  Name(file->schedule.collective.kind()), file->topology.name(),
-                                  file->schedule.algorithm, report.deliveries),
-                      report);
+  return JudgeSchedule(program, flags);
 }
 
 }  // namespace
@@ -150,6 +182,9 @@ void AddVerify(Program& program) {
   command->add_option("--most", flags->most, "Violations to print")
       ->capture_default_str()
       ->check(CLI::Range(1, 1000000));
+  command->add_flag("--stream", flags->stream,
+                    "Read the file block by block, in little memory (by itself where memory is "
+                    "short)");
   command->callback(
       [&program, flags] { program.action = [&program, flags] { return Judge(program, *flags); }; });
 }

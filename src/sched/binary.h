@@ -26,6 +26,7 @@ inline constexpr size_t kBlockHeaderBytes = 32;
 inline constexpr size_t kTrailerBytes = 40;
 inline constexpr size_t kChecksumBytes = 8;
 inline constexpr uint32_t kBlockTransfers = 1u << 16;
+inline constexpr size_t kMaxBlocksAtOnce = 32;  // in memory, on machines of many cores
 inline constexpr uint64_t kColumns = 6;
 inline constexpr uint64_t kMaxPayloadBytes = kColumns * MaxColumnBytes(kBlockTransfers);
 // A header of more text than this is refused: a topology of ten million links has less.

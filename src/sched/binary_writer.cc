@@ -11,11 +11,52 @@
 #include "json.h"
 #include "structure.h"
 #include "tutti/base/cancel.h"
+#include "tutti/base/parallel.h"
 
 namespace tutti {
 namespace {
 
 using namespace binary;
+
+struct Pending {
+  int64_t time;
+  Transfer transfer;
+};
+
+// One block on its way into bytes. Each works on its own, so that several may at once.
+class BlockEncoder {
+ public:
+  // Sorts `transfers`; their columns are then the payload.
+  void Encode(std::span<Pending> transfers);
+  std::string_view payload() const { return payload_; }
+
+ private:
+  TransferEncoder encoder_;
+  std::string payload_;
+};
+
+void BlockEncoder::Encode(std::span<Pending> transfers) {
+  // The order within one step or start is free; this one makes columns short.
+  const auto before = [](const Pending& a, const Pending& b) {
+    const auto key = [](const Pending& p) {
+      const Transfer& t = p.transfer;
+      return std::make_tuple(p.time, t.link.value, t.shard.value, t.begin, t.end, t.op);
+    };
+    return key(a) < key(b);
+  };
+  if (!std::is_sorted(transfers.begin(), transfers.end(), before))
+    std::sort(transfers.begin(), transfers.end(), before);
+  payload_.clear();
+  encoder_.Append(
+      transfers.size(), [&](size_t i) { return transfers[i].time; },
+      [&](size_t i) -> const Transfer& { return transfers[i].transfer; }, payload_);
+}
+
+// Blocks that are encoded at once: two a thread, so that none waits long for the slowest.
+size_t BlocksAtOnce() {
+  const auto threads = static_cast<size_t>(NumThreads());
+  return threads == 1 ? 1 : std::min(2 * threads, kMaxBlocksAtOnce);
+}
 
 class BinaryWriter : public ScheduleWriter {
  public:
@@ -25,20 +66,14 @@ class BinaryWriter : public ScheduleWriter {
       : frame_(std::move(sink)),
         where_(std::move(where)),
         timed_(header.kind == ScheduleKind::kTimed),
-        checker_(topology, header) {
-    pending_.reserve(kBlockTransfers);
-  }
+        checker_(topology, header),
+        encoders_(BlocksAtOnce()) {}
 
   Status Begin(const std::string& preamble, uint64_t expected_transfers);
   Status Append(std::span<const Transfer> transfers, std::span<const int64_t> start_ps) override;
   Status Finish() override;
 
  private:
-  struct Pending {
-    int64_t time;
-    Transfer transfer;
-  };
-
   Status Add(std::span<const Transfer> transfers, std::span<const int64_t> start_ps);
   Status Flush();
   // A writer that failed once stays failed: the file would have a gap.
@@ -51,9 +86,8 @@ class BinaryWriter : public ScheduleWriter {
   std::string where_;
   bool timed_;
   TransferChecker checker_;
-  std::vector<Pending> pending_;
-  TransferEncoder encoder_;
-  std::string payload_;
+  std::vector<BlockEncoder> encoders_;
+  std::vector<Pending> pending_;  // of the blocks to come
   uint64_t num_transfers_ = 0;
   bool failed_ = false, finished_ = false;
 };
@@ -92,7 +126,7 @@ Status BinaryWriter::Add(std::span<const Transfer> transfers, std::span<const in
                                          num_transfers_ + pending_.size(),
                                          checker_.Explain(transfers[i], start)));
     pending_.push_back({timed_ ? start : transfers[i].step, transfers[i]});
-    if (pending_.size() < kBlockTransfers) continue;
+    if (pending_.size() < encoders_.size() * kBlockTransfers) continue;
     if (const Status flushed = Flush(); !flushed) return flushed;
   }
   return {};
@@ -101,26 +135,24 @@ Status BinaryWriter::Add(std::span<const Transfer> transfers, std::span<const in
 Status BinaryWriter::Flush() {
   if (pending_.empty()) return {};
   if (CancelRequested()) return tl::unexpected(CancelledError());
-  // The order within one step or start is free; this one makes columns short.
-  const auto before = [](const Pending& a, const Pending& b) {
-    const auto key = [](const Pending& p) {
-      const Transfer& t = p.transfer;
-      return std::make_tuple(p.time, t.link.value, t.shard.value, t.begin, t.end, t.op);
-    };
-    return key(a) < key(b);
+  const size_t num_blocks = (pending_.size() + kBlockTransfers - 1) / kBlockTransfers;
+  const auto block = [this](size_t i) {
+    const size_t first = i * kBlockTransfers;
+    return std::span(pending_).subspan(first,
+                                       std::min<size_t>(kBlockTransfers, pending_.size() - first));
   };
-  if (!std::is_sorted(pending_.begin(), pending_.end(), before))
-    std::sort(pending_.begin(), pending_.end(), before);
-
-  payload_.clear();
-  encoder_.Append(
-      pending_.size(), [this](size_t i) { return pending_[i].time; },
-      [this](size_t i) -> const Transfer& { return pending_[i].transfer; }, payload_);
-
-  const auto count = static_cast<uint32_t>(pending_.size());
-  num_transfers_ += count;
+  ParallelFor(static_cast<int64_t>(num_blocks), 1, [&](int64_t begin, int64_t end) {
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
+      encoders_[i].Encode(block(i));
+  });
+  for (size_t i = 0; i < num_blocks; ++i) {
+    const auto count = static_cast<uint32_t>(block(i).size());
+    const Status written = frame_.WriteBlock(kBlockTag, count, encoders_[i].payload());
+    if (!written) return written;
+    num_transfers_ += count;
+  }
   pending_.clear();
-  return frame_.WriteBlock(kBlockTag, count, payload_);
+  return {};
 }
 
 Status BinaryWriter::Finish() {

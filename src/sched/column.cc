@@ -39,6 +39,13 @@ ColumnDecoder::~ColumnDecoder() = default;
 
 void ColumnEncoder::Append(std::span<const int64_t> values, std::string& out) {
   relative_.resize(values.size());
+  if (std::equal(values.begin() + 1, values.end(), values.begin())) {
+    // Most columns of most blocks. Both forms are equally short.
+    std::fill(relative_.begin(), relative_.end(), 0);
+    Encode(kRelativeToSmallest, static_cast<uint64_t>(values.front()), plain_);
+    out += plain_;
+    return;
+  }
   const auto smallest = static_cast<uint64_t>(*std::min_element(values.begin(), values.end()));
   for (size_t i = 0; i < values.size(); ++i)
     relative_[i] = static_cast<uint64_t>(values[i]) - smallest;

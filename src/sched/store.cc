@@ -67,7 +67,9 @@ Result<std::unique_ptr<ScheduleReader>> OpenSource(std::unique_ptr<Source> sourc
   return MakeWholeFileReader(std::move(*file));
 }
 
-Result<ScheduleFile> ReadAll(ScheduleReader& reader) {
+}  // namespace
+
+Result<ScheduleFile> ReadSchedule(ScheduleReader& reader) {
   ScheduleFile file{reader.topology(), reader.header()};
   Schedule& schedule = file.schedule;
   std::vector<Transfer> transfers;
@@ -88,8 +90,6 @@ Result<ScheduleFile> ReadAll(ScheduleReader& reader) {
                                  reader.num_transfers(), sizeof(Transfer)));
   }
 }
-
-}  // namespace
 
 Status WriteScheduleFile(const std::string& path, const Topology& topology,
                          const Schedule& schedule) {
@@ -122,7 +122,7 @@ Result<std::unique_ptr<ScheduleReader>> ScheduleReader::Open(const std::string& 
 Result<ScheduleFile> ReadScheduleFile(const std::string& path) {
   const Result<std::unique_ptr<ScheduleReader>> reader = ScheduleReader::Open(path);
   if (!reader) return tl::unexpected(reader.error());
-  return ReadAll(**reader);
+  return ReadSchedule(**reader);
 }
 
 Result<ScheduleFile> ScheduleFromBinary(std::span<const std::byte> bytes) {
@@ -130,7 +130,7 @@ Result<ScheduleFile> ScheduleFromBinary(std::span<const std::byte> bytes) {
   const Result<std::unique_ptr<ScheduleReader>> reader =
       binary::OpenReader(binary::MakeMemorySource(view));
   if (!reader) return tl::unexpected(reader.error());
-  return ReadAll(**reader);
+  return ReadSchedule(**reader);
 }
 
 }  // namespace tutti

@@ -30,6 +30,7 @@ struct Finding {
   int64_t other = -1;        // the transfer it collides with, where known
   int32_t contributor = -1;  // the rank that would count twice, be lost or is lacking
   int32_t lacking = 0;       // how many are lacking
+  LinkId link{-1};           // of the transfer, where that is not at hand later
 
   friend bool operator<(const Finding& a, const Finding& b) { return a.Key() < b.Key(); }
 

@@ -39,18 +39,10 @@ class Describer {
   const Transfer& transfer() const { return problem_.transfer(Index(finding_.transfer)); }
   static uint32_t Index(int64_t transfer) { return static_cast<uint32_t>(transfer); }
 
-  std::string Shard() const {
-    const CollectiveKind kind = problem_.collective().kind();
-    if (kind != CollectiveKind::kAllToAll && kind != CollectiveKind::kAllToAllV)
-      return fmt::format("shard {}", finding_.shard.value);
-    return fmt::format("shard {} ({} to {})", finding_.shard.value,
-                       topology_.node_name(problem_.collective().contributors(finding_.shard).one),
-                       topology_.node_name(problem_.collective().destinations(finding_.shard).one));
-  }
   std::string What() const {
     return fmt::format("{} of {}",
                        PartText(finding_.begin, finding_.end, problem_.schedule().units_per_shard),
-                       Shard());
+                       ShardText(topology_, problem_.collective(), finding_.shard));
   }
   // When a transfer is sent, and when it has arrived.
   std::string Sent(int64_t index) const {

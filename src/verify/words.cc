@@ -26,6 +26,14 @@ std::string LinkText(const Topology& topology, LinkId link) {
                      topology.node_name(topology.head(link)));
 }
 
+std::string ShardText(const Topology& topology, const Collective& collective, ShardId shard) {
+  const std::string text = fmt::format("shard {}", shard.value);
+  const CollectiveKind kind = collective.kind();
+  if (kind != CollectiveKind::kAllToAll && kind != CollectiveKind::kAllToAllV) return text;
+  return fmt::format("{} ({} to {})", text, topology.node_name(collective.contributors(shard).one),
+                     topology.node_name(collective.destinations(shard).one));
+}
+
 std::string TimeText(int64_t picoseconds) { return FormatDurationPs(picoseconds); }
 
 std::string PartText(int32_t begin, int32_t end, int32_t units_per_shard) {

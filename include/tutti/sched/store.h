@@ -5,8 +5,10 @@
 // Model    Transfers of one step (or one start) happen together, so their order carries no meaning:
 //          binary files keep the order of steps and starts only, JSON files keep all of it. Reading
 //          a binary file and writing it again gives the same transfers in the same order.
-// Memory   Writer and reader hold one block of 2^16 transfers; whole-file functions hold it all.
-// Threads  A writer or reader is for one thread at a time.
+// Memory   A reader holds one block of 2^16 transfers, a writer two a thread and 32 at most;
+//          whole-file functions hold it all.
+// Threads  A writer or reader is for one thread at a time; inside, a writer works on several blocks
+//          at once. The bytes do not depend on the number of threads.
 // Errors   kIo: the operating system refused: path, permission, a disk that fills up on the way.
 //          kResourceExhausted: the free space does not hold what is announced (checked first).
 //          kCorrupt: truncated, damaged (checksum), a version this program does not know, or not a
@@ -46,7 +48,7 @@ Result<ScheduleFile> ScheduleFromJson(const std::string& text);
 Result<std::string> ScheduleToBinary(const Topology& topology, const Schedule& schedule);
 Result<ScheduleFile> ScheduleFromBinary(std::span<const std::byte> bytes);
 
-// Writes block by block: memory is one block however many transfers there are.
+// Writes block by block: memory is a few blocks however many transfers there are.
 class ScheduleWriter {
  public:
   // `header`: a schedule without transfers. `expected_transfers`: for the free-space check, 0 if
@@ -75,5 +77,8 @@ class ScheduleReader {
   // sound.
   virtual Result<bool> Next(std::vector<Transfer>& transfers, std::vector<int64_t>& start_ps) = 0;
 };
+
+// The rest of what a reader has to hand out.
+Result<ScheduleFile> ReadSchedule(ScheduleReader& reader);
 
 }  // namespace tutti

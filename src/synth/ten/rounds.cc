@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "tutti/base/cancel.h"
+#include "tutti/base/memory.h"
 #include "tutti/base/parallel.h"
 #include "tutti/base/progress.h"
 #include "tutti/base/random.h"
@@ -16,6 +17,9 @@ namespace {
 
 // Slots of a round that are worth a thread of their own: a few microseconds of work.
 constexpr int64_t kSlotsPerTask = 2048;
+
+// Smaller tables are near enough.
+constexpr size_t kBytesInCache = size_t{1} << 22;
 
 int64_t CeilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -34,7 +38,9 @@ class Matcher {
         order_(problem.order),
         num_ranks_(static_cast<size_t>(topology_.num_ranks())),
         num_chunks_(problem.source.size()),
-        words_((num_chunks_ + 63) / 64) {
+        words_((num_chunks_ + 63) / 64),
+        has_(num_ranks_ * words_),
+        arrivals_(num_ranks_ * num_chunks_) {
     std::vector<uint64_t> seeded(order_ == LinkOrder::kSeeded ? num_ranks_ : 0);
     Random random(problem.seed);
     for (uint64_t& priority : seeded) priority = random.Next();
@@ -71,8 +77,6 @@ class Matcher {
       place_[choice_order_[i]] = static_cast<uint32_t>(i);
     cursor_.assign(tail_.size(), 0);
     delivered_.assign(tail_.size(), kNoChunk);
-    has_.assign(num_ranks_ * words_, 0);
-    arrivals_.resize(num_ranks_ * num_chunks_);
     num_held_.assign(num_ranks_, 0);
     for (size_t c = 0; c < num_chunks_; ++c) Keep(problem.source[c].index(), static_cast<Chunk>(c));
   }
@@ -89,7 +93,7 @@ class Matcher {
       if (CancelRequested()) return tl::unexpected(CancelledError());
       visible_ = num_held_;
       ParallelFor(static_cast<int64_t>(num_ranks_), grain, [this](int64_t begin, int64_t end) {
-        for (int64_t v = begin; v < end; ++v) Receive(static_cast<size_t>(v));
+        ReceiveAll(static_cast<size_t>(begin), static_cast<size_t>(end));
       });
       if (sink)
         if (const Status taken = sink(round, delivered_); !taken)
@@ -105,6 +109,37 @@ class Matcher {
   void Keep(size_t rank, Chunk chunk) {
     has_[rank * words_ + chunk / 64] |= uint64_t{1} << (chunk % 64);
     arrivals_[rank * num_chunks_ + num_held_[rank]++] = chunk;
+  }
+
+  // Each receiver looks at places of tables larger than a cache, which are asked for in time.
+  void ReceiveAll(size_t begin, size_t end) {
+    constexpr size_t kListsAhead = 12, kBitsAhead = 6;
+    if (arrivals_.size() * sizeof(Chunk) < kBytesInCache) {
+      for (size_t rank = begin; rank < end; ++rank) Receive(rank);
+      return;
+    }
+    for (size_t rank = begin; rank < end; ++rank) {
+      if (rank + kListsAhead < end) FetchLists(rank + kListsAhead);
+      if (rank + kBitsAhead < end) FetchBits(rank + kBitsAhead);
+      Receive(rank);
+    }
+  }
+
+  void FetchLists(size_t rank) const {
+    for (size_t slot = first_slot_[rank]; slot < first_slot_[rank + 1]; ++slot)
+      __builtin_prefetch(arrivals_.data() + tail_[slot] * num_chunks_ + cursor_[slot]);
+    __builtin_prefetch(arrivals_.data() + rank * num_chunks_ + num_held_[rank], 1);
+  }
+
+  // Of the next chunks that a link looks at; most are held already, so there is more than one.
+  void FetchBits(size_t rank) const {
+    constexpr uint32_t kChunksAhead = 4;
+    const uint64_t* row = has_.data() + rank * words_;
+    for (size_t slot = first_slot_[rank]; slot < first_slot_[rank + 1]; ++slot) {
+      const Chunk* list = arrivals_.data() + tail_[slot] * num_chunks_;
+      const uint32_t end = std::min(visible_[tail_[slot]], cursor_[slot] + kChunksAhead);
+      for (uint32_t i = cursor_[slot]; i < end; ++i) __builtin_prefetch(row + list[i] / 64, 1);
+    }
   }
 
   // All in-links of one rank in this round.
@@ -154,8 +189,8 @@ class Matcher {
   std::vector<uint32_t> place_;         // of each slot in the choice order of the beginning
   std::vector<uint32_t> cursor_;        // of each slot, into its tail's arrivals
   std::vector<uint32_t> delivered_;     // in this round, by slot
-  std::vector<uint64_t> has_;           // a row of bits a rank
-  std::vector<Chunk> arrivals_;         // a list a rank
+  LargeTable<uint64_t> has_;            // a row of bits a rank
+  LargeTable<Chunk> arrivals_;          // a list a rank
   std::vector<uint32_t> num_held_;      // length of each list
   std::vector<uint32_t> visible_;       // the same before this round
 };
