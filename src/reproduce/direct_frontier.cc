@@ -13,19 +13,15 @@ Result<std::vector<Design>> FrontierOf(int32_t ranks) {
 bool Dominates(const Cost& a, const Cost& b) { return a.tl <= b.tl && a.tb <= b.tb && !(a == b); }
 
 std::string Standing(const Cost& ours, const std::vector<PrintedCost>& printed) {
-  std::string same, dominated, better;
-  const auto append = [](std::string& list, const std::string& name) {
-    list += (list.empty() ? "" : "; ") + name;
-  };
+  int same = 0, dominated = 0, better = 0;
   for (const PrintedCost& other : printed) {
-    if (ours == other.cost) append(same, other.recipe);
-    if (Dominates(ours, other.cost)) append(dominated, other.recipe);
-    if (Dominates(other.cost, ours)) append(better, other.recipe);
+    same += ours == other.cost ? 1 : 0;
+    dominated += Dominates(ours, other.cost) ? 1 : 0;
+    better += Dominates(other.cost, ours) ? 1 : 0;
   }
-  if (!better.empty()) return "beaten by " + better;
-  if (!dominated.empty()) return "dominates " + dominated;
-  if (!same.empty()) return "same cost as " + same;
-  return "adds to the frontier";
+  if (better > 0) return fmt::format("beaten by {} of {}", better, printed.size());
+  if (dominated > 0) return fmt::format("dominates {} of {}", dominated, printed.size());
+  return same > 0 ? "same cost as one" : "adds to the frontier";
 }
 
 std::string Reached(const Cost& printed, const std::vector<Design>& frontier) {

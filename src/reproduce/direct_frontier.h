@@ -34,8 +34,8 @@ struct PrintedCost {
   Cost cost;
 };
 
-// What a network of ours is beside the printed ones of its size: "dominates X, Y", "same cost as
-// X", "beaten by X", or "adds to the frontier".
+// What a network of ours is beside the printed ones of its size: "dominates 2 of 3", "same cost as
+// one", "beaten by 1 of 3", or "adds to the frontier".
 std::string Standing(const Cost& ours, const std::vector<PrintedCost>& printed);
 
 // What the finder has for a printed network: "same cost", "dominated by R", or "missed".

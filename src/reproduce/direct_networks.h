@@ -32,7 +32,9 @@ inline constexpr PrintedNetwork kSuspected = {
     1024, "line(debruijn_mod(4,2),3)", "6", "1.020", "6", "8.12e-4"};
 inline constexpr const char* kSuspectedNote =
     "The paper's f and all-to-all time of line(circulant(16,3,4),3) are better than the proven "
-    "limit of that network; they are those of line(debruijn_mod(4,2),3), of the same TL and TB.";
+    "limit of that network; they are within 0.1 % those of line(debruijn_mod(4,2),3), of the same "
+    "TL and "
+    "TB.";
 
 // The concurrent flow of all-to-all in units of a link, at most `gap` below what is possible.
 struct Flow {

@@ -17,10 +17,10 @@ TEST(DirectFrontierTest, DominatesIsNowhereWorseAndSomewhereBetter) {
 
 TEST(DirectFrontierTest, StandingBesideThePaper) {
   const std::vector<PrintedCost> printed = {{"a", {3, Rational(2)}}, {"b", {5, Rational(1)}}};
-  EXPECT_EQ(Standing({3, Rational(1)}, printed), "dominates a; b");
-  EXPECT_EQ(Standing({5, Rational(1)}, printed), "same cost as b");
+  EXPECT_EQ(Standing({3, Rational(1)}, printed), "dominates 2 of 2");
+  EXPECT_EQ(Standing({5, Rational(1)}, printed), "same cost as one");
   EXPECT_EQ(Standing({4, Rational(3, 2)}, printed), "adds to the frontier");
-  EXPECT_EQ(Standing({6, Rational(1)}, printed), "beaten by b");
+  EXPECT_EQ(Standing({6, Rational(1)}, printed), "beaten by 1 of 2");
 }
 
 TEST(DirectFrontierTest, ReachedByTheFinder) {
