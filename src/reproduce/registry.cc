@@ -9,8 +9,8 @@ namespace tutti {
 std::span<const Experiment> Experiments() {
   // One line an experiment.
   static const std::vector<Experiment> kTable = {
-      DirectTable4(), DirectTable5(),  DirectTable6(),   DirectTable7(),
-      DirectTable8(), DirectFigure7(), DirectFigure15(), DirectFigure18(),
+      DirectTable4(),  DirectTable5(),  DirectTable6(),   DirectTable7(),   DirectTable8(),
+      DirectFigure7(), DirectFigure9(), DirectFigure15(), DirectFigure18(),
   };
   return kTable;
 }

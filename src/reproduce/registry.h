@@ -11,6 +11,7 @@ Experiment DirectTable6();
 Experiment DirectTable7();
 Experiment DirectTable8();
 Experiment DirectFigure7();
+Experiment DirectFigure9();
 Experiment DirectFigure15();
 Experiment DirectFigure18();
 
