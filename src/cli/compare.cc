@@ -24,12 +24,13 @@ struct Flags {
   uint64_t seed = 1;
 };
 
-// Those named, or all that make the collective.
+// Those named, or all that make the collective and are quick.
 Result<std::vector<const Synthesizer*>> Chosen(const std::string& names, CollectiveKind kind) {
   std::vector<const Synthesizer*> chosen;
   if (names.empty()) {
     for (const Synthesizer& synthesizer : Synthesizers())
-      if (std::count(synthesizer.collectives.begin(), synthesizer.collectives.end(), kind) > 0)
+      if (!synthesizer.on_request_only &&
+          std::count(synthesizer.collectives.begin(), synthesizer.collectives.end(), kind) > 0)
         chosen.push_back(&synthesizer);
     return chosen;
   }
@@ -159,7 +160,7 @@ void AddCompare(Program& program) {
       ->required();
   flags->collective.AddTo(command);
   command->add_option("-a,--algorithms", flags->algorithms,
-                      "Algorithms, separated by commas; default: all");
+                      "Algorithms, separated by commas; default: all but taccl-like");
   command->add_option("--size", flags->size, "Sizes M, separated by commas")->capture_default_str();
   command->add_option("--chunks", flags->chunks, "Equal chunks a shard; 0 means what each needs")
       ->check(CLI::Range(0, 1 << 30));

@@ -26,6 +26,7 @@ std::span<const Synthesizer> Synthesizers() {
       CCubeSynthesizer(),
       MultiTreeSynthesizer(),
       TtoSynthesizer(),
+      TacclLikeSynthesizer(),
   };
   // clang-format on
   return kTable;

@@ -22,5 +22,6 @@ Synthesizer ThemisSynthesizer();       // rivals/themis.cc
 Synthesizer CCubeSynthesizer();        // rivals/c_cube.cc
 Synthesizer MultiTreeSynthesizer();    // rivals/multitree.cc
 Synthesizer TtoSynthesizer();          // rivals/tto.cc
+Synthesizer TacclLikeSynthesizer();    // rivals/taccl_like.cc
 
 }  // namespace tutti

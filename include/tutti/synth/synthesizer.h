@@ -30,6 +30,7 @@ struct Synthesizer {
   Result<Schedule> (*synthesize)(const Topology&, const Collective&, const SynthOptions&);
   // What the collective of `-a name` looks like: trees want all-reduce over one shard.
   bool one_shard_all_reduce = false;
+  bool on_request_only = false;  // may take minutes: `tutti compare` runs it only when it is named
 };
 
 // In the order in which `tutti compare` shows them by default.

@@ -2,9 +2,8 @@
 //
 // Model       On R x C ranks, links written as they lead away from the root:
 //               T0  from (0, 0):         down column 0, then right along every row
-//               T1  from (0, C-1):       left along row 0, down columns 1 .. C-1, left into column
-//               0
-//                                        from column 1 in rows 1 .. R-2
+//               T1  from (0, C-1):       left along row 0, down columns 1 .. C-1, in rows 1 .. R-2
+//                                        left from column 1 into column 0
 //               T2  from (R-1, C-1):     left along row R-1, then up every column
 //             No two share a link: T0 has all links to the right and those down column 0, T2 all
 //             up and those to the left in row R-1, T1 others down and to the left. T1 leaves out

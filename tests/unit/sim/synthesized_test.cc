@@ -43,6 +43,7 @@ TEST(SynthesizedSchedules, AreCorrectAndBeatNoBound) {
     ASSERT_TRUE(topology.has_value()) << topology.error().message;
     for (const Synthesizer& synthesizer : Synthesizers())
       for (CollectiveKind kind : synthesizer.collectives) {
+        if (synthesizer.on_request_only) continue;  // may take minutes
         SCOPED_TRACE(fmt::format("{} {} {}", expression, Name(kind), synthesizer.name));
         Collective::Options options;
         if (kind == CollectiveKind::kAllToAllV) continue;  // needs a demand

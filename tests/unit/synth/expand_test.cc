@@ -164,7 +164,7 @@ std::vector<Base> Bases(const std::vector<const char*>& expressions) {
     const Collective all_gather = MustCollective(CollectiveKind::kAllGather, topology.num_ranks());
     for (const Synthesizer& synthesizer : Synthesizers())
       for (int32_t chunks : {0, 2, 3, 5}) {
-        if (synthesizer.name == "expand") continue;
+        if (synthesizer.name == "expand" || synthesizer.on_request_only) continue;
         SynthOptions options;
         options.chunks = chunks;
         Result<Schedule> made = RunSynthesizer(synthesizer, topology, all_gather, options);

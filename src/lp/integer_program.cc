@@ -1,0 +1,189 @@
+#include "tutti/lp/integer_program.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "tutti/base/cancel.h"
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#include <CbcEventHandler.hpp>
+#include <CbcHeuristic.hpp>
+#include <CbcHeuristicDiveCoefficient.hpp>
+#include <CbcHeuristicFPump.hpp>
+#include <CbcModel.hpp>
+#include <CglGomory.hpp>
+#include <CglProbing.hpp>
+#include <OsiClpSolverInterface.hpp>
+#pragma GCC diagnostic pop
+
+namespace tutti {
+namespace {
+
+// Ends the search when the user interrupts.
+class Interrupt : public CbcEventHandler {
+ public:
+  using CbcEventHandler::CbcEventHandler;
+  CbcAction event(CbcEvent) override { return CancelRequested() ? stop : noAction; }
+  CbcEventHandler* clone() const override { return new Interrupt(*this); }
+};
+
+double Bound(double value) { return std::clamp(value, -COIN_DBL_MAX, COIN_DBL_MAX); }
+
+}  // namespace
+
+double IntegerSolution::Gap() const {
+  if (proven || objective == bound) return 0;
+  return (objective - bound) / std::max(std::abs(objective), 1e-9);
+}
+
+void IntegerProgram::CheckBounds(const std::string& where, double lower, double upper) {
+  if (!fault_.empty()) return;
+  if (std::isnan(lower) || std::isnan(upper))
+    fault_ = fmt::format("{}: a bound is not a number", where);
+  else if (lower > upper || lower == kNoLimit || upper == -kNoLimit)
+    fault_ = fmt::format("{}: no finite value is between {} and {}", where, lower, upper);
+}
+
+int32_t IntegerProgram::AddColumn(double lower, double upper, double cost, bool whole) {
+  const int32_t index = num_columns();
+  CheckBounds(fmt::format("column {}", index), lower, upper);
+  if (fault_.empty() && !std::isfinite(cost))
+    fault_ = fmt::format("column {}: the cost is {}", index, cost);
+  columns_.push_back({lower, upper, cost, whole});
+  return index;
+}
+
+int32_t IntegerProgram::AddRow(double lower, double upper, std::vector<Entry> entries) {
+  const int32_t index = num_rows();
+  CheckBounds(fmt::format("row {}", index), lower, upper);
+  std::stable_sort(entries.begin(), entries.end(),
+                   [](const Entry& a, const Entry& b) { return a.column < b.column; });
+  std::vector<Entry> merged;
+  for (const Entry& entry : entries) {
+    if (fault_.empty() && (entry.column < 0 || entry.column >= num_columns()))
+      fault_ = fmt::format("row {}: column {} does not exist, there are {}", index, entry.column,
+                           num_columns());
+    if (fault_.empty() && !std::isfinite(entry.value))
+      fault_ =
+          fmt::format("row {}: the entry of column {} is {}", index, entry.column, entry.value);
+    if (!merged.empty() && merged.back().column == entry.column)
+      merged.back().value += entry.value;
+    else
+      merged.push_back(entry);
+  }
+  rows_.push_back({lower, upper, std::move(merged)});
+  return index;
+}
+
+bool IntegerProgram::Holds(const std::vector<double>& columns) const {
+  const auto inside = [](double value, double lower, double upper) {
+    return value >= lower - kTolerance && value <= upper + kTolerance;
+  };
+  for (size_t j = 0; j < columns_.size(); ++j)
+    if (!inside(columns[j], columns_[j].lower, columns_[j].upper)) return false;
+  for (const Row& row : rows_) {
+    double sum = 0;
+    for (const Entry& entry : row.entries)
+      sum += entry.value * columns[static_cast<size_t>(entry.column)];
+    if (!inside(sum, row.lower, row.upper)) return false;
+  }
+  return true;
+}
+
+Result<IntegerSolution> IntegerProgram::Solve(const IntegerLimits& limits) const {
+  if (!fault_.empty()) return InvalidArgument(fault_);
+  if (CancelRequested()) return tl::unexpected(CancelledError());
+  if (columns_.empty()) {
+    IntegerSolution nothing;
+    nothing.proven = true;
+    if (!Holds({})) return MakeError(ErrorCode::kInfeasible, "the integer program is infeasible");
+    return nothing;
+  }
+  try {
+    OsiClpSolverInterface solver;
+    solver.messageHandler()->setLogLevel(0);
+    solver.setHintParam(OsiDoReducePrint, true, OsiHintTry);
+    CoinPackedMatrix matrix(false, 0, 0);
+    matrix.setDimensions(0, num_columns());
+    std::vector<double> low, high, cost, row_low, row_high;
+    for (const Column& column : columns_) {
+      low.push_back(Bound(column.lower));
+      high.push_back(Bound(column.upper));
+      cost.push_back(column.cost);
+    }
+    std::vector<int> starts = {0}, indices;
+    std::vector<double> values;
+    for (const Row& row : rows_) {
+      row_low.push_back(Bound(row.lower));
+      row_high.push_back(Bound(row.upper));
+      for (const Entry& entry : row.entries) {
+        indices.push_back(entry.column);
+        values.push_back(entry.value);
+      }
+      starts.push_back(static_cast<int>(indices.size()));
+    }
+    matrix.appendRows(num_rows(), starts.data(), indices.data(), values.data(), num_columns());
+    solver.loadProblem(matrix, low.data(), high.data(), cost.data(), row_low.data(),
+                       row_high.data());
+    for (int32_t j = 0; j < num_columns(); ++j)
+      if (columns_[static_cast<size_t>(j)].whole) solver.setInteger(j);
+
+    CbcModel model(solver);
+    model.setLogLevel(0);
+    model.solver()->messageHandler()->setLogLevel(0);
+    const Interrupt interrupt;
+    model.passInEventHandler(&interrupt);
+    model.setUseElapsedTime(true);
+    model.setMaximumSeconds(limits.seconds);
+    model.setMaximumNodes(limits.nodes);
+    if (limits.first_is_enough) model.setMaximumSolutions(1);
+    CglProbing probing;
+    probing.setUsingObjective(true);
+    probing.setRowCuts(3);
+    CglGomory gomory;
+    model.addCutGenerator(&probing, -1, "Probing");
+    model.addCutGenerator(&gomory, -1, "Gomory");
+    CbcRounding rounding(model);
+    CbcHeuristicFPump pump(model);
+    CbcHeuristicDiveCoefficient dive(model);
+    model.addHeuristic(&rounding);
+    model.addHeuristic(&pump);
+    model.addHeuristic(&dive);
+    model.initialSolve();
+    model.branchAndBound();
+
+    if (CancelRequested()) return tl::unexpected(CancelledError());
+    if (model.bestSolution() == nullptr) {
+      if (model.isProvenInfeasible())
+        return MakeError(ErrorCode::kInfeasible, "the integer program is infeasible");
+      return MakeError(ErrorCode::kResourceExhausted,
+                       fmt::format("no answer to {} rows and {} columns within {} s and {} nodes",
+                                   num_rows(), num_columns(), limits.seconds, limits.nodes));
+    }
+    IntegerSolution solution;
+    solution.columns.assign(model.bestSolution(), model.bestSolution() + num_columns());
+    for (size_t j = 0; j < columns_.size(); ++j) {
+      double& value = solution.columns[j];
+      if (columns_[j].whole) value = std::round(value);
+      solution.objective += columns_[j].cost * value;
+    }
+    if (!Holds(solution.columns))
+      return MakeError(ErrorCode::kResourceExhausted,
+                       "the answer of the branch and cut does not hold when rounded");
+    solution.proven = model.isProvenOptimal();
+    solution.bound = solution.proven
+                         ? solution.objective
+                         : std::min(solution.objective, model.getBestPossibleObjValue());
+    return solution;
+  } catch (const CoinError& error) {
+    return MakeError(ErrorCode::kResourceExhausted,
+                     fmt::format("the branch and cut gave up: {}", error.message()));
+  }
+}
+
+}  // namespace tutti
