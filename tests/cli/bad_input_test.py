@@ -163,18 +163,35 @@ class BadInput(harness.CliTest):
         path = self.path("big.sched")
         with open(path, "w") as file:
             file.write("what was here before")
-        # Far longer than the second that the test waits.
-        process = subprocess.Popen([harness.TUTTI, "synth", "torus(80,80)", "-a", "bfb", "-o", path],
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        time.sleep(1)
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
-        self.assertEqual(process.returncode, 130, err)
-        self.assertEqual(out, "")
-        self.assertIn("interrupted", err)
-        self.assertEqual(os.listdir(self.folder), ["big.sched"])
-        with open(path) as file:
-            self.assertEqual(file.read(), "what was here before")
+        # Both far longer than the second that the test waits.
+        for job in [["torus(80,80)", "-a", "bfb"], ["mesh(100,100)", "-a", "ten", "--stream"]]:
+            with self.subTest(job):
+                process = subprocess.Popen([harness.TUTTI, "synth", *job, "-o", path],
+                                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                time.sleep(1)
+                process.send_signal(signal.SIGINT)
+                out, err = process.communicate(timeout=60)
+                self.assertEqual(process.returncode, 130, err)
+                self.assertEqual(out, "")
+                self.assertIn("interrupted", err)
+                self.assertEqual(os.listdir(self.folder), ["big.sched"])
+                with open(path) as file:
+                    self.assertEqual(file.read(), "what was here before")
+
+    def test_streams(self):
+        out = ["-o", self.path("x.sched")]
+        for job, says in [
+            (["-a", "ten", "--stream"], ["-o FILE", "--cost-only"]),
+            (["-a", "ten", "--stream", "-o", self.path("x.json")], ["x.json", "do not stream"]),
+            (["-a", "bfb", "--stream", *out], ["ten", "bfb"]),
+        ]:
+            with self.subTest(job):
+                self.refused("synth", "mesh(3,3)", *job, says=says)
+        self.refused("synth", "mesh(3,3)", "-c", "reduce-scatter", "-a", "ten", "--stream", *out,
+                     says=["reduce-scatter", "reversed", "all-gather"], code=1)
+        reduces = self.synth("mesh(3,3)", "all-reduce", "ten", "reduces.sched")
+        self.refused("verify", reduces, "--stream", says=["it reduces"], code=1)
+        self.assertEqual(os.listdir(self.folder), ["reduces.sched"])
 
     def test_interrupt_of_a_run(self):
         good = self.synth("ring(4)", "all-reduce", "ring")

@@ -97,6 +97,18 @@ class Commands(harness.CliTest):
         with open(one, "rb") as a, open(two, "rb") as b:
             self.assertEqual(a.read(), b.read())
 
+    def test_a_streamed_file_is_the_one_made_in_memory(self):
+        whole = self.synth("mesh(9,7)", "all-gather", "ten", "whole.sched")
+        streamed = self.synth("mesh(9,7)", "all-gather", "ten", "streamed.sched", "--stream")
+        with open(whole, "rb") as a, open(streamed, "rb") as b:
+            self.assertEqual(a.read(), b.read())
+        self.assertEqual(self.json("verify", streamed, "--stream"), self.json("verify", streamed))
+        made = self.json("synth", "mesh(9,7)", "-a", "ten")
+        counted = self.json("synth", "mesh(9,7)", "-a", "ten", "--cost-only")
+        for key in ("steps", "transfers", "tl", "tb", "time_s", "efficiency"):
+            self.assertEqual(counted[key], made[key], key)
+        self.assertEqual((counted["streamed"], counted["verified"]), (True, None))
+
     def test_json_and_binary_hold_the_same_schedule(self):
         for name in ("s.sched", "s.sched.json"):
             path = self.synth("torus(3,3)", "reduce-scatter", "bfb", name)
