@@ -160,6 +160,7 @@ ResultTable TableOf(const Case& test, const std::vector<Row>& rows) {
                                 {.name = "iteration over ours", .digits = 1},
                                 {.name = "all-to-all share", .unit = "%"},
                                 {.name = "over the limit", .digits = 3}}};
+  if (rows.empty()) return table;
   const TrainingTimeline& ours = rows[2].line;
   const TrainingTimeline& limit = rows[3].line;
   const std::array<Said, 4> said = {test.ring, test.torus, test.best, Said{"", "", ""}};
@@ -184,7 +185,10 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
   ProgressScope progress("models of figure 9", kCases.size());
   for (const Case& test : kCases) {
     if (CancelRequested()) return tl::unexpected(CancelledError());
-    if (!direct::WithinSize(options, test.ranks)) continue;
+    if (!direct::WithinSize(options, test.ranks)) {
+      result.tables.push_back(TableOf(test, {}));
+      continue;
+    }
     const Result<SwitchTransformer> model = FindSwitchTransformer(test.model);
     if (!model) return tl::unexpected(model.error());
     const Result<std::vector<TrainingStep>> steps =
