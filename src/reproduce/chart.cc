@@ -68,6 +68,7 @@ std::string GnuplotScript(std::span<const Chart> charts) {
       "set encoding utf8\n"
       "set border 3 linecolor '#666666'\n"
       "set tics nomirror\n"
+      "set autoscale xfix\n"
       "set grid linecolor '#dddddd' linetype 1\n"
       "set key outside right top reverse Left samplen 2\n",
       kWidth, kHeight * static_cast<int>(charts.size()));
