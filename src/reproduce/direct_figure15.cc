@@ -86,7 +86,8 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
     std::map<std::string, ChartSeries> series;
     ChartSeries both_ways{.name = "best bidirectional", .line = false, .grey = true};
     std::string favourite;
-    const size_t draw_every = step * (all->size() / step / kDrawn + 1);
+    // An odd part of them, since line graphs stand at multiples of four only.
+    const size_t draw_every = step * ((all->size() / step / kDrawn) | 1);
     for (size_t index = 0; index < all->size(); index += step) {
       if (CancelRequested()) return tl::unexpected(CancelledError());
       const SizedFrontier& sized = (*all)[index];
