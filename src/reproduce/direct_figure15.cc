@@ -133,8 +133,9 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
       "L line graph, P Cartesian power, C product of different graphs, D degree expansion, B made "
       "bidirectional; without a letter the family of the graph itself. Of equally fast ones the "
       "one with fewer steps counts.",
-      "Cayley: digraphs of our own search, up to 1024 ranks, which the paper does not have. They "
-      "take the place that circulants have in the paper at 100 MiB."};
+      "Cayley: digraphs of our own search, which the paper does not have. They take the place that "
+      "circulants have in the paper at 100 MiB.",
+      fmt::format("At most every {}th N is drawn.", (kLargest / kDrawn) | 1)};
   return result;
 }
 
