@@ -80,7 +80,7 @@ TreeTime TwoTreeAllReduce(int32_t ranks) {
 }
 TreeTime TreesInOnePass(int32_t ranks) { return Pipelined(2 * DoubleBinaryTreeHeight(ranks)); }
 Rational TreesInOnePieceUs(int32_t ranks) {
-  return Rational(2 * DoubleBinaryTreeHeight(ranks)) *
+  return Rational(int64_t{2} * DoubleBinaryTreeHeight(ranks)) *
          (AlphaUs() + Rational(2) * MiBOverBandwidthUs());
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <optional>
 
 #include "circulant_flow.h"
@@ -51,7 +52,7 @@ struct Fabric {
   Rational flow;  // in units of a link
 };
 
-int64_t WholePs(const Rational& ps) { return static_cast<int64_t>(ps.ToDouble() + 0.5); }
+int64_t WholePs(const Rational& ps) { return std::llround(ps.ToDouble()); }
 
 TrainingTimeline Train(const std::vector<TrainingStep>& steps, int32_t ranks,
                        const Fabric& fabric) {

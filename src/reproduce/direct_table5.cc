@@ -50,7 +50,7 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
         {row.expression,
          {direct::Figure(topology->num_ranks()), direct::Word(row.name),
           direct::Figure(cost->tl, std::to_string(row.tl)),
-          direct::Figure(cost->tb, Rational(2 * (row.ranks - 1), row.ranks).ToString())}});
+          direct::Figure(cost->tb, Rational(int64_t{2} * (row.ranks - 1), row.ranks).ToString())}});
     progress.Add(1);
   }
   return ExperimentResult{

@@ -131,7 +131,7 @@ class StepMaker {
   void Forward(std::string name, const Work& work, int64_t all_to_all_bytes = 0) {
     steps_.push_back({std::move(name), Picoseconds(work), 0, all_to_all_bytes});
   }
-  void Backward(std::string name, const Work& work, int64_t replicated_parameters,
+  void Backward(const std::string& name, const Work& work, int64_t replicated_parameters,
                 int64_t all_to_all_bytes = 0) {
     steps_.push_back({name + " backward",
                       Picoseconds({2 * work.flops, 2 * work.numbers, 2 * work.kernels}),
