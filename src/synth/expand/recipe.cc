@@ -288,7 +288,7 @@ class RecipeMaker {
     return ports;
   }
 
-  static Result<Made> Multiply(Made made, int64_t k) {
+  static Result<Made> Multiply(const Made& made, int64_t k) {
     Result<Expansion> multiplied = ExpandParallel(made.network, made.schedule, k);
     if (!multiplied) return tl::unexpected(multiplied.error());
     Made result{.network = std::move(multiplied->topology),

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "tutti/base/check.h"
 #include "tutti/base/parallel.h"
 
 namespace tutti {
@@ -67,6 +68,7 @@ std::vector<int64_t> WholeLengths(const std::vector<double>& lengths) {
 std::vector<int64_t> InverseBandwidths(const FlowNetwork& network) {
   int64_t unit = 0;
   for (const LinkBundle& bundle : network.bundles) unit = std::gcd(unit, bundle.bandwidth);
+  TUTTI_CHECK(unit > 0);
   WideInteger multiple = 1;
   for (const LinkBundle& bundle : network.bundles) {
     const int64_t bandwidth = bundle.bandwidth / unit;

@@ -1,6 +1,7 @@
 #include "mcf/source_flow.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <limits>
 #include <utility>
@@ -113,7 +114,7 @@ std::vector<BundleFlow> InUnits(const FlowNetwork& network, const DemandTable& d
     };
     for (size_t k = begin; k < end; ++k)
       if (k != largest)
-        give(k, std::min(left, static_cast<int64_t>(whole * (flow.flow[k] / total) + 0.5)));
+        give(k, std::min<int64_t>(left, std::llround(whole * (flow.flow[k] / total))));
     give(largest, left);
     end = begin;
   }

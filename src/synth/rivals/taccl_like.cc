@@ -133,7 +133,8 @@ class TimeExpandedProgram {
         for (int32_t slot = Earliest(source, link); slot + length <= horizon; ++slot) {
           const int32_t column = program.AddColumn(0, 1, slot + 1, true);
           starts.push_back({column, chunk, slot, link});
-          arrives[head.index()][static_cast<size_t>(slot + length)].push_back({column, -1});
+          const int32_t end = slot + length;
+          arrives[head.index()][static_cast<size_t>(end)].push_back({column, -1});
           for (int32_t at = slot; at < slot + length; ++at)
             busy[link.index()][static_cast<size_t>(at)].push_back({column, 1});
           if (tail != source)
