@@ -154,7 +154,7 @@ class Checker {
         faults_.push_back({twice, op, at->transfer, kNone, rank, transfer.begin, transfer.end});
         continue;
       }
-      if (transfer.begin < reach) {
+      if (farthest != nullptr && transfer.begin < reach) {
         // The later of the two is the culprit.
         const Transfer& before = root_.transfers[farthest->transfer];
         const bool later =

@@ -9,6 +9,7 @@
 
 #include "classic/common.h"
 #include "tutti/base/cancel.h"
+#include "tutti/base/check.h"
 #include "tutti/topo/properties.h"
 
 namespace tutti::rivals {
@@ -86,6 +87,7 @@ Result<Schedule> MakeTreeAllReduce(std::string_view algorithm, const Topology& t
                                  "bandwidth and alpha; '{}' has others",
                                  algorithm, topology.name()));
   const auto trees = static_cast<int32_t>(alternatives.front().size());
+  TUTTI_CHECK(trees > 0);
   int32_t fallback = trees;
   if (options.chunks == 0) {
     int32_t depth = 0;
