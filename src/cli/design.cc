@@ -14,6 +14,7 @@
 #include "common.h"
 #include "tutti/base/cancel.h"
 #include "tutti/base/units.h"
+#include "tutti/coll/bounds.h"
 #include "tutti/design/database.h"
 #include "tutti/design/finder.h"
 #include "tutti/design/workload.h"
@@ -232,7 +233,7 @@ Status ChooseBest(const Flags& flags, Shown& shown) {
     const auto least = std::min_element(shown.seconds.begin(), shown.seconds.end());
     shown.best = static_cast<size_t>(least - shown.seconds.begin());
     Design ideal = designs.front();
-    ideal.tl = MooreSteps(ideal.ranks, ideal.degree);
+    ideal.tl = MooreBoundSteps(ideal.ranks, ideal.degree);
     ideal.tb = BestTb(ideal.ranks);
     const Result<double> bound =
         ExpectedSeconds(ideal, *shown.workload, MooreFlow(ideal.ranks, ideal.degree).ToDouble());
@@ -344,7 +345,7 @@ void PrintText(const Flags& flags, const Shown& shown, const std::vector<Written
     row.push_back(MarksOf(design));
     table.AddRow(std::move(row));
   }
-  const int32_t moore = MooreSteps(ranks, degree);
+  const int32_t moore = MooreBoundSteps(ranks, degree);
   std::vector<std::string> bound{
       "bound", "", fmt::to_string(moore), Fixed(best_tb), Fixed(Rational(1)), fmt::to_string(moore),
       "",      ""};
@@ -377,7 +378,7 @@ Json ToJson(const Design& design) {
   out["degree"] = design.degree;
   out["diameter"] = design.diameter;
   out["tl"] = design.tl;
-  out["tl_bound"] = MooreSteps(design.ranks, design.degree);
+  out["tl_bound"] = MooreBoundSteps(design.ranks, design.degree);
   out["tb"] = cli::ToJson(design.tb);
   out["tb_bound"] = cli::ToJson(BestTb(design.ranks));
   out["bidirectional"] = design.bidirectional;
@@ -396,7 +397,7 @@ void PrintJson(const Flags& flags, const Shown& shown, const std::vector<Written
   out["ranks"] = ranks;
   out["degree"] = degree;
   out["bidirectional"] = flags.bidirectional;
-  out["tl_bound"] = MooreSteps(ranks, degree);
+  out["tl_bound"] = MooreBoundSteps(ranks, degree);
   out["tb_bound"] = cli::ToJson(BestTb(ranks));
   out["from_database"] = shown.answer.from_database;
   out["frontier"] = Json::array();

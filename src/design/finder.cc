@@ -11,6 +11,7 @@
 #include "tutti/base/check.h"
 #include "tutti/base/parallel.h"
 #include "tutti/base/progress.h"
+#include "tutti/coll/bounds.h"
 #include "tutti/synth/expand_cost.h"
 #include "tutti/topo/expression.h"
 #include "tutti/topo/properties.h"
@@ -36,7 +37,7 @@ Design ToDesign(const Candidate& candidate) {
   result.bidirectional = candidate.has(design::kBidirectional);
   result.reverse_symmetric = candidate.has(design::kReverseSymmetric);
   result.bandwidth_optimal = candidate.tb == BestTb(candidate.ranks);
-  result.moore_optimal = candidate.tl == MooreSteps(candidate.ranks, candidate.degree);
+  result.moore_optimal = candidate.tl == MooreBoundSteps(candidate.ranks, candidate.degree);
   result.reasons = ReasonsOf(candidate);
   return result;
 }

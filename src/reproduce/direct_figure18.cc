@@ -8,6 +8,7 @@
 #include "registry.h"
 #include "tutti/base/cancel.h"
 #include "tutti/base/progress.h"
+#include "tutti/coll/bounds.h"
 #include "tutti/design/finder.h"
 #include "tutti/synth/bfb.h"
 #include "tutti/synth/expand_cost.h"
@@ -58,7 +59,7 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
         found.ratio = ratio;
         found.ratio_at = n;
       }
-      found.steps = std::max(found.steps, cost->tl - MooreSteps(n, degree));
+      found.steps = std::max(found.steps, cost->tl - MooreBoundSteps(n, degree));
       ++found.sizes;
       series.points.emplace_back(static_cast<double>(n), ratio.ToDouble());
       progress.Add(step);

@@ -15,6 +15,7 @@
 #include "registry.h"
 #include "tutti/base/cancel.h"
 #include "tutti/base/progress.h"
+#include "tutti/coll/bounds.h"
 #include "tutti/design/finder.h"
 #include "tutti/synth/bfb.h"
 #include "tutti/synth/expand_cost.h"
@@ -112,7 +113,8 @@ Status AddAllReduce(int32_t ranks, const SizedFrontier& frontier, Curves& curves
   curves.shifted_ring[ranks] = direct::ShiftedRingAllReduceUs(ranks);
   curves.two_tree[ranks] = direct::TwoTreeAllReduce(ranks).us;
   curves.trees_in_one_piece[ranks] = direct::TreesInOnePieceUs(ranks);
-  curves.bound[ranks] = direct::AllReduceUs(MooreSteps(ranks, direct::kTableDegree), BestTb(ranks));
+  curves.bound[ranks] =
+      direct::AllReduceUs(MooreBoundSteps(ranks, direct::kTableDegree), BestTb(ranks));
   return {};
 }
 

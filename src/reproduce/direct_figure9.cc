@@ -15,6 +15,7 @@
 #include "tutti/base/cancel.h"
 #include "tutti/base/progress.h"
 #include "tutti/base/units.h"
+#include "tutti/coll/bounds.h"
 #include "tutti/sim/switch_transformer.h"
 #include "tutti/sim/training.h"
 #include "tutti/topo/expression.h"
@@ -139,7 +140,7 @@ Result<std::vector<Row>> RunCase(const Case& test, const std::vector<TrainingSte
   const Result<Row> best = BestOf(*frontier, steps);
   if (!best) return tl::unexpected(best.error());
   rows.push_back(*best);
-  if (const Status done = add("limit", MooreSteps(n, direct::kTableDegree),
+  if (const Status done = add("limit", MooreBoundSteps(n, direct::kTableDegree),
                               direct::FlowLimit(n, direct::kTableDegree));
       !done)
     return tl::unexpected(done.error());

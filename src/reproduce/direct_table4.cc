@@ -10,6 +10,7 @@
 #include "direct_networks.h"
 #include "registry.h"
 #include "tutti/base/progress.h"
+#include "tutti/coll/bounds.h"
 #include "tutti/synth/expand_cost.h"
 
 namespace tutti {
@@ -74,7 +75,7 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
     progress.Add(1);
   }
   const direct::PrintedNetwork& bound = direct::PrintedBounds().back();
-  const int32_t moore = MooreSteps(kRanks, direct::kTableDegree);
+  const int32_t moore = MooreBoundSteps(kRanks, direct::kTableDegree);
   const Rational limit = direct::FlowLimit(kRanks, direct::kTableDegree);
   paper.rows.push_back(
       {"theoretical bound",

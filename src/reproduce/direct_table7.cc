@@ -9,6 +9,7 @@
 #include "registry.h"
 #include "tutti/base/cancel.h"
 #include "tutti/base/progress.h"
+#include "tutti/coll/bounds.h"
 #include "tutti/synth/expand_cost.h"
 
 namespace tutti {
@@ -75,7 +76,7 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
       row.cells.push_back(Word(""));
       paper.rows.push_back(std::move(row));
     }
-    const int32_t moore = MooreSteps(ranks, direct::kTableDegree);
+    const int32_t moore = MooreBoundSteps(ranks, direct::kTableDegree);
     paper.rows.push_back(
         {"theoretical bound",
          {Figure(ranks), Figure(moore, bound.tl), Figure(BestTb(ranks), bound.tb),

@@ -10,6 +10,7 @@
 #include "evaluator.h"
 #include "tutti/base/check.h"
 #include "tutti/base/random.h"
+#include "tutti/coll/bounds.h"
 #include "tutti/design/finder.h"
 #include "tutti/topo/metacyclic.h"
 
@@ -63,7 +64,7 @@ class GroupSearch {
   }
 
   std::vector<FoundDigraph> RunForLines() {
-    const int32_t steps = MooreSteps(options_.ranks * options_.degree, options_.degree) - 1;
+    const int32_t steps = MooreBoundSteps(options_.ranks * options_.degree, options_.degree) - 1;
     // What takes more steps or is not bandwidth-optimal is given up.
     records_.Add({1, evaluator_.OptimalUnits() + 1});
     records_.Add({steps + 1, 0});
@@ -178,8 +179,8 @@ class GroupSearch {
   // Nothing better is possible.
   bool IsIdeal() const {
     const int32_t least = options_.bidirectional
-                              ? BidirectionalMooreSteps(options_.ranks, options_.degree)
-                              : MooreSteps(options_.ranks, options_.degree);
+                              ? BidirectionalMooreBoundSteps(options_.ranks, options_.degree)
+                              : MooreBoundSteps(options_.ranks, options_.degree);
     return records_.Beats(least, evaluator_.OptimalUnits());
   }
 

@@ -23,6 +23,7 @@
 #include "group_search.h"
 #include "own_base.h"
 #include "search.h"
+#include "tutti/coll/bounds.h"
 #include "tutti/design/finder.h"
 #include "tutti/synth/expand_cost.h"
 #include "tutti/topo/expression.h"
@@ -208,8 +209,8 @@ int Compare(int32_t degree, int32_t first, int32_t last, bool bidirectional) {
     const std::vector<Point> with = PointsOf(with_table, ranks, degree, wanted);
     const std::vector<Point> without = PointsOf(without_table, ranks, degree, wanted);
     const auto is_ideal = [&](const std::vector<Point>& frontier) {
-      const int32_t least =
-          bidirectional ? BidirectionalMooreSteps(ranks, degree) : MooreSteps(ranks, degree);
+      const int32_t least = bidirectional ? BidirectionalMooreBoundSteps(ranks, degree)
+                                          : MooreBoundSteps(ranks, degree);
       return !frontier.empty() && frontier.front().tl == least &&
              frontier.front().tb == BestTb(ranks);
     };

@@ -81,11 +81,6 @@ Result<std::vector<SizedFrontier>> FindAllFrontiers(const std::vector<int32_t>& 
 // Makes inexact diameters exact, by building those networks.
 Status MeasureDiameters(std::vector<Design>& designs);
 
-// [T_L*(N,d)] The least steps of an all-gather among N ranks with d ports: the smallest k with
-// 1 + d + ... + d^k >= N.
-int32_t MooreSteps(int32_t ranks, int32_t degree);
-// The same among bidirectional networks: 1 + d + d (d-1) + ... + d (d-1)^(k-1) >= N.
-int32_t BidirectionalMooreSteps(int32_t ranks, int32_t degree);
 // The most that any digraph of this degree gives each pair of an all-to-all, in units of a link's
 // bandwidth: d over the sum of the least distances there can be.
 Rational MooreFlow(int32_t ranks, int32_t degree);

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "tutti/coll/bounds.h"
 #include "tutti/coll/collective.h"
 #include "tutti/design/finder.h"
 #include "tutti/sched/cost.h"
@@ -83,14 +84,14 @@ TEST(Bases, AreWhatTheyClaim) {
 }
 
 TEST(Limits, ByHand) {
-  EXPECT_EQ(MooreSteps(1024, 4), 5);  // 1 + 4 + 16 + 64 + 256 = 341 < 1024 <= 1365
-  EXPECT_EQ(MooreSteps(5, 4), 1);
-  EXPECT_EQ(MooreSteps(6, 4), 2);
-  EXPECT_EQ(MooreSteps(7, 1), 6);
-  EXPECT_EQ(BidirectionalMooreSteps(728, 4), 6);
-  EXPECT_EQ(BidirectionalMooreSteps(21, 4), 3);
-  EXPECT_EQ(BidirectionalMooreSteps(9, 2), 4);
-  EXPECT_EQ(BidirectionalMooreSteps(2, 1), 1);
+  EXPECT_EQ(MooreBoundSteps(1024, 4), 5);  // 1 + 4 + 16 + 64 + 256 = 341 < 1024 <= 1365
+  EXPECT_EQ(MooreBoundSteps(5, 4), 1);
+  EXPECT_EQ(MooreBoundSteps(6, 4), 2);
+  EXPECT_EQ(MooreBoundSteps(7, 1), 6);
+  EXPECT_EQ(BidirectionalMooreBoundSteps(728, 4), 6);
+  EXPECT_EQ(BidirectionalMooreBoundSteps(21, 4), 3);
+  EXPECT_EQ(BidirectionalMooreBoundSteps(9, 2), 4);
+  EXPECT_EQ(BidirectionalMooreBoundSteps(2, 1), 1);
   // Table 7: 4 + 16 * 2 + 11 * 3 hops to 31 ranks at least: 5.80e-2.
   EXPECT_EQ(MooreFlow(32, 4), Rational(4, 69));
   EXPECT_NEAR(MooreFlow(1024, 4).ToDouble(), 8.57e-4, 0.005e-4);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tutti/base/parallel.h"
+#include "tutti/coll/bounds.h"
 #include "tutti/synth/expand_cost.h"
 #include "tutti/topo/expression.h"
 #include "tutti/topo/properties.h"
@@ -39,8 +40,8 @@ void ExpectTrueOfNetwork(const Design& design) {
   EXPECT_EQ(topology->regular_degree(), std::optional<int32_t>(design.degree));
   EXPECT_EQ(Diameter(*topology), design.diameter);
   EXPECT_EQ(IsBidirectional(*topology), design.bidirectional);
-  EXPECT_GE(design.tl, MooreSteps(design.ranks, design.degree));
-  EXPECT_EQ(design.moore_optimal, design.tl == MooreSteps(design.ranks, design.degree));
+  EXPECT_GE(design.tl, MooreBoundSteps(design.ranks, design.degree));
+  EXPECT_EQ(design.moore_optimal, design.tl == MooreBoundSteps(design.ranks, design.degree));
   EXPECT_GE(design.tb, BestTb(design.ranks));
   EXPECT_EQ(design.bandwidth_optimal, design.tb == BestTb(design.ranks));
   EXPECT_FALSE(design.reasons.empty());
