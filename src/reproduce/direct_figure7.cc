@@ -129,8 +129,8 @@ Status AddCirculants(int32_t ranks, Curves& curves) {
   if (const Status added = add(m, m + 1, curves.circulant); !added) return added;
   if (const Status added = add(1, direct::ShiftedRingStride(ranks), curves.shifted_ring); !added)
     return added;
-  curves.bound[ranks] = direct::AllToAllUs(ranks, direct::kTableDegree,
-                                           direct::FlowLimit(ranks, direct::kTableDegree));
+  curves.bound[ranks] =
+      direct::AllToAllUs(ranks, direct::kTableDegree, MooreFlow(ranks, direct::kTableDegree));
   return {};
 }
 

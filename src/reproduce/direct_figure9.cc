@@ -16,6 +16,7 @@
 #include "tutti/base/progress.h"
 #include "tutti/base/units.h"
 #include "tutti/coll/bounds.h"
+#include "tutti/design/finder.h"
 #include "tutti/sim/switch_transformer.h"
 #include "tutti/sim/training.h"
 #include "tutti/topo/expression.h"
@@ -141,7 +142,7 @@ Result<std::vector<Row>> RunCase(const Case& test, const std::vector<TrainingSte
   if (!best) return tl::unexpected(best.error());
   rows.push_back(*best);
   if (const Status done = add("limit", MooreBoundSteps(n, direct::kTableDegree),
-                              direct::FlowLimit(n, direct::kTableDegree));
+                              MooreFlow(n, direct::kTableDegree));
       !done)
     return tl::unexpected(done.error());
   return rows;

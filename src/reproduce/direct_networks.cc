@@ -62,17 +62,6 @@ Result<Flow> ComputeFlow(const Topology& topology, double gap) {
   return Flow{flow->f_lower, flow->f_upper};
 }
 
-Rational FlowLimit(int32_t ranks, int32_t degree) {
-  int64_t left = ranks - 1, hops = 0, total = 0, ring = 1;
-  while (left > 0) {
-    ring *= degree;
-    ++hops;
-    total += hops * std::min(left, ring);
-    left -= std::min(left, ring);
-  }
-  return Rational(degree, total);
-}
-
 Result<NetworkFigures> MeasureNetwork(std::string_view recipe, std::string_view algorithm) {
   const Result<Topology> topology = ParseTopology(recipe);
   if (!topology) {

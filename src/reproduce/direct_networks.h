@@ -43,10 +43,6 @@ struct Flow {
 inline constexpr double kFlowGap = 3e-4;
 Result<Flow> ComputeFlow(const Topology& topology, double gap = kFlowGap);
 
-// [f*] No network of N ranks and d ports has a larger flow: the Moore bound's distances use up all
-// links. d / sum of distances.
-Rational FlowLimit(int32_t ranks, int32_t degree);
-
 // What there is to say of one recipe; a part that cannot be had is an error of its own.
 struct NetworkFigures {
   Result<StepCost> cost;  // of the all-gather by `algorithm`, made and proven

@@ -11,6 +11,7 @@
 #include "registry.h"
 #include "tutti/base/progress.h"
 #include "tutti/coll/bounds.h"
+#include "tutti/design/finder.h"
 #include "tutti/synth/expand_cost.h"
 
 namespace tutti {
@@ -76,7 +77,7 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
   }
   const direct::PrintedNetwork& bound = direct::PrintedBounds().back();
   const int32_t moore = MooreBoundSteps(kRanks, direct::kTableDegree);
-  const Rational limit = direct::FlowLimit(kRanks, direct::kTableDegree);
+  const Rational limit = MooreFlow(kRanks, direct::kTableDegree);
   paper.rows.push_back(
       {"theoretical bound",
        {Figure(moore, bound.tl), Figure(BestTb(kRanks), bound.tb), Figure(moore, bound.diameter),

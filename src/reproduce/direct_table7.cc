@@ -10,6 +10,7 @@
 #include "tutti/base/cancel.h"
 #include "tutti/base/progress.h"
 #include "tutti/coll/bounds.h"
+#include "tutti/design/finder.h"
 #include "tutti/synth/expand_cost.h"
 
 namespace tutti {
@@ -77,11 +78,10 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
       paper.rows.push_back(std::move(row));
     }
     const int32_t moore = MooreBoundSteps(ranks, direct::kTableDegree);
-    paper.rows.push_back(
-        {"theoretical bound",
-         {Figure(ranks), Figure(moore, bound.tl), Figure(BestTb(ranks), bound.tb),
-          Figure(moore, bound.diameter),
-          Figure(direct::FlowLimit(ranks, direct::kTableDegree), bound.flow), Word("")}});
+    paper.rows.push_back({"theoretical bound",
+                          {Figure(ranks), Figure(moore, bound.tl), Figure(BestTb(ranks), bound.tb),
+                           Figure(moore, bound.diameter),
+                           Figure(MooreFlow(ranks, direct::kTableDegree), bound.flow), Word("")}});
 
     for (const Design& design : *frontier) {
       const auto known = measured.find(design.recipe);

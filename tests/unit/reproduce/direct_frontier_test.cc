@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "reproduce_testing.h"
+#include "tutti/design/finder.h"
 
 namespace tutti::direct {
 namespace {
@@ -36,7 +37,7 @@ TEST(DirectFrontierTest, ReachedByTheFinder) {
 TEST(DirectFrontierTest, TheFlowLimitIsThePapersBound) {
   for (const PrintedNetwork& bound : PrintedBounds())
     EXPECT_TRUE(
-        Compare({.ours = FlowLimit(bound.ranks, kTableDegree), .paper = bound.flow})->agrees)
+        Compare({.ours = MooreFlow(bound.ranks, kTableDegree), .paper = bound.flow})->agrees)
         << bound.ranks;
 }
 
