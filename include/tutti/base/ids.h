@@ -21,6 +21,7 @@ struct Id {
 using NodeId = Id<struct NodeTag>;    // a vertex of the network; rank r is node r
 using LinkId = Id<struct LinkTag>;    // a directed edge of the network
 using ShardId = Id<struct ShardTag>;  // see coll/collective.h
+using PathId = Id<struct PathTag>;    // see sched/routing.h
 
 template <class IdType>
 class IdRange {

@@ -1,0 +1,80 @@
+// Routing: over which ways what every rank sends to every other one travels, and how much over
+// each. For networks that forward in hardware, and for the flow behind all-to-all schedules.
+//
+// Model       Per ordered pair of ranks (s, d) a list of weighted paths. A path is a chain of links
+//             from s to d that visits no node twice. What a pair sends is split in the ratio of the
+//             weights; nothing says when. With a demand matrix pair (s, d) sends demand(s, d).
+// Units       Weights are whole units: the weights of a pair sum to demand(s, d) x
+// units_per_demand. Invariants  (makers keep them; CheckRouting of verify/routing.h proves them)
+//             R1  first_path has N * N + 1 entries, ascends from 0 to the number of paths; the
+//                 paths of (s, d) are [first_path[s * N + d], first_path[s * N + d + 1]).
+//             R2  first_hop has one entry a path and one more, ascends from 0 to hops.size().
+//             R3  Weights are >= 1. A pair without demand, and (s, s), have no path.
+//             R4  layer is empty, or has one entry a path, each in [0, num_layers): the virtual
+//                 channel its packets use.
+// Complexity  20 bytes a path and 4 a hop.
+// Reference   [alltoall-mcf] 3.2 (path-based schedules), 4 (routes, layers).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tutti/base/ids.h"
+#include "tutti/base/rational.h"
+#include "tutti/base/result.h"
+#include "tutti/topo/topology.h"
+
+namespace tutti {
+
+struct Routing {
+  int32_t num_ranks = 0;
+  std::vector<int64_t> demand{};  // N x N, diagonal ignored; empty: 1 for every pair
+  int64_t units_per_demand = 1;
+
+  std::vector<int64_t> first_path{};
+  std::vector<int64_t> weight{};  // a path
+  std::vector<int64_t> first_hop{};
+  std::vector<LinkId> hops{};
+  std::vector<int16_t> layer{};
+  int32_t num_layers = 0;  // 0: no layers were asked for
+
+  // Where it came from.
+  uint64_t topology_fingerprint = 0;
+  std::string algorithm{};
+  uint64_t seed = 0;
+
+  int64_t num_paths() const { return static_cast<int64_t>(weight.size()); }
+  // The paths of one pair of ranks.
+  IdRange<PathId> Paths(NodeId source, NodeId destination) const;
+  std::span<const LinkId> Hops(PathId path) const;
+
+  friend bool operator==(const Routing&, const Routing&) = default;
+};
+
+// Collects the paths of one pair after the other, in the order of (source, destination).
+class RoutingBuilder {
+ public:
+  RoutingBuilder(int32_t num_ranks, int64_t units_per_demand);
+
+  // A path of the pair at hand. A caller's bug: no hops, weight below 1.
+  void AddPath(std::span<const LinkId> hops, int64_t weight);
+  // Goes on with the next pair.
+  void EndPair();
+  // After the last pair.
+  Routing Finish() &&;
+
+ private:
+  Routing routing_;
+};
+
+// What crosses each link, in units, while every pair sends its units once. O(hops).
+std::vector<int64_t> LinkUnits(const Topology& topology, const Routing& routing);
+
+// The rate f of concurrent_flow.h that the routing reaches: every link's bandwidth suffices for
+// what crosses it. In units of the smallest link's bandwidth, demands scaled to mean 1. 0 when
+// nothing is sent. O(hops).
+Rational RoutingRate(const Topology& topology, const Routing& routing);
+
+}  // namespace tutti
