@@ -5,6 +5,11 @@
 //             (sched/routing.h) whose rate f (RoutingRate) is to be large: 1 / f is the time of the
 //             busiest link.
 // Threads     Same bytes for any number of threads. Interruptible (base/cancel.h).
+// Errors      kInvalidArgument: a demand matrix of the wrong size, with a negative entry or without
+//             any demand; a gap or limit that makes no sense. kInfeasible: this router has no
+//             routing for this network (says why). kResourceExhausted: more paths than memory or
+//             numbers hold. kCancelled. A time limit that is hit is no error: the best answer so
+//             far.
 // Reference   [alltoall-mcf] 3.2, 5.1.
 #pragma once
 
@@ -21,18 +26,32 @@
 
 namespace tutti {
 
+// Which paths a router that is given a set of paths may use.
+enum class PathSet : uint8_t {
+  kDisjoint,  // as many as share no link, of the fewest hops in total
+  kShortest,  // all of the fewest hops
+  kBounded,   // all of at most so many hops more than the fewest
+};
+
 struct RouterOptions {
   uint64_t seed = 1;
   std::vector<int64_t> demand = {};  // as in Routing
   double gap = 1e-3;                 // of routers that approximate: where they stop
   double max_seconds = 0;            // 0: no limit; with one the answer depends on the machine
-  int64_t max_units = 1'000'000;     // equal chunks that a pair's data may be cut into
+  PathSet paths = PathSet::kDisjoint;
+  int32_t extra_hops = 1;  // of PathSet::kBounded
+  int64_t max_units = 0;   // equal chunks that a pair's data may be cut into; 0: as many as needed
+  int32_t max_paths = 0;   // of a pair, the heaviest; 0: all
 };
 
 struct Routed {
   Routing routing;
   // Proven limit of the rate of any routing of this network, where the router knows one.
   std::optional<Rational> f_upper = {};
+  // The same for routings over the paths that the router chose among, by its rules.
+  std::optional<Rational> paths_upper = {};
+  // What the limits on chunks and paths cost: rate lost over the rate before.
+  Rational loss = {};
 };
 
 struct Router {
@@ -49,9 +68,9 @@ std::span<const Router> Routers();
 // nullptr: no router has this name.
 const Router* FindRouter(std::string_view name);
 
-// What callers use: checks the options (kInvalidArgument: a demand matrix of the wrong size, with a
-// negative entry or without any demand; a gap or limit that makes no sense), routes, and writes
-// down network, demand, router and seed in the routing.
+// What callers use: checks the options, routes, keeps to max_paths and max_units, makes the units
+// as few as weights allow (DivideByCommonFactor), and writes down network,
+// demand, router and seed in the routing.
 Result<Routed> RunRouter(const Router& router, const Topology& topology,
                          const RouterOptions& options);
 

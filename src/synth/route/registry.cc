@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <utility>
 #include <vector>
 
 #include "mcf/network.h"
+#include "tutti/sched/routing_chunks.h"
 #include "tutti/synth/router.h"
 
 namespace tutti {
@@ -15,8 +17,13 @@ Status CheckOptions(const Topology& topology, const RouterOptions& options) {
     return InvalidArgument(fmt::format("the gap {} is not in [0, 1)", options.gap));
   if (!(options.max_seconds >= 0))
     return InvalidArgument(fmt::format("a limit of {} s makes no sense", options.max_seconds));
-  if (options.max_units < 1)
+  if (options.max_units < 0)
     return InvalidArgument(fmt::format("cannot cut into {} chunks", options.max_units));
+  if (options.max_paths < 0)
+    return InvalidArgument(fmt::format("cannot use {} paths a pair", options.max_paths));
+  if (options.extra_hops < 0)
+    return InvalidArgument(
+        fmt::format("no path is {} hops longer than the shortest", options.extra_hops));
   return CheckDemand(topology.num_ranks(), options.demand);
 }
 
@@ -26,6 +33,10 @@ std::span<const Router> Routers() {
   // One line a router.
   // clang-format off
   static const std::vector<Router> kTable = {
+      {"native",        "the first of a pair's shortest paths, whatever others use", RouteNative},
+      {"mcf",      "all paths of a flow of (nearly) the largest rate, every one of them kept", RouteMcf},
+      {"pmcf",     "the best split over link-disjoint, shortest or bounded paths", RoutePmcf},
+      {"sssp",          "one shortest path a pair, over the links that carry least so far", RouteSssp},
   };
   // clang-format on
   return kTable;
@@ -41,9 +52,18 @@ Result<Routed> RunRouter(const Router& router, const Topology& topology,
                          const RouterOptions& options) {
   if (const Status valid = CheckOptions(topology, options); !valid)
     return tl::unexpected(valid.error());
+  if (topology.num_ranks() < 2) return InvalidArgument("a routing needs at least two ranks");
   Result<Routed> routed = router.route(topology, options);
   if (!routed) return routed;
   routed->routing.demand = options.demand;
+  if (options.max_paths > 0 || options.max_units > 0) {
+    Routing limited = options.max_paths > 0 ? KeepHeaviestPaths(routed->routing, options.max_paths)
+                                            : routed->routing;
+    if (options.max_units > 0) limited = LimitUnits(topology, limited, options.max_units);
+    routed->loss = RateLoss(topology, routed->routing, limited);
+    routed->routing = std::move(limited);
+  }
+  DivideByCommonFactor(routed->routing);
   routed->routing.topology_fingerprint = topology.Fingerprint();
   routed->routing.algorithm = router.name;
   routed->routing.seed = options.seed;

@@ -3,4 +3,11 @@
 
 #include "tutti/synth/router.h"
 
-namespace tutti {}  // namespace tutti
+namespace tutti {
+
+Result<Routed> RouteMcf(const Topology& topology, const RouterOptions& options);
+Result<Routed> RoutePmcf(const Topology& topology, const RouterOptions& options);
+Result<Routed> RouteNative(const Topology& topology, const RouterOptions& options);
+Result<Routed> RouteSssp(const Topology& topology, const RouterOptions& options);
+
+}  // namespace tutti

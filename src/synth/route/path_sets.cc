@@ -1,0 +1,308 @@
+#include "route/path_sets.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <limits>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "tutti/base/cancel.h"
+#include "tutti/base/memory.h"
+#include "tutti/base/parallel.h"
+#include "tutti/graph/distance.h"
+
+namespace tutti {
+namespace {
+
+// The paths of one source, pair after pair.
+struct Listed {
+  std::vector<int32_t> paths_to;  // number of paths to each rank
+  std::vector<int32_t> num_hops;  // of a path
+  std::vector<LinkId> hops;
+};
+
+// Finds the paths of the pairs of one source. One a thread.
+class Lister {
+ public:
+  virtual ~Lister() = default;
+  virtual void Start(NodeId source) = 0;
+  // Appends the paths to `destination`, stops where `most_hops` in all are exceeded.
+  virtual void List(NodeId destination, size_t most_hops, Listed& out) = 0;
+};
+
+void AppendPath(const std::vector<LinkId>& hops, Listed& out) {
+  out.hops.insert(out.hops.end(), hops.begin(), hops.end());
+  out.num_hops.push_back(static_cast<int32_t>(hops.size()));
+}
+
+// All paths of at most `extra` hops more than the fewest, by depth-first search that never leaves
+// the ways that can still arrive in time.
+class BoundedLister : public Lister {
+ public:
+  BoundedLister(const Topology& topology, const std::vector<std::vector<int32_t>>& distance_to,
+                int32_t extra)
+      : topology_(topology),
+        distance_to_(distance_to),
+        extra_(extra),
+        on_path_(static_cast<size_t>(topology.num_nodes()), false) {}
+
+  void Start(NodeId source) override { source_ = source; }
+
+  void List(NodeId destination, size_t most_hops, Listed& out) override {
+    const std::vector<int32_t>& distance = distance_to_[destination.index()];
+    if (distance[source_.index()] == kUnreachable) return;
+    const int32_t longest = distance[source_.index()] + extra_;
+    hops_.clear();
+    cursor_.assign(1, 0);
+    on_path_[source_.index()] = true;
+    NodeId at = source_;
+    for (;;) {
+      const IdRange<LinkId> links = topology_.OutLinks(at);
+      const auto hops = static_cast<int32_t>(hops_.size());
+      if (at != destination && cursor_.back() < links.size()) {
+        const LinkId link = links[cursor_.back()++];
+        const NodeId head = topology_.head(link);
+        const int32_t rest = distance[head.index()];
+        if (on_path_[head.index()] || rest == kUnreachable || hops + 1 + rest > longest) continue;
+        hops_.push_back(link);
+        cursor_.push_back(0);
+        on_path_[head.index()] = true;
+        at = head;
+        continue;
+      }
+      if (at == destination) AppendPath(hops_, out);
+      on_path_[at.index()] = false;
+      cursor_.pop_back();
+      if (hops_.empty()) return;
+      at = topology_.tail(hops_.back());
+      hops_.pop_back();
+      if (out.hops.size() > most_hops) break;
+    }
+    // Given up on the way.
+    on_path_[at.index()] = false;
+    for (const LinkId link : hops_) on_path_[topology_.tail(link).index()] = false;
+  }
+
+ private:
+  const Topology& topology_;
+  const std::vector<std::vector<int32_t>>& distance_to_;  // [destination][node]
+  int32_t extra_;
+  NodeId source_{0};
+  std::vector<bool> on_path_;
+  std::vector<LinkId> hops_;
+  std::vector<int32_t> cursor_;  // of each node on the path: the next of its out-links
+};
+
+// As many link-disjoint paths as there are, of the fewest hops in total.
+class DisjointLister : public Lister {
+ public:
+  explicit DisjointLister(const Topology& topology)
+      : topology_(topology),
+        used_(static_cast<size_t>(topology.num_links()), false),
+        distance_(static_cast<size_t>(topology.num_nodes())),
+        came_by_(distance_.size(), LinkId{-1}) {}
+
+  void Start(NodeId source) override {
+    source_ = source;
+    from_source_ = DistancesFrom(topology_.graph(), source);
+  }
+
+  void List(NodeId destination, size_t /*most_hops*/, Listed& out) override {
+    if (from_source_[destination.index()] == kUnreachable) return;
+    potential_ = from_source_;
+    flow_.clear();
+    while (Search(destination)) Augment(destination);
+    Decompose(destination, out);
+    for (const LinkId link : flow_) used_[link.index()] = false;
+  }
+
+ private:
+  static constexpr int32_t kFar = std::numeric_limits<int32_t>::max();
+
+  // Shortest distances in links that cost 1 + the potential of the tail - that of the head, >= 0;
+  // links with flow lead back for nothing. Ends once the destination is settled.
+  bool Search(NodeId destination) {
+    std::fill(distance_.begin(), distance_.end(), kFar);
+    for (std::vector<NodeId>& bucket : buckets_) bucket.clear();
+    settled_.clear();
+    distance_[source_.index()] = 0;
+    Push(source_, 0);
+    for (size_t level = 0; level < buckets_.size(); ++level)
+      for (size_t i = 0; i < buckets_[level].size(); ++i) {
+        const NodeId at = buckets_[level][i];
+        if (distance_[at.index()] != static_cast<int32_t>(level) || !Settle(at)) continue;
+        if (at == destination) return Finish(static_cast<int32_t>(level));
+        for (const LinkId link : topology_.OutLinks(at)) {
+          const NodeId head = topology_.head(link);
+          if (!used_[link.index()] && potential_[head.index()] != kUnreachable)
+            Reach(head,
+                  1 + potential_[at.index()] - potential_[head.index()] + distance_[at.index()],
+                  link);
+        }
+        for (const LinkId link : topology_.InLinks(at))
+          if (used_[link.index()])
+            Reach(topology_.tail(link),
+                  potential_[at.index()] - potential_[topology_.tail(link).index()] - 1 +
+                      distance_[at.index()],
+                  link);
+      }
+    Forget();
+    return false;
+  }
+
+  void Push(NodeId node, int32_t distance) {
+    if (buckets_.size() <= static_cast<size_t>(distance))
+      buckets_.resize(static_cast<size_t>(distance) + 1);
+    buckets_[static_cast<size_t>(distance)].push_back(node);
+  }
+  void Reach(NodeId node, int32_t distance, LinkId link) {
+    if (distance_[node.index()] <= distance) return;
+    distance_[node.index()] = distance;
+    came_by_[node.index()] = link;
+    Push(node, distance);
+  }
+  bool Settle(NodeId node) {
+    if (is_settled_.size() < distance_.size()) is_settled_.resize(distance_.size(), false);
+    if (is_settled_[node.index()]) return false;
+    is_settled_[node.index()] = true;
+    settled_.push_back(node);
+    return true;
+  }
+  void Forget() {
+    for (const NodeId node : settled_) is_settled_[node.index()] = false;
+  }
+  // Nodes that were not settled are at least as far as the destination.
+  bool Finish(int32_t distance) {
+    for (size_t node = 0; node < potential_.size(); ++node)
+      if (potential_[node] != kUnreachable) potential_[node] += std::min(distance_[node], distance);
+    Forget();
+    return true;
+  }
+
+  void Augment(NodeId destination) {
+    for (NodeId at = destination; at != source_;) {
+      const LinkId link = came_by_[at.index()];
+      if (topology_.head(link) == at && !used_[link.index()]) {
+        used_[link.index()] = true;
+        flow_.push_back(link);
+        at = topology_.tail(link);
+      } else {
+        used_[link.index()] = false;
+        flow_.erase(std::find(flow_.begin(), flow_.end(), link));
+        at = topology_.head(link);
+      }
+    }
+  }
+
+  // The flow has no cycle, for it has the fewest hops: every walk along it is a path.
+  void Decompose(NodeId destination, Listed& out) {
+    paths_.clear();
+    for (const LinkId first : topology_.OutLinks(source_)) {
+      if (!used_[first.index()]) continue;
+      std::vector<LinkId>& hops = paths_.emplace_back(1, first);
+      used_[first.index()] = false;
+      while (topology_.head(hops.back()) != destination)
+        for (const LinkId link : topology_.OutLinks(topology_.head(hops.back())))
+          if (used_[link.index()]) {
+            used_[link.index()] = false;
+            hops.push_back(link);
+            break;
+          }
+    }
+    std::stable_sort(paths_.begin(), paths_.end(),
+                     [](const auto& a, const auto& b) { return a.size() < b.size(); });
+    for (const std::vector<LinkId>& hops : paths_) AppendPath(hops, out);
+  }
+
+  const Topology& topology_;
+  NodeId source_{0};
+  std::vector<int32_t> from_source_, potential_;
+  std::vector<bool> used_;    // of a link: carries a path
+  std::vector<LinkId> flow_;  // the used links
+  std::vector<int32_t> distance_;
+  std::vector<LinkId> came_by_;
+  std::vector<std::vector<NodeId>> buckets_;  // by distance
+  std::vector<bool> is_settled_;
+  std::vector<NodeId> settled_;
+  std::vector<std::vector<LinkId>> paths_;
+};
+
+std::string SetText(PathSet set, int32_t extra_hops) {
+  switch (set) {
+    case PathSet::kDisjoint:
+      return "link-disjoint paths";
+    case PathSet::kShortest:
+      return "shortest paths";
+    case PathSet::kBounded:
+      break;
+  }
+  return fmt::format("paths of at most {} hops more than the shortest", extra_hops);
+}
+
+}  // namespace
+
+Result<Routing> ListPaths(const Topology& topology, const DemandTable& demand, PathSet set,
+                          int32_t extra_hops) {
+  const auto ranks = static_cast<size_t>(topology.num_ranks());
+  std::vector<std::vector<int32_t>> distance_to;
+  if (set != PathSet::kDisjoint)
+    for (const NodeId destination : topology.Ranks())
+      distance_to.push_back(DistancesTo(topology.graph(), destination));
+  // Both the lists and the routing made from them.
+  const auto most_hops = static_cast<size_t>(AvailableMemoryBytes()) / (4 * sizeof(LinkId));
+  std::vector<Listed> listed(ranks);
+  std::atomic<size_t> all_hops = 0;
+  ParallelFor(topology.num_ranks(), 1, [&](int64_t begin, int64_t end) {
+    std::unique_ptr<Lister> lister;
+    if (set == PathSet::kDisjoint)
+      lister = std::make_unique<DisjointLister>(topology);
+    else
+      lister = std::make_unique<BoundedLister>(topology, distance_to,
+                                               set == PathSet::kShortest ? 0 : extra_hops);
+    for (int64_t s = begin; s < end; ++s) {
+      const NodeId source{static_cast<int32_t>(s)};
+      Listed& out = listed[source.index()];
+      lister->Start(source);
+      for (const NodeId destination : topology.Ranks()) {
+        const size_t before = out.num_hops.size();
+        if (CancelRequested() || all_hops + out.hops.size() > most_hops) break;
+        if (demand(source.value, destination.value) > 0) lister->List(destination, most_hops, out);
+        out.paths_to.push_back(static_cast<int32_t>(out.num_hops.size() - before));
+      }
+      all_hops += out.hops.size();
+    }
+  });
+  if (CancelRequested()) return tl::unexpected(CancelledError());
+  size_t num_paths = 0;
+  for (const Listed& paths : listed) num_paths += paths.num_hops.size();
+  if (all_hops > most_hops || num_paths > std::numeric_limits<int32_t>::max())
+    return MakeError(ErrorCode::kResourceExhausted,
+                     fmt::format("'{}' has more {} than memory holds; mcf-extp needs no list",
+                                 topology.name(), SetText(set, extra_hops)));
+
+  RoutingBuilder builder(topology.num_ranks(), 1);
+  for (const NodeId source : topology.Ranks()) {
+    Listed& paths = listed[source.index()];
+    size_t path = 0, hop = 0;
+    for (const NodeId destination : topology.Ranks()) {
+      const int32_t count = paths.paths_to[destination.index()];
+      if (count == 0 && demand(source.value, destination.value) > 0)
+        return MakeError(ErrorCode::kInfeasible,
+                         fmt::format("no way leads from rank {} to rank {}",
+                                     topology.node_name(source), topology.node_name(destination)));
+      for (int32_t i = 0; i < count; ++i) {
+        const auto hops = static_cast<size_t>(paths.num_hops[path++]);
+        builder.AddPath(std::span(paths.hops).subspan(hop, hops), 1);
+        hop += hops;
+      }
+      builder.EndPair();
+    }
+    paths = {};
+  }
+  return std::move(builder).Finish();
+}
+
+}  // namespace tutti
