@@ -135,22 +135,6 @@ Result<std::vector<int64_t>> ReadDemand(const std::string& path) {
   return demand;
 }
 
-namespace {
-
-double CompletionSeconds(const Topology& topology, const Schedule& schedule) {
-  int64_t last = 0;
-  for (size_t i = 0; i < schedule.transfers.size(); ++i) {
-    const Transfer& transfer = schedule.transfers[i];
-    const Rational bytes = schedule.collective.ShardBytes(transfer.shard, schedule.size_bytes) *
-                           Rational(transfer.units(), schedule.units_per_shard);
-    last = std::max(last, schedule.start_ps[i] + topology.alpha_ps(transfer.link) +
-                              BandwidthPs(bytes, topology.bandwidth(transfer.link)));
-  }
-  return static_cast<double>(last) / static_cast<double>(kPicosecondsPerSecond);
-}
-
-}  // namespace
-
 void CollectiveFlags::AddTo(CLI::App* command) {
   command
       ->add_option("-c,--collective", name,
@@ -221,12 +205,11 @@ Result<Evaluation> Evaluate(const Topology& topology, const Schedule& schedule,
   out.bounds = std::move(*bounds);
   if (schedule.kind == ScheduleKind::kStep) {
     out.cost = AnalyticCost(topology, schedule);
-    out.time_s = AnalyticSeconds(topology, schedule, size_bytes).ToDouble();
     out.bound_s = out.bounds.Seconds(size_bytes, true);
   } else {
-    out.time_s = CompletionSeconds(topology, schedule);
     out.bound_s = out.bounds.Seconds(size_bytes, false);
   }
+  out.time_s = PredictedSeconds(topology, schedule, size_bytes).ToDouble();
   out.efficiency = out.time_s > 0 ? out.bound_s / out.time_s : 1;
   return out;
 }

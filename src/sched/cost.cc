@@ -1,12 +1,15 @@
 #include "tutti/sched/cost.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
 #include "tutti/base/check.h"
 #include "tutti/base/units.h"
+#include "tutti/sched/transform.h"
 
 namespace tutti {
 namespace {
@@ -93,6 +96,88 @@ void ForEachStep(const Topology& topology, const Schedule& schedule, const Visit
   }
 }
 
+// Bytes that one unit of load stands for at size 1.
+Rational SharePerLoad(const Schedule& schedule) {
+  return Rational(1) /
+         (Rational(schedule.collective.weight_of_size()) * Rational(schedule.units_per_shard));
+}
+
+Rational AlphaSeconds(const LinkSpec& spec) {
+  return Rational(spec.alpha_ps, kPicosecondsPerSecond);
+}
+
+// The line that is above the others from the end of `piece` on; false where none rises faster.
+bool FindNextPiece(const std::vector<CostPiece>& lines, CostPiece& piece) {
+  const CostPiece before = piece;
+  bool found = false;
+  for (const CostPiece& line : lines) {
+    if (line.seconds_per_byte <= before.seconds_per_byte) continue;
+    const Rational from =
+        (before.fixed_s - line.fixed_s) / (line.seconds_per_byte - before.seconds_per_byte);
+    if (found && (from > piece.from_bytes ||
+                  (from == piece.from_bytes && line.seconds_per_byte <= piece.seconds_per_byte)))
+      continue;
+    piece = {from, line.fixed_s, line.seconds_per_byte};
+    found = true;
+  }
+  return found;
+}
+
+// The largest of `lines` as a function of M >= 0.
+CostCurve UpperEnvelope(const std::vector<CostPiece>& lines) {
+  CostPiece piece = lines.front();
+  for (const CostPiece& line : lines)
+    if (line.fixed_s > piece.fixed_s ||
+        (line.fixed_s == piece.fixed_s && line.seconds_per_byte > piece.seconds_per_byte))
+      piece = line;
+  piece.from_bytes = 0;
+  CostCurve curve{piece};
+  while (FindNextPiece(lines, piece)) curve.push_back(piece);
+  return curve;
+}
+
+// The first piece that begins behind `bytes`.
+CostCurve::const_iterator NextPiece(const CostCurve& curve, const Rational& bytes) {
+  return std::upper_bound(
+      curve.begin(), curve.end(), bytes,
+      [](const Rational& at, const CostPiece& piece) { return at < piece.from_bytes; });
+}
+
+// That holds right behind `bytes`.
+const CostPiece& PieceAt(const CostCurve& curve, const Rational& bytes) {
+  return *std::prev(NextPiece(curve, bytes));
+}
+
+// Where `other` is first less than `best`, right behind that point, from `from` on.
+std::optional<Rational> FirstBelow(const CostCurve& other, const CostCurve& best, Rational from) {
+  for (;;) {
+    const auto next_a = NextPiece(other, from), next_b = NextPiece(best, from);
+    const CostPiece &a = *std::prev(next_a), &b = *std::prev(next_b);
+    const Rational above = a.At(from) - b.At(from);
+    const Rational falls = b.seconds_per_byte - a.seconds_per_byte;
+    if (above < 0 || (above.is_zero() && falls > 0)) return from;
+    std::optional<Rational> end;
+    if (next_a != other.end()) end = next_a->from_bytes;
+    if (next_b != best.end() && (!end || next_b->from_bytes < *end)) end = next_b->from_bytes;
+    if (falls > 0) {
+      Rational meet = from + above / falls;
+      if (!end || meet < *end) return meet;
+    }
+    if (!end) return std::nullopt;
+    from = *std::move(end);
+  }
+}
+
+size_t LeastAt(std::span<const CostCurve> curves, const Rational& bytes) {
+  size_t least = 0;
+  for (size_t k = 1; k < curves.size(); ++k) {
+    const CostPiece &a = PieceAt(curves[k], bytes), &b = PieceAt(curves[least], bytes);
+    const Rational at_a = a.At(bytes), at_b = b.At(bytes);
+    if (at_a < at_b || (at_a == at_b && a.seconds_per_byte < b.seconds_per_byte)) least = k;
+  }
+  return least;
+}
+
 // Whether a.load / a.bandwidth < b.load / b.bandwidth. Whole parts first, so that no product of
 // remainders leaves 128 bits (T3: bandwidths are at most 2^50).
 template <class Load>
@@ -121,28 +206,79 @@ StepCost AnalyticCost(const Topology& topology, const Schedule& schedule) {
     alpha_ps += static_cast<Wide>(step_alpha);
   });
   for (const auto& [bandwidth, load] : busiest) cost.tb += ToRational(load) / Rational(bandwidth);
-  cost.tb *= Rational(topology.max_in_bandwidth()) /
-             (Rational(schedule.collective.weight_of_size()) * Rational(schedule.units_per_shard));
+  cost.tb *= Rational(topology.max_in_bandwidth()) * SharePerLoad(schedule);
   cost.alpha_s = ToRational(alpha_ps) / Rational(kPicosecondsPerSecond);
   return cost;
 }
 
 Rational AnalyticSeconds(const Topology& topology, const Schedule& schedule, int64_t size_bytes) {
-  const Rational bytes_per_load =
-      Rational(size_bytes) /
-      (Rational(schedule.collective.weight_of_size()) * Rational(schedule.units_per_shard));
+  const Rational bytes_per_load = Rational(size_bytes) * SharePerLoad(schedule);
   Rational total;
   ForEachStep(topology, schedule, [&](const auto& loads) {
     Rational longest;
     for (const auto& entry : loads) {
-      const Rational seconds =
-          Rational(entry.spec->alpha_ps, kPicosecondsPerSecond) +
-          ToRational(entry.load) * bytes_per_load / Rational(entry.spec->bandwidth);
+      const Rational seconds = AlphaSeconds(*entry.spec) + ToRational(entry.load) * bytes_per_load /
+                                                               Rational(entry.spec->bandwidth);
       longest = std::max(longest, seconds);
     }
     total += longest;
   });
   return total;
+}
+
+Rational PredictedSeconds(const Topology& topology, const Schedule& schedule, int64_t size_bytes) {
+  if (schedule.kind == ScheduleKind::kStep) return AnalyticSeconds(topology, schedule, size_bytes);
+  return Rational(CompletionPs(topology, schedule), kPicosecondsPerSecond);
+}
+
+CostCurve AnalyticCurve(const Topology& topology, const Schedule& schedule) {
+  const Rational share = SharePerLoad(schedule);
+  // The steps' pieces added up: what changes at which size.
+  std::map<Rational, std::pair<Rational, Rational>> changes{{Rational(0), {}}};
+  std::vector<CostPiece> lines;
+  ForEachStep(topology, schedule, [&](const auto& loads) {
+    lines.clear();
+    for (const auto& entry : loads)
+      lines.push_back({0, AlphaSeconds(*entry.spec),
+                       ToRational(entry.load) * share / Rational(entry.spec->bandwidth)});
+    CostPiece before;
+    for (const CostPiece& piece : UpperEnvelope(lines)) {
+      auto& [fixed_s, seconds_per_byte] = changes[piece.from_bytes];
+      fixed_s += piece.fixed_s - before.fixed_s;
+      seconds_per_byte += piece.seconds_per_byte - before.seconds_per_byte;
+      before = piece;
+    }
+  });
+  CostCurve curve;
+  CostPiece sum;
+  for (const auto& [from_bytes, change] : changes) {
+    sum.from_bytes = from_bytes;
+    sum.fixed_s += change.first;
+    sum.seconds_per_byte += change.second;
+    curve.push_back(sum);
+  }
+  return curve;
+}
+
+Rational SecondsAt(const CostCurve& curve, const Rational& bytes) {
+  return PieceAt(curve, bytes).At(bytes);
+}
+
+std::vector<LeastRange> LeastCurves(std::span<const CostCurve> curves, const Rational& from) {
+  TUTTI_CHECK(!curves.empty());
+  std::vector<LeastRange> ranges{{LeastAt(curves, from), from}};
+  for (;;) {
+    const LeastRange& last = ranges.back();
+    std::optional<Rational> next;
+    for (size_t k = 0; k < curves.size(); ++k) {
+      if (k == last.curve) continue;
+      const std::optional<Rational> below =
+          FirstBelow(curves[k], curves[last.curve], last.from_bytes);
+      if (below && (!next || *below < *next)) next = below;
+    }
+    if (!next) return ranges;
+    ranges.push_back({LeastAt(curves, *next), *next});
+  }
 }
 
 }  // namespace tutti

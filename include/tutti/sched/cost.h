@@ -15,7 +15,9 @@
 // links and a shard of M/4, tb = (1 + 1/2) * 1/4 * 2 = 3/4 = (N - 1) / N.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "tutti/base/rational.h"
@@ -35,5 +37,31 @@ StepCost AnalyticCost(const Topology& topology, const Schedule& schedule);
 // The formula above for one size, in seconds. On a homogeneous network it is exactly
 // alpha_s + tb * M / B.
 Rational AnalyticSeconds(const Topology& topology, const Schedule& schedule, int64_t size_bytes);
+
+// What a schedule is said to take: AnalyticSeconds of a step schedule, and when the last transfer
+// of a timed one has arrived, for the size that it was made for.
+Rational PredictedSeconds(const Topology& topology, const Schedule& schedule, int64_t size_bytes);
+
+// AnalyticSeconds as a function of the size M: which link a step waits for changes with M, so that
+// it is piecewise linear, continuous and convex.
+struct CostPiece {
+  Rational from_bytes;  // up to the next piece
+  Rational fixed_s, seconds_per_byte;
+
+  Rational At(const Rational& bytes) const { return fixed_s + seconds_per_byte * bytes; }
+  friend bool operator==(const CostPiece&, const CostPiece&) = default;
+};
+using CostCurve = std::vector<CostPiece>;  // ascending from 0; never empty
+
+CostCurve AnalyticCurve(const Topology& topology, const Schedule& schedule);
+Rational SecondsAt(const CostCurve& curve, const Rational& bytes);  // bytes >= 0
+
+// Which curve is least where, from `from` >= 0 on: exact, and of equal ones the first, unless
+// another one is less right behind. Neighbours differ. O(ranges * curves * pieces).
+struct LeastRange {
+  size_t curve = 0;
+  Rational from_bytes;  // up to the next range
+};
+std::vector<LeastRange> LeastCurves(std::span<const CostCurve> curves, const Rational& from);
 
 }  // namespace tutti
