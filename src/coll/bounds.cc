@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "latency_bound.h"
 #include "sources.h"
 #include "tutti/base/check.h"
+#include "tutti/base/units.h"
 
 namespace tutti {
 namespace {
@@ -208,11 +210,25 @@ Result<Bounds> ComputeTransitiveBounds(const Topology& topology, const Collectiv
   return bounds;
 }
 
+Rational Bounds::Limit(int64_t size_bytes) const {
+  return std::max(Rational(latency_ps, kPicosecondsPerSecond),
+                  seconds_per_byte * Rational(size_bytes));
+}
+
+Rational Bounds::StepLimit(const Topology& topology, int64_t size_bytes,
+                           int32_t least_steps) const {
+  if (topology.num_links() == 0) return {};
+  int64_t alpha_ps = std::numeric_limits<int64_t>::max();
+  for (LinkId link : topology.Links()) alpha_ps = std::min(alpha_ps, topology.alpha_ps(link));
+  const Rational waits =
+      Rational(std::max(steps, least_steps)) * Rational(alpha_ps, kPicosecondsPerSecond);
+  return std::max(Limit(size_bytes), waits + seconds_per_byte * Rational(size_bytes));
+}
+
 double Bounds::Seconds(int64_t size_bytes, bool step_barrier) const {
-  const Rational bandwidth = seconds_per_byte * Rational(size_bytes);
-  const Rational latency(latency_ps, 1'000'000'000'000);
-  if (step_barrier && adds_up) return (latency + bandwidth).ToDouble();
-  return std::max(latency, bandwidth).ToDouble();
+  if (!step_barrier || !adds_up) return Limit(size_bytes).ToDouble();
+  return (Rational(latency_ps, kPicosecondsPerSecond) + seconds_per_byte * Rational(size_bytes))
+      .ToDouble();
 }
 
 int32_t MooreBoundSteps(int64_t num_ranks, int64_t degree) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 
 namespace tutti {
@@ -41,6 +42,20 @@ Result<const Synthesizer*> FindSynthesizer(std::string_view name) {
   }
   return MakeError(ErrorCode::kNotFound,
                    fmt::format("unknown algorithm '{}'; accepted are {}", name, accepted));
+}
+
+Forecast ForecastByDeliveries(const Collective& collective, const SynthOptions& options,
+                              int64_t ns) {
+  constexpr int64_t kPipelined = 256;  // chunks that one shard may be cut into by default
+  constexpr double kMost = 9e18;
+  const ShardId first{0};
+  const double to_all =
+      (collective.contributors(first).all ? 1 : 0) + (collective.destinations(first).all ? 1 : 0);
+  const int64_t usual = collective.num_shards() == 1 ? kPipelined : 1;
+  const double chunks = static_cast<double>(options.chunks > 0 ? options.chunks : usual);
+  const double deliveries =
+      std::max(1.0, to_all * collective.num_ranks()) * collective.num_shards() * chunks;
+  return {.work_ns = static_cast<int64_t>(std::min(kMost, deliveries * static_cast<double>(ns)))};
 }
 
 Result<Schedule> RunSynthesizer(const Synthesizer& synthesizer, const Topology& topology,

@@ -46,6 +46,13 @@ struct Bounds {
   // Regular and homogeneous: latency and bandwidth of a step schedule with barriers add up.
   bool adds_up = false;
 
+  // No step schedule with a barrier a step that has `least_steps` or more is faster for size M. A
+  // link in use gives its bytes what its alpha leaves of the step: the bandwidth part, which counts
+  // bytes over sets of links, holds for what the steps take beyond the smallest alpha.
+  Rational StepLimit(const Topology& topology, int64_t size_bytes, int32_t least_steps = 0) const;
+  // No schedule is faster: the larger of latency and bandwidth.
+  Rational Limit(int64_t size_bytes) const;
+
   // The limit for size M, in seconds. `step_barrier`: of a step schedule with a barrier a step,
   // where adds_up makes it the sum; otherwise the maximum of the parts.
   double Seconds(int64_t size_bytes, bool step_barrier) const;

@@ -21,6 +21,17 @@ struct SynthOptions {
   LinkModel link_model = LinkModel::kHeld;  // of timed schedules
 };
 
+// What is known of a run before it is made, from sizes alone: the same on every machine.
+struct Forecast {
+  int64_t work_ns = 0;      // about, on one core
+  bool steps_only = true;   // no timed schedule comes of it
+  int32_t least_steps = 0;  // of the schedule; 0: as few as the network allows
+};
+// A run that takes `ns` for each chunk at each rank that it goes to or comes from.
+Forecast ForecastByDeliveries(const Collective& collective, const SynthOptions& options,
+                              int64_t ns);
+inline constexpr int64_t kUsualNsADelivery = 2000;
+
 struct Synthesizer {
   std::string_view name;         // as in `-a name`
   std::string_view description;  // one line
@@ -31,6 +42,10 @@ struct Synthesizer {
   // What the collective of `-a name` looks like: trees want all-reduce over one shard.
   bool one_shard_all_reduce = false;
   bool on_request_only = false;  // may take minutes: `tutti compare` runs it only when it is named
+  // More or fewer chunks than its default may be faster: `-a auto` tries several.
+  bool chunk_choice = false;
+  // nullptr: by deliveries, kUsualNsADelivery each.
+  Forecast (*forecast)(const Topology&, const Collective&, const SynthOptions&) = nullptr;
 };
 
 // In the order in which `tutti compare` shows them by default.

@@ -85,7 +85,8 @@ Synthesizer DbtSynthesizer() {
           .description = "double binary tree: two pipelined trees, half of the data each",
           .collectives = {Kind::kAllReduce, Kind::kBroadcast, Kind::kReduce},
           .synthesize = classic::Synthesize,
-          .one_shard_all_reduce = true};
+          .one_shard_all_reduce = true,
+          .chunk_choice = true};
 }
 
 }  // namespace tutti

@@ -112,7 +112,8 @@ Synthesizer DirectSynthesizer() {
           .collectives = {Kind::kAllGather, Kind::kReduceScatter, Kind::kAllReduce,
                           Kind::kBroadcast, Kind::kReduce, Kind::kGather, Kind::kScatter,
                           Kind::kAllToAll, Kind::kAllToAllV},
-          .synthesize = classic::Synthesize};
+          .synthesize = classic::Synthesize,
+          .chunk_choice = true};
 }
 
 }  // namespace tutti

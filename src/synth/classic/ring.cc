@@ -124,6 +124,29 @@ Result<Schedule> Synthesize(std::string_view name, const Topology& topology,
   return MakeClassic(name, topology, collective, options, make);
 }
 
+// FindRings finds one for certain, which is told without a search.
+bool HasPlainRing(const Topology& topology) {
+  if (topology.grid() && !GridCycle(*topology.grid()).empty()) return true;
+  for (NodeId rank : topology.Ranks()) {
+    bool found = false;
+    for (LinkId link : topology.OutLinks(rank))
+      found = found || topology.head(link).value == (rank.value + 1) % topology.num_ranks();
+    if (!found) return false;
+  }
+  return true;
+}
+
+// Round a ring of links the last rank gets what the first has after all others; what is reduced and
+// spread again has come round before.
+Forecast ForecastOf(const Topology& topology, const Collective& collective,
+                    const SynthOptions& options) {
+  Forecast forecast = ForecastByDeliveries(collective, options, kUsualNsADelivery);
+  if (!HasPlainRing(topology)) return forecast;
+  const int32_t once = collective.num_ranks() - 1;
+  forecast.least_steps = collective.kind() == CollectiveKind::kAllReduce ? 2 * once : once;
+  return forecast;
+}
+
 std::vector<CollectiveKind> RingCollectives() {
   return {CollectiveKind::kAllGather, CollectiveKind::kReduceScatter, CollectiveKind::kAllReduce,
           CollectiveKind::kBroadcast, CollectiveKind::kReduce};
@@ -133,23 +156,29 @@ std::vector<CollectiveKind> RingCollectives() {
 }  // namespace classic
 
 Synthesizer RingSynthesizer() {
-  return {.name = classic::kRing,
-          .description = "rings in both directions, over as many link-disjoint rings as are found",
-          .collectives = classic::RingCollectives(),
-          .synthesize = [](const Topology& topology, const Collective& collective,
-                           const SynthOptions& options) {
+  return {
+      .name = classic::kRing,
+      .description = "rings in both directions, over as many link-disjoint rings as are found",
+      .collectives = classic::RingCollectives(),
+      .synthesize =
+          [](const Topology& topology, const Collective& collective, const SynthOptions& options) {
             return classic::Synthesize(classic::kRing, topology, collective, options);
-          }};
+          },
+      .chunk_choice = true,
+      .forecast = classic::ForecastOf};
 }
 
 Synthesizer UniringSynthesizer() {
-  return {.name = classic::kUniring,
-          .description = "one ring in one direction",
-          .collectives = classic::RingCollectives(),
-          .synthesize = [](const Topology& topology, const Collective& collective,
-                           const SynthOptions& options) {
+  return {
+      .name = classic::kUniring,
+      .description = "one ring in one direction",
+      .collectives = classic::RingCollectives(),
+      .synthesize =
+          [](const Topology& topology, const Collective& collective, const SynthOptions& options) {
             return classic::Synthesize(classic::kUniring, topology, collective, options);
-          }};
+          },
+      .chunk_choice = true,
+      .forecast = classic::ForecastOf};
 }
 
 }  // namespace tutti

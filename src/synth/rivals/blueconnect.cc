@@ -34,7 +34,8 @@ Synthesizer BlueConnectSynthesizer() {
   return {.name = rivals::kBlueConnect,
           .description = "BlueConnect: the dimensions one after another, chunks as a pipeline",
           .collectives = {Kind::kAllGather, Kind::kReduceScatter, Kind::kAllReduce},
-          .synthesize = rivals::SynthesizeBlueConnect};
+          .synthesize = rivals::SynthesizeBlueConnect,
+          .chunk_choice = true};
 }
 
 }  // namespace tutti

@@ -79,7 +79,8 @@ Synthesizer CCubeSynthesizer() {
           .description = "C-Cube: two binary trees over a DGX-1 that share no link",
           .collectives = {CollectiveKind::kAllReduce},
           .synthesize = rivals::SynthesizeCCube,
-          .one_shard_all_reduce = true};
+          .one_shard_all_reduce = true,
+          .chunk_choice = true};
 }
 
 }  // namespace tutti

@@ -126,6 +126,25 @@ Result<Schedule> SynthesizeMultiTree(const Topology& topology, const Collective&
   return classic::MakeClassic(kMultiTree, topology, collective, options, MakeForwardSchedule);
 }
 
+// A link brings one whole shard a step.
+int32_t FewestSteps(int32_t others, int32_t links) { return (others + links - 1) / links; }
+
+Forecast ForecastOf(const Topology& topology, const Collective& collective,
+                    const SynthOptions& options) {
+  Forecast forecast = ForecastByDeliveries(collective, options, kUsualNsADelivery);
+  const int32_t others = collective.num_ranks() - 1;
+  if (others == 0) return forecast;
+  int32_t in = 0, out = 0;
+  for (NodeId rank : topology.Ranks()) {
+    in = std::max(in, FewestSteps(others, static_cast<int32_t>(topology.InLinks(rank).size())));
+    out = std::max(out, FewestSteps(others, topology.OutLinks(rank).size()));
+  }
+  if (collective.kind() == CollectiveKind::kAllGather) forecast.least_steps = in;
+  if (collective.kind() == CollectiveKind::kReduceScatter) forecast.least_steps = out;
+  if (collective.kind() == CollectiveKind::kAllReduce) forecast.least_steps = in + out;
+  return forecast;
+}
+
 }  // namespace
 }  // namespace rivals
 
@@ -134,7 +153,8 @@ Synthesizer MultiTreeSynthesizer() {
   return {.name = rivals::kMultiTree,
           .description = "MultiTree: trees from all ranks, level by level, a link once a step",
           .collectives = {Kind::kAllGather, Kind::kReduceScatter, Kind::kAllReduce},
-          .synthesize = rivals::SynthesizeMultiTree};
+          .synthesize = rivals::SynthesizeMultiTree,
+          .forecast = rivals::ForecastOf};
 }
 
 }  // namespace tutti

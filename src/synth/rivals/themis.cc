@@ -59,7 +59,8 @@ Synthesizer ThemisSynthesizer() {
   return {.name = rivals::kThemis,
           .description = "Themis: chunks take the dimensions in the orders that balance them",
           .collectives = {Kind::kAllGather, Kind::kReduceScatter, Kind::kAllReduce},
-          .synthesize = rivals::SynthesizeThemis};
+          .synthesize = rivals::SynthesizeThemis,
+          .chunk_choice = true};
 }
 
 }  // namespace tutti

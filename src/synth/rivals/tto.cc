@@ -125,7 +125,8 @@ Synthesizer TtoSynthesizer() {
           .description = "TTO: three trees from three corners of a 2-D mesh",
           .collectives = {CollectiveKind::kAllReduce},
           .synthesize = rivals::SynthesizeTto,
-          .one_shard_all_reduce = true};
+          .one_shard_all_reduce = true,
+          .chunk_choice = true};
 }
 
 }  // namespace tutti

@@ -176,6 +176,16 @@ Result<Schedule> Synthesize(const Topology& topology, const Collective& collecti
                            });
 }
 
+Forecast ForecastOf(const Topology& topology, const Collective& collective,
+                    const SynthOptions& options) {
+  constexpr int64_t kNsADelivery = 100;
+  Forecast forecast = ForecastByDeliveries(collective, options, kNsADelivery);
+  const std::vector<int64_t>& demand = collective.demand();
+  forecast.steps_only =
+      AllLinksEqual(topology) && options.link_model == LinkModel::kHeld && demand.empty();
+  return forecast;
+}
+
 }  // namespace
 }  // namespace ten
 
@@ -186,7 +196,9 @@ Synthesizer TenSynthesizer() {
           .collectives = {Kind::kAllGather, Kind::kReduceScatter, Kind::kAllReduce,
                           Kind::kBroadcast, Kind::kReduce, Kind::kGather, Kind::kScatter,
                           Kind::kAllToAll, Kind::kAllToAllV},
-          .synthesize = ten::Synthesize};
+          .synthesize = ten::Synthesize,
+          .chunk_choice = true,
+          .forecast = ten::ForecastOf};
 }
 
 }  // namespace tutti

@@ -1,0 +1,211 @@
+#include "tutti/synth/auto.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "tutti/base/cancel.h"
+#include "tutti/base/progress.h"
+#include "tutti/coll/bounds.h"
+#include "tutti/sched/cost.h"
+
+namespace tutti {
+namespace {
+
+std::string Microseconds(const Rational& seconds) {
+  return fmt::format("{:.6g} us", seconds.ToDouble() * 1e6);
+}
+
+bool Makes(const Synthesizer& synthesizer, CollectiveKind kind) {
+  return std::count(synthesizer.collectives.begin(), synthesizer.collectives.end(), kind) > 0;
+}
+
+// The shapes of the collective to try, the synthesizer's own first.
+Result<std::vector<Collective>> ShapesFor(const Synthesizer& synthesizer,
+                                          const Collective& collective) {
+  if (collective.kind() != CollectiveKind::kAllReduce) return std::vector<Collective>{collective};
+  std::array<int32_t, 2> shards{0, 1};  // 0: as many as ranks
+  if (synthesizer.one_shard_all_reduce) std::swap(shards[0], shards[1]);
+  std::vector<Collective> shapes;
+  for (int32_t count : shards) {
+    Collective::Options options;
+    options.all_reduce_shards = count;
+    Result<Collective> shape =
+        Collective::Make(collective.kind(), collective.num_ranks(), std::move(options));
+    if (!shape) return tl::unexpected(shape.error());
+    shapes.push_back(*std::move(shape));
+  }
+  return shapes;
+}
+
+class Chooser {
+ public:
+  Chooser(const Topology& topology, const SynthOptions& options, int64_t budget_ns, Bounds bounds)
+      : topology_(topology),
+        options_(options),
+        budget_ns_(budget_ns),
+        bounds_(std::move(bounds)),
+        limit_s_(bounds_.Limit(options.size_bytes)) {}
+
+  Status Consider(const Synthesizer& synthesizer, const Collective& collective) {
+    candidates_.push_back({.algorithm = synthesizer.name});
+    if (synthesizer.on_request_only) {
+      candidates_.back().reason = fmt::format("runs on request only: -a {}", synthesizer.name);
+      return {};
+    }
+    const Result<std::vector<Collective>> shapes = ShapesFor(synthesizer, collective);
+    if (!shapes) return tl::unexpected(shapes.error());
+    for (const Collective& shape : *shapes)
+      if (const Status tried = TryChunks(synthesizer, shape); !tried) return tried;
+    return {};
+  }
+
+  Result<AutoChoice> Finish() && {
+    if (!best_) {
+      std::string reasons = "no algorithm makes this on this network";
+      for (const AutoCandidate& candidate : candidates_)
+        reasons += fmt::format("\n  {}: {}", candidate.algorithm, candidate.reason);
+      return MakeError(ErrorCode::kInfeasible, std::move(reasons));
+    }
+    return AutoChoice{*std::move(best_), std::move(candidates_), chosen_, limit_s_,
+                      bounds_.StepLimit(topology_, options_.size_bytes)};
+  }
+
+ private:
+  struct Tried {
+    int32_t chunks = 0;
+    Rational seconds;
+  };
+
+  // The default, then more chunks while that helps, or else fewer.
+  Status TryChunks(const Synthesizer& synthesizer, const Collective& shape) {
+    const Result<std::optional<Tried>> first = Try(synthesizer, shape, options_.chunks);
+    if (!first) return tl::unexpected(first.error());
+    if (!*first || !synthesizer.chunk_choice || options_.chunks > 0) return {};
+    for (const bool more : {true, false}) {
+      Tried last = **first;
+      bool helped = false;
+      while (more ? last.chunks <= kMostChunks / 2 : last.chunks % 2 == 0) {
+        const int32_t chunks = more ? last.chunks * 2 : last.chunks / 2;
+        const Result<std::optional<Tried>> next = Try(synthesizer, shape, chunks);
+        if (!next) return tl::unexpected(next.error());
+        if (!*next || (*next)->seconds >= last.seconds) break;
+        last = **next;
+        helped = true;
+      }
+      if (helped) break;
+    }
+    return {};
+  }
+
+  // Nothing where it was not run or is not made; the error is one that ends the whole choice.
+  Result<std::optional<Tried>> Try(const Synthesizer& synthesizer, const Collective& shape,
+                                   int32_t chunks) {
+    if (CancelRequested()) return tl::unexpected(CancelledError());
+    AutoCandidate& candidate = candidates_.back();
+    SynthOptions options = options_;
+    options.chunks = chunks;
+    const Forecast forecast = synthesizer.forecast != nullptr
+                                  ? synthesizer.forecast(topology_, shape, options)
+                                  : ForecastByDeliveries(shape, options, kUsualNsADelivery);
+    if (std::string reason = WhyNotRun(forecast); !reason.empty()) {
+      Decline(candidate, false, std::move(reason));
+      return std::nullopt;
+    }
+    Result<Schedule> made = RunSynthesizer(synthesizer, topology_, shape, options);
+    if (!made) {
+      if (made.error().code == ErrorCode::kCancelled) return tl::unexpected(made.error());
+      Decline(candidate, true, made.error().message);
+      return std::nullopt;
+    }
+    candidate.failed = false;
+    candidate.reason.clear();
+    Tried tried{made->units_per_shard, PredictedSeconds(topology_, *made, options.size_bytes)};
+    if (!candidate.seconds || tried.seconds < *candidate.seconds) {
+      candidate.seconds = tried.seconds;
+      candidate.chunks = tried.chunks;
+      if (shape.kind() == CollectiveKind::kAllReduce) candidate.shards = shape.num_shards();
+    }
+    if (!best_ || tried.seconds < best_s_) {
+      best_ = *std::move(made);
+      best_s_ = tried.seconds;
+      chosen_ = candidates_.size() - 1;
+    }
+    return tried;
+  }
+
+  // What is said of a candidate is why its first variant is not predicted, unless another one is; a
+  // limit or forecast rather than an error, since without it there might be a schedule.
+  static void Decline(AutoCandidate& candidate, bool failed, std::string reason) {
+    if (candidate.seconds || !(candidate.reason.empty() || (candidate.failed && !failed))) return;
+    candidate.failed = failed;
+    candidate.reason = std::move(reason);
+  }
+
+  std::string WhyNotRun(const Forecast& forecast) const {
+    if (best_) {
+      const Rational least = forecast.steps_only ? bounds_.StepLimit(topology_, options_.size_bytes,
+                                                                     forecast.least_steps)
+                                                 : limit_s_;
+      if (least >= best_s_)
+        return fmt::format("takes at least {}, '{}' takes {}", Microseconds(least),
+                           candidates_[chosen_].algorithm, Microseconds(best_s_));
+    }
+    if (forecast.work_ns <= budget_ns_) return {};
+    constexpr double kNsPerSecond = 1e9;
+    return fmt::format("is forecast to work for {:.3g} s, more than the {:.3g} s allowed",
+                       static_cast<double>(forecast.work_ns) / kNsPerSecond,
+                       static_cast<double>(budget_ns_) / kNsPerSecond);
+  }
+
+  static constexpr int32_t kMostChunks = 1 << 12;
+
+  const Topology& topology_;
+  const SynthOptions& options_;
+  int64_t budget_ns_;
+  Bounds bounds_;
+  Rational limit_s_;
+  std::vector<AutoCandidate> candidates_;
+  std::optional<Schedule> best_;
+  Rational best_s_;
+  size_t chosen_ = 0;
+};
+
+}  // namespace
+
+Result<AutoChoice> ChooseSynthesizer(const Topology& topology, const Collective& collective,
+                                     const SynthOptions& options, int64_t budget_ns) {
+  Result<Bounds> bounds = ComputeBounds(topology, collective);
+  if (!bounds) return tl::unexpected(bounds.error());
+  Chooser chooser(topology, options, budget_ns, *std::move(bounds));
+  ProgressScope progress("auto", static_cast<int64_t>(Synthesizers().size()));
+  for (const Synthesizer& synthesizer : Synthesizers()) {
+    if (Makes(synthesizer, collective.kind()))
+      if (const Status considered = chooser.Consider(synthesizer, collective); !considered)
+        return tl::unexpected(considered.error());
+    progress.Add(1);
+  }
+  return std::move(chooser).Finish();
+}
+
+std::string WhyChosen(const AutoChoice& choice) {
+  const Rational seconds = *choice.candidates[choice.chosen].seconds;
+  if (seconds <= choice.limit_s) return "no schedule is faster: it meets the bound";
+  if (choice.schedule.kind == ScheduleKind::kStep && seconds <= choice.step_limit_s)
+    return "no schedule in steps is faster: it meets their bound";
+  const AutoCandidate* next = nullptr;
+  for (const AutoCandidate& candidate : choice.candidates)
+    if (&candidate != &choice.candidates[choice.chosen] && candidate.seconds &&
+        (next == nullptr || *candidate.seconds < *next->seconds))
+      next = &candidate;
+  if (next == nullptr) return "nothing else was predicted";
+  if (*next->seconds == seconds) return fmt::format("as fast as {}", next->algorithm);
+  constexpr double kPercent = 100;
+  return fmt::format("{:.1f} % faster than the next, {}",
+                     ((*next->seconds / seconds) - Rational(1)).ToDouble() * kPercent,
+                     next->algorithm);
+}
+
+}  // namespace tutti
