@@ -41,4 +41,14 @@ constexpr int32_t kMostLayers = 32767;
 Status AssignLayers(const Layering& layering, const Topology& topology, int32_t most_layers,
                     Routing& routing);
 
+// Throughput and layers together: a routing in at most so many layers, of as large a rate as found.
+// Layers are filled with one path of each pair, then with the paths of `wanted`, the heaviest
+// first, then with other shortest paths; what closes a cycle in every layer is left out. A pair
+// that keeps no path gets one that follows the order of a layer's links. Then all paths that found
+// a place are weighed anew (route/path_weights.h), to within `gap` of the best split over them.
+// Where [alltoall-mcf] section 6 asks how: this is ours.
+// kInfeasible: some pair finds no path, as on a one-way ring in one layer (names the pair).
+Result<Routing> RouteWithinLayers(const Topology& topology, const Routing& wanted,
+                                  int32_t most_layers, double gap);
+
 }  // namespace tutti

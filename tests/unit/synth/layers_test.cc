@@ -8,8 +8,10 @@
 
 #include "layers/acyclic_dependencies.h"
 #include "tutti/base/random.h"
+#include "tutti/synth/router.h"
 #include "tutti/topo/expression.h"
 #include "tutti/verify/layers.h"
+#include "tutti/verify/routing.h"
 
 namespace tutti {
 namespace {
@@ -129,6 +131,47 @@ TEST(Layers, ErrorsSayWhatIsWrong) {
   EXPECT_THAT(AssignLayers(Layerings()[0], ring, 1, routing).error().message,
               HasSubstr("another network"));
   EXPECT_THAT(FindLayering("up").error().message, HasSubstr("accepted are lash-sequential, lash"));
+}
+
+// All of them reach the rate of the best routing in two layers, but for the gap; in one layer all
+// find some routing.
+TEST(RouteWithinLayers, TwoLayersKeepTheRate) {
+  for (const char* name : {"torus(4,4)", "torus(3,3,3)", "genkautz(4,24)", "hypercube(4)",
+                           "without(torus(5,5),links=4,seed=3)"}) {
+    const Topology topology = Parse(name);
+    const Routed best = *RunRouter(*FindRouter("mcf"), topology, {});
+    for (int32_t layers = 1; layers <= 3; ++layers) {
+      const Result<Routing> routing = RouteWithinLayers(topology, best.routing, layers, 1e-3);
+      ASSERT_TRUE(routing) << name << ": " << routing.error().message;
+      EXPECT_LE(routing->num_layers, layers);
+      EXPECT_TRUE(CheckRouting(topology, *routing).verified()) << name;
+      const Status judged = CheckLayers(topology, *routing);
+      EXPECT_TRUE(judged) << name << ": " << judged.error().message;
+      const Rational rate = RoutingRate(topology, *routing);
+      EXPECT_LE(rate, *best.f_upper) << name;
+      EXPECT_GE(rate, *best.f_upper * (layers == 1 ? Rational(2, 5) : Rational(99, 100))) << name;
+    }
+  }
+}
+
+// Pairs without a path come first in the next attempt: on this sparse network the first attempt
+// leaves some.
+TEST(RouteWithinLayers, TriesAgainWhereAPairIsLeftOver) {
+  const Topology kautz = Parse("kautz(2,3)");
+  const Routed best = *RunRouter(*FindRouter("mcf"), kautz, {});
+  const Result<Routing> routing = RouteWithinLayers(kautz, best.routing, 2, 1e-3);
+  ASSERT_TRUE(routing) << routing.error().message;
+  EXPECT_EQ(routing->num_layers, 2);
+  EXPECT_TRUE(CheckLayers(kautz, *routing));
+  EXPECT_TRUE(CheckRouting(kautz, *routing).verified());
+}
+
+TEST(RouteWithinLayers, NamesThePairThatFindsNoWay) {
+  const Topology ring = Parse("uniring(1,3)");
+  const Result<Routing> routing = RouteWithinLayers(ring, ShortestPaths(ring, 1), 1, 1e-3);
+  ASSERT_FALSE(routing);
+  EXPECT_EQ(routing.error().code, ErrorCode::kInfeasible);
+  EXPECT_THAT(routing.error().message, HasSubstr("found no way from"));
 }
 
 // Against a full search of cycles, path by path.
