@@ -1,5 +1,5 @@
-// The fixed parts of the binary schedule format, versions 1 and 2. Layout:
-// docs/formats/schedule.md.
+// The fixed parts of the binary formats of schedules, versions 1 and 2, and of routings, version 3.
+// Layout: docs/formats/schedule.md, docs/formats/routing.md.
 #pragma once
 
 #include <cstddef>
@@ -18,6 +18,10 @@ namespace tutti::binary {
 inline constexpr std::string_view kMagic = "\x89TTS\r\n\x1a\n";
 inline constexpr uint32_t kVersion = 1;
 inline constexpr uint32_t kSymmetricVersion = 2;       // sched/symmetric.h
+inline constexpr uint32_t kRoutingVersion = 3;         // sched/routing_store.h
+inline constexpr uint32_t kDemandTag = 0x444e4d44;     // "DMND"
+inline constexpr uint32_t kPathTag = 0x48544150;       // "PATH"
+inline constexpr uint32_t kHopTag = 0x53504f48;        // "HOPS"
 inline constexpr uint32_t kBlockTag = 0x4b434c42;      // "BLCK"
 inline constexpr uint32_t kGeneratorTag = 0x524e4547;  // "GENR"
 inline constexpr uint32_t kTrailerTag = 0x444e4554;    // "TEND"

@@ -79,6 +79,8 @@ Result<std::unique_ptr<ScheduleReader>> OpenReader(std::unique_ptr<Source> sourc
   const Result<Front> front = ReadFront(*source);
   if (!front) return tl::unexpected(front.error());
   if (front->version == kSymmetricVersion) return OpenExpanded(*source, *front);
+  if (front->version == kRoutingVersion)
+    return MakeError(ErrorCode::kCorrupt, "this file holds a routing, not a schedule");
   Result<ScheduleFile> file = HeaderFromJson(front->text);
   if (!file) return Within("header", file.error());
   const Result<Trailer> trailer = ReadTrailer(*source, *front);

@@ -136,11 +136,11 @@ Result<Front> ReadFront(Source& source) {
   const uint32_t version = GetU32(bytes.data() + 8);
   if (bytes.compare(0, kMagic.size(), kMagic) != 0) return Corrupt("this is no binary schedule");
   // Before the checksum: another version may keep it elsewhere.
-  if (version != kVersion && version != kSymmetricVersion)
+  if (version != kVersion && version != kSymmetricVersion && version != kRoutingVersion)
     return Corrupt(
         fmt::format("version {} of the binary schedule format is unknown; this program "
-                    "reads versions {} and {}",
-                    version, kVersion, kSymmetricVersion));
+                    "reads versions {} and {}, and routings of version {}",
+                    version, kVersion, kSymmetricVersion, kRoutingVersion));
   if (GetU64(bytes.data() + 32) != Checksum(std::string_view(bytes).substr(0, 32)))
     return Corrupt("damaged: the checksum at byte 32 does not fit bytes 0 .. 31");
   const uint64_t text_bytes = GetU64(bytes.data() + 16), frame_bytes = GetU64(bytes.data() + 24);

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "json_fields.h"
 #include "structure.h"
 #include "symmetric_file.h"
 #include "tutti/topo/expression.h"
@@ -198,87 +199,6 @@ class Parser : public nlohmann::json_sax<Json> {
 
 // --- The tree
 
-// One object of the file; collects the first fault, so that reading needs no check a line.
-class Fields {
- public:
-  Fields(const Json& object, std::string path) : object_(object), path_(std::move(path)) {
-    if (!object.is_object()) Fault("must be an object");
-  }
-
-  bool has(const char* key) const { return object_.is_object() && object_.contains(key); }
-  bool ok() const { return fault_.empty(); }
-  const std::string& fault() const { return fault_; }
-  void Fault(const std::string& what) {
-    if (fault_.empty()) fault_ = path_.empty() ? "the file " + what : path_ + " " + what;
-  }
-  // Refuses keys that nobody asked for.
-  void Accept(const std::vector<std::string_view>& keys) {
-    if (!object_.is_object()) return;
-    for (const auto& [key, value] : object_.items())
-      if (std::find(keys.begin(), keys.end(), key) == keys.end())
-        Fault(fmt::format("has an unknown key '{}'; accepted are {}", key, fmt::join(keys, ", ")));
-  }
-
-  const Json& Get(const char* key) {
-    static const Json kNull;
-    if (has(key)) return object_[key];
-    Fault(fmt::format("lacks the key '{}'", key));
-    return kNull;
-  }
-  int64_t Integer(const char* key, int64_t low, int64_t high) {
-    const Json& value = Get(key);
-    if (ok() && !IsWithin(value, low, high))
-      Fault(fmt::format("has {} = {}; accepted are whole numbers {} .. {}", key, Shorten(value),
-                        low, high));
-    return ok() ? value.get<int64_t>() : low;
-  }
-  std::string String(const char* key) {
-    const Json& value = Get(key);
-    if (ok() && !value.is_string())
-      Fault(fmt::format("has {} = {}; accepted is a string", key, Shorten(value)));
-    return ok() ? value.get<std::string>() : std::string();
-  }
-  // The index of the string among `names`.
-  size_t OneOf(const char* key, const std::vector<std::string_view>& names) {
-    const std::string value = String(key);
-    const auto at = std::find(names.begin(), names.end(), value);
-    if (ok() && at == names.end())
-      Fault(fmt::format("has {} = '{}'; accepted are {}", key, value, fmt::join(names, ", ")));
-    return ok() ? static_cast<size_t>(at - names.begin()) : 0;
-  }
-
-  static bool IsWithin(const Json& value, int64_t low, int64_t high) {
-    if (!value.is_number_integer()) return false;
-    if (value.is_number_unsigned() && value.get<uint64_t>() > static_cast<uint64_t>(kMaxInt64))
-      return false;
-    return low <= value.get<int64_t>() && value.get<int64_t>() <= high;
-  }
-
- private:
-  static std::string Shorten(const Json& value) {
-    const std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
-    return text.size() <= 40 ? text : text.substr(0, 37) + "...";
-  }
-
-  const Json& object_;
-  std::string path_, fault_;
-};
-
-Result<std::vector<int64_t>> ReadDemand(const Json& rows, size_t num_ranks) {
-  std::vector<int64_t> demand;
-  const std::string shape =
-      fmt::format("collective.demand must be {} rows of {} whole numbers", num_ranks, num_ranks);
-  if (!rows.is_array() || rows.size() != num_ranks) return Corrupt(shape);
-  for (const Json& row : rows) {
-    if (!row.is_array() || row.size() != num_ranks) return Corrupt(shape);
-    for (const Json& entry : row) {
-      if (!Fields::IsWithin(entry, 0, kMaxInt64)) return Corrupt(shape);
-      demand.push_back(entry.get<int64_t>());
-    }
-  }
-  return demand;
-}
-
 Result<Collective> ReadCollective(const Json& json) {
   Fields fields(json, "collective");
   const std::string kind_name = fields.String("kind");
@@ -308,7 +228,8 @@ Result<Collective> ReadCollective(const Json& json) {
         options.weight_of_size = fields.Integer("weight_of_size", 1, kMaxInt64);
       const Json& rows = fields.Get("demand");
       if (!fields.ok()) return Corrupt(fields.fault());
-      Result<std::vector<int64_t>> demand = ReadDemand(rows, static_cast<size_t>(num_ranks));
+      Result<std::vector<int64_t>> demand =
+          ParseDemand(rows, "collective.demand", static_cast<size_t>(num_ranks));
       if (!demand) return tl::unexpected(demand.error());
       options.demand = std::move(*demand);
       break;
@@ -321,14 +242,6 @@ Result<Collective> ReadCollective(const Json& json) {
   Result<Collective> collective = Collective::Make(*kind, num_ranks, std::move(options));
   if (!collective) return Corrupt("collective: " + collective.error().message);
   return collective;
-}
-
-Result<uint64_t> ReadFingerprint(const std::string& text) {
-  uint64_t value = 0;
-  const bool hex = text.size() == 16 && text.find_first_not_of("0123456789abcdef") == text.npos;
-  if (!hex) return Corrupt("topology_fingerprint must be 16 hexadecimal digits, got " + text);
-  for (char c : text) value = value * 16 + static_cast<uint64_t>(c <= '9' ? c - '0' : c - 'a' + 10);
-  return value;
 }
 
 Status CheckVersion(Fields& fields) {
@@ -379,7 +292,7 @@ Result<ScheduleFile> ReadHeader(const Json& root) {
   ReadOrigin(fields, header);
   header.topology_fingerprint = topology->Fingerprint();
   if (fields.has("topology_fingerprint")) {
-    const Result<uint64_t> given = ReadFingerprint(fields.String("topology_fingerprint"));
+    const Result<uint64_t> given = ParseFingerprint(fields.String("topology_fingerprint"));
     if (fields.ok() && !given) return tl::unexpected(given.error());
     if (given) header.topology_fingerprint = *given;
   }
@@ -468,7 +381,7 @@ Result<SymmetricHeader> ReadSymmetricHeader(const Json& root) {
   const auto units = static_cast<int32_t>(fields.Integer("units_per_shard", 1, kMaxInt32));
   const auto steps = static_cast<int32_t>(fields.Integer("steps", 0, kMaxInt32));
   const auto generators = static_cast<int32_t>(fields.Integer("generators", 0, kMaxInt32));
-  const Result<uint64_t> fingerprint = ReadFingerprint(fields.String("topology_fingerprint"));
+  const Result<uint64_t> fingerprint = ParseFingerprint(fields.String("topology_fingerprint"));
   const Json& network = fields.Get("network");
   fields.Accept({"format", "version", "algorithm", "seed", "collective", "units_per_shard", "steps",
                  "generators", "topology_fingerprint", "network"});
@@ -649,6 +562,37 @@ std::string SymmetricHeaderToJson(const SymmetricHeader& header) {
     text += "]";
   }
   return text + "}\n}\n";
+}
+
+Result<nlohmann::json> ParseJson(std::string_view text) {
+  Parser parser(text);
+  if (!Json::sax_parse(text.begin(), text.end(), &parser)) return Corrupt(parser.fault());
+  if (parser.has_transfers()) return Corrupt("the key 'transfers' is of schedules only");
+  return std::move(parser.root());
+}
+
+Result<std::vector<int64_t>> ParseDemand(const Json& rows, std::string_view where,
+                                         size_t num_ranks) {
+  std::vector<int64_t> demand;
+  const std::string shape =
+      fmt::format("{} must be {} rows of {} whole numbers", where, num_ranks, num_ranks);
+  if (!rows.is_array() || rows.size() != num_ranks) return Corrupt(shape);
+  for (const Json& row : rows) {
+    if (!row.is_array() || row.size() != num_ranks) return Corrupt(shape);
+    for (const Json& entry : row) {
+      if (!Fields::IsWithin(entry, 0, kMaxInt64)) return Corrupt(shape);
+      demand.push_back(entry.get<int64_t>());
+    }
+  }
+  return demand;
+}
+
+Result<uint64_t> ParseFingerprint(const std::string& text) {
+  uint64_t value = 0;
+  const bool hex = text.size() == 16 && text.find_first_not_of("0123456789abcdef") == text.npos;
+  if (!hex) return Corrupt("topology_fingerprint must be 16 hexadecimal digits, got " + text);
+  for (char c : text) value = value * 16 + static_cast<uint64_t>(c <= '9' ? c - '0' : c - 'a' + 10);
+  return value;
 }
 
 Result<SymmetricHeader> SymmetricHeaderFromJson(std::string_view text) {

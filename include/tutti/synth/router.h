@@ -36,8 +36,8 @@ enum class PathSet : uint8_t {
 struct RouterOptions {
   uint64_t seed = 1;
   std::vector<int64_t> demand = {};  // as in Routing
-  double gap = 1e-3;                 // of routers that approximate: where they stop
-  double max_seconds = 0;            // 0: no limit; with one the answer depends on the machine
+  std::optional<double> gap = {};  // of routers that approximate: where they stop; default: theirs
+  double max_seconds = 0;          // 0: no limit; with one the answer depends on the machine
   PathSet paths = PathSet::kDisjoint;
   int32_t extra_hops = 1;  // of PathSet::kBounded
   int64_t max_units = 0;   // equal chunks that a pair's data may be cut into; 0: as many as needed
@@ -50,7 +50,8 @@ struct Routed {
   std::optional<Rational> f_upper = {};
   // The same for routings over the paths that the router chose among, by its rules.
   std::optional<Rational> paths_upper = {};
-  // What the limits on chunks and paths cost: rate lost over the rate before.
+  // What the limits on chunks and paths cost: rate lost over the rate before. Below 0 where
+  // rounding happened to help.
   Rational loss = {};
 };
 

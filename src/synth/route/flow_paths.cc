@@ -7,7 +7,6 @@
 
 #include "mcf/network.h"
 #include "route/link_shares.h"
-#include "route/registry.h"
 #include "route/widest_paths.h"
 #include "tutti/base/cancel.h"
 #include "tutti/base/memory.h"
@@ -84,20 +83,6 @@ Result<Routing> PathsOfFlow(const Topology& topology, const ConcurrentFlow& flow
   routing.topology_fingerprint = topology.Fingerprint();
   DivideByCommonFactor(routing);
   return routing;
-}
-
-Result<Routed> RouteMcf(const Topology& topology, const RouterOptions& options) {
-  ConcurrentFlowOptions flow_options;
-  flow_options.gap = options.gap;
-  flow_options.max_seconds = options.max_seconds;
-  flow_options.demand = options.demand;
-  const Result<ConcurrentFlow> flow = SolveConcurrentFlow(topology, flow_options);
-  if (!flow) return tl::unexpected(flow.error());
-  Result<Routing> routing = PathsOfFlow(topology, *flow);
-  if (!routing) return tl::unexpected(routing.error());
-  Routed routed{*std::move(routing)};
-  routed.f_upper = flow->f_upper;
-  return routed;
 }
 
 }  // namespace tutti

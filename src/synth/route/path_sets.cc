@@ -38,8 +38,8 @@ void AppendPath(const std::vector<LinkId>& hops, Listed& out) {
   out.num_hops.push_back(static_cast<int32_t>(hops.size()));
 }
 
-// All paths of at most `extra` hops more than the fewest, by depth-first search that never leaves
-// the ways that can still arrive in time.
+// All paths of at most `extra` hops more than the fewest, the shorter first, by depth-first search
+// that never leaves the ways that can still arrive in time.
 class BoundedLister : public Lister {
  public:
   BoundedLister(const Topology& topology, const std::vector<std::vector<int32_t>>& distance_to,
@@ -52,9 +52,16 @@ class BoundedLister : public Lister {
   void Start(NodeId source) override { source_ = source; }
 
   void List(NodeId destination, size_t most_hops, Listed& out) override {
+    const int32_t fewest = distance_to_[destination.index()][source_.index()];
+    if (fewest == kUnreachable) return;
+    const int32_t most = std::min(fewest + extra_, topology_.num_nodes() - 1);
+    for (int32_t hops = fewest; hops <= most && out.hops.size() <= most_hops; ++hops)
+      ListOfLength(destination, hops, most_hops, out);
+  }
+
+ private:
+  void ListOfLength(NodeId destination, int32_t length, size_t most_hops, Listed& out) {
     const std::vector<int32_t>& distance = distance_to_[destination.index()];
-    if (distance[source_.index()] == kUnreachable) return;
-    const int32_t longest = distance[source_.index()] + extra_;
     hops_.clear();
     cursor_.assign(1, 0);
     on_path_[source_.index()] = true;
@@ -62,31 +69,26 @@ class BoundedLister : public Lister {
     for (;;) {
       const IdRange<LinkId> links = topology_.OutLinks(at);
       const auto hops = static_cast<int32_t>(hops_.size());
-      if (at != destination && cursor_.back() < links.size()) {
+      if (at != destination && cursor_.back() < links.size() && out.hops.size() <= most_hops) {
         const LinkId link = links[cursor_.back()++];
         const NodeId head = topology_.head(link);
         const int32_t rest = distance[head.index()];
-        if (on_path_[head.index()] || rest == kUnreachable || hops + 1 + rest > longest) continue;
+        if (on_path_[head.index()] || rest == kUnreachable || hops + 1 + rest > length) continue;
         hops_.push_back(link);
         cursor_.push_back(0);
         on_path_[head.index()] = true;
         at = head;
         continue;
       }
-      if (at == destination) AppendPath(hops_, out);
+      if (at == destination && hops == length) AppendPath(hops_, out);
       on_path_[at.index()] = false;
       cursor_.pop_back();
       if (hops_.empty()) return;
       at = topology_.tail(hops_.back());
       hops_.pop_back();
-      if (out.hops.size() > most_hops) break;
     }
-    // Given up on the way.
-    on_path_[at.index()] = false;
-    for (const LinkId link : hops_) on_path_[topology_.tail(link).index()] = false;
   }
 
- private:
   const Topology& topology_;
   const std::vector<std::vector<int32_t>>& distance_to_;  // [destination][node]
   int32_t extra_;

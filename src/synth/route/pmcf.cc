@@ -7,15 +7,24 @@
 #include "route/path_sets.h"
 #include "route/path_weights.h"
 #include "route/registry.h"
+#include "tutti/sched/routing_chunks.h"
 
 namespace tutti {
 
+namespace {
+
+constexpr double kGap = 1e-3;
+
+}  // namespace
+
 Result<Routed> RoutePmcf(const Topology& topology, const RouterOptions& options) {
   const DemandTable demand(topology.num_ranks(), options.demand);
-  const Result<Routing> paths = ListPaths(topology, demand, options.paths, options.extra_hops);
+  Result<Routing> paths = ListPaths(topology, demand, options.paths, options.extra_hops);
   if (!paths) return tl::unexpected(paths.error());
+  // All weigh the same yet: those of the fewest hops stay.
+  if (options.max_paths > 0) paths = KeepHeaviestPaths(*paths, options.max_paths);
   PathWeightOptions weigh;
-  weigh.gap = options.gap;
+  weigh.gap = options.gap.value_or(kGap);
   weigh.max_seconds = options.max_seconds;
   Result<WeightedPaths> weighted = WeighPaths(topology, demand, *paths, weigh);
   if (!weighted) return tl::unexpected(weighted.error());

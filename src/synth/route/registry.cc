@@ -13,8 +13,8 @@ namespace tutti {
 namespace {
 
 Status CheckOptions(const Topology& topology, const RouterOptions& options) {
-  if (!(options.gap >= 0 && options.gap < 1))
-    return InvalidArgument(fmt::format("the gap {} is not in [0, 1)", options.gap));
+  if (options.gap && !(*options.gap >= 0 && *options.gap < 1))
+    return InvalidArgument(fmt::format("the gap {} is not in [0, 1)", *options.gap));
   if (!(options.max_seconds >= 0))
     return InvalidArgument(fmt::format("a limit of {} s makes no sense", options.max_seconds));
   if (options.max_units < 0)
@@ -34,9 +34,16 @@ std::span<const Router> Routers() {
   // clang-format off
   static const std::vector<Router> kTable = {
       {"native",        "the first of a pair's shortest paths, whatever others use", RouteNative},
-      {"mcf",      "all paths of a flow of (nearly) the largest rate, every one of them kept", RouteMcf},
-      {"pmcf",     "the best split over link-disjoint, shortest or bounded paths", RoutePmcf},
-      {"sssp",          "one shortest path a pair, over the links that carry least so far", RouteSssp},
+      {"mcf",          "all paths of a flow of (nearly) the largest rate", RouteMcf},
+      {"mcf-extp",     "the widest paths of such a flow, weighed anew where --max-paths drops some", RouteMcfExtP},
+      {"pmcf",         "the best split over link-disjoint, shortest or bounded paths", RoutePmcf},
+      {"ewsp",         "equal weight over all shortest paths", RouteEwsp},
+      {"sssp",         "one shortest path a pair, over the links that carry least so far", RouteSssp},
+      {"dor",          "dimension after dimension on tori and meshes", RouteDor},
+      {"native",       "the first of a pair's shortest paths, whatever others use", RouteNative},
+      {"fptas",        "multiplicative weights on shortest-path trees (Karakostas)", RouteFptas, true},
+      {"ilp-disjoint", "one of the link-disjoint paths a pair, by integer program", RouteIlpDisjoint, true},
+      {"ilp-shortest", "one of the shortest paths a pair, by integer program", RouteIlpShortest, true},
   };
   // clang-format on
   return kTable;
@@ -60,7 +67,10 @@ Result<Routed> RunRouter(const Router& router, const Topology& topology,
     Routing limited = options.max_paths > 0 ? KeepHeaviestPaths(routed->routing, options.max_paths)
                                             : routed->routing;
     if (options.max_units > 0) limited = LimitUnits(topology, limited, options.max_units);
-    routed->loss = RateLoss(topology, routed->routing, limited);
+    // What is left of what the router itself left.
+    const Rational kept =
+        (Rational(1) - routed->loss) * (Rational(1) - RateLoss(topology, routed->routing, limited));
+    routed->loss = Rational(1) - kept;
     routed->routing = std::move(limited);
   }
   DivideByCommonFactor(routed->routing);

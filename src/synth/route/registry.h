@@ -6,8 +6,14 @@
 namespace tutti {
 
 Result<Routed> RouteMcf(const Topology& topology, const RouterOptions& options);
+Result<Routed> RouteMcfExtP(const Topology& topology, const RouterOptions& options);
 Result<Routed> RoutePmcf(const Topology& topology, const RouterOptions& options);
-Result<Routed> RouteNative(const Topology& topology, const RouterOptions& options);
+Result<Routed> RouteEwsp(const Topology& topology, const RouterOptions& options);
 Result<Routed> RouteSssp(const Topology& topology, const RouterOptions& options);
+Result<Routed> RouteDor(const Topology& topology, const RouterOptions& options);
+Result<Routed> RouteNative(const Topology& topology, const RouterOptions& options);
+Result<Routed> RouteFptas(const Topology& topology, const RouterOptions& options);
+Result<Routed> RouteIlpDisjoint(const Topology& topology, const RouterOptions& options);
+Result<Routed> RouteIlpShortest(const Topology& topology, const RouterOptions& options);
 
 }  // namespace tutti
