@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "common.h"
+#include "routing.h"
 #include "sim_flags.h"
 #include "tutti/base/cancel.h"
 #include "tutti/base/units.h"
@@ -19,27 +20,38 @@ namespace {
 struct Flags {
   std::string topology, algorithms, size = "1GiB";
   CollectiveFlags collective;
+  RoutingFlags routing;
   SimFlags sim;
   int32_t chunks = 0;
   uint64_t seed = 1;
 };
 
+struct Choice {
+  std::vector<const Synthesizer*> synthesizers;
+  std::vector<const Router*> routers;
+};
+
 // Those named, or all that make the collective and are quick.
-Result<std::vector<const Synthesizer*>> Chosen(const std::string& names, CollectiveKind kind) {
-  std::vector<const Synthesizer*> chosen;
+Result<Choice> Chosen(const std::string& names, CollectiveKind kind) {
+  Choice chosen;
   if (names.empty()) {
     for (const Synthesizer& synthesizer : Synthesizers())
       if (!synthesizer.on_request_only &&
           std::count(synthesizer.collectives.begin(), synthesizer.collectives.end(), kind) > 0)
-        chosen.push_back(&synthesizer);
+        chosen.synthesizers.push_back(&synthesizer);
     return chosen;
   }
   size_t begin = 0;
   for (;;) {
     const size_t comma = std::min(names.find(',', begin), names.size());
-    const Result<const Synthesizer*> found = FindSynthesizer(names.substr(begin, comma - begin));
-    if (!found) return tl::unexpected(found.error());
-    chosen.push_back(*found);
+    const std::string name = names.substr(begin, comma - begin);
+    const Result<const Synthesizer*> found = FindSynthesizer(name);
+    const Router* const router = FindRouter(name);
+    if (!found && router == nullptr)
+      return MakeError(found.error().code,
+                       found.error().message + "; for all-to-all also " + RouterNames());
+    if (found) chosen.synthesizers.push_back(*found);
+    if (router != nullptr) chosen.routers.push_back(router);
     if (comma == names.size()) return chosen;
     begin = comma + 1;
   }
@@ -78,7 +90,7 @@ int Compare(const Program& program, const Flags& flags) {
   // Faults of the collective itself are bad input, not a row of the table.
   const Result<Collective> wanted = flags.collective.Make(*topology, false);
   if (!wanted) return Report(wanted.error());
-  const Result<std::vector<const Synthesizer*>> chosen = Chosen(flags.algorithms, wanted->kind());
+  const Result<Choice> chosen = Chosen(flags.algorithms, wanted->kind());
   if (!chosen) return Report(chosen.error());
   SimOptions options = flags.sim.Make();
 
@@ -90,7 +102,7 @@ int Compare(const Program& program, const Flags& flags) {
                "efficiency", "busbw", "synthesis"});
   std::string reasons;
   bool some = false;
-  for (const Synthesizer* synthesizer : *chosen) {
+  for (const Synthesizer* synthesizer : chosen->synthesizers) {
     for (int64_t size : *sizes) {
       if (CancelRequested()) return Report(CancelledError());
       const std::string name(synthesizer->name);
@@ -133,10 +145,18 @@ int Compare(const Program& program, const Flags& flags) {
                     Seconds(made->synthesis_s)});
     }
   }
+  std::string routings;
+  if (!chosen->routers.empty()) {
+    const Result<std::string> text =
+        CompareRouters(*topology, flags.collective, flags.routing, chosen->routers, flags.seed,
+                       *sizes, out, reasons);
+    if (!text) return Report(text.error());
+    routings = *text;
+  }
   out["peak_rss_bytes"] = PeakRssBytes();
   if (program.json) {
     Print(out);
-    return some ? kDone : kAnswerIsNo;
+    return some || !routings.empty() ? kDone : kAnswerIsNo;
   }
   fmt::print("{} on {} ({} ranks)", flags.collective.name, topology->name(), topology->num_ranks());
   if (some)
@@ -144,8 +164,11 @@ int Compare(const Program& program, const Flags& flags) {
                flags.sim.link_model, flags.sim.mode, table.ToString());
   else
     fmt::print(": no algorithm makes a schedule\n\n");
+  if (!routings.empty())
+    fmt::print("routings, every one verified; times are those of the busiest link\n\n{}\n",
+               routings);
   if (!reasons.empty()) fmt::print("not in the table:\n{}", reasons);
-  return some ? kDone : kAnswerIsNo;
+  return some || !routings.empty() ? kDone : kAnswerIsNo;
 }
 
 }  // namespace
@@ -160,7 +183,9 @@ void AddCompare(Program& program) {
       ->required();
   flags->collective.AddTo(command);
   command->add_option("-a,--algorithms", flags->algorithms,
-                      "Algorithms, separated by commas; default: all but taccl-like");
+                      "Algorithms and routers, separated by commas; default: all algorithms but "
+                      "taccl-like");
+  flags->routing.AddTo(command);
   command->add_option("--size", flags->size, "Sizes M, separated by commas")->capture_default_str();
   command->add_option("--chunks", flags->chunks, "Equal chunks a shard; 0 means what each needs")
       ->check(CLI::Range(0, 1 << 30));

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "common.h"
+#include "routing.h"
 #include "symmetric.h"
 #include "tutti/base/cancel.h"
 #include "tutti/base/memory.h"
@@ -24,6 +25,7 @@ namespace {
 struct Flags {
   std::string topology, algorithm, size = "1GiB", output;
   CollectiveFlags collective;
+  RoutingFlags routing;
   int32_t chunks = 0, tries = 0;
   uint64_t seed = 1;
   bool no_verify = false, symmetric = false, stream = false, cost_only = false;
@@ -137,11 +139,27 @@ Result<bool> Streams(const Flags& flags, const Topology& topology, const Collect
   return true;
 }
 
+// Of a name that is a router's and a synthesizer's the file asked for decides.
+bool MakesRouting(const Flags& flags) {
+  if (FindRouter(flags.algorithm) == nullptr) return false;
+  return flags.output.ends_with(".routes") || flags.output.ends_with(".routes.json") ||
+         !FindSynthesizer(flags.algorithm);
+}
+
 int Synthesize(const Program& program, const Flags& flags) {
   const Result<Topology> topology = ParseTopology(flags.topology);
   if (!topology) return Report(topology.error());
+  if (MakesRouting(flags)) {
+    const Result<std::vector<int64_t>> sizes = ParseSizes(flags.size);
+    if (!sizes) return Report(sizes.error());
+    return SynthesizeRouting(
+        program, *topology, flags.collective, flags.routing,
+        {flags.algorithm, flags.output, flags.seed, sizes->front(), !flags.no_verify});
+  }
   const Result<const Synthesizer*> synthesizer = FindSynthesizer(flags.algorithm);
-  if (!synthesizer) return Report(synthesizer.error());
+  if (!synthesizer)
+    return Report({synthesizer.error().code,
+                   synthesizer.error().message + "; for all-to-all also " + RouterNames()});
   const Result<Collective> collective =
       flags.collective.Make(*topology, (*synthesizer)->one_shard_all_reduce);
   if (!collective) return Report(collective.error());
@@ -223,7 +241,10 @@ void AddSynth(Program& program) {
   std::string names;
   for (const Synthesizer& synthesizer : Synthesizers())
     names += (names.empty() ? "" : ", ") + std::string(synthesizer.name);
-  command->add_option("-a,--algorithm", flags->algorithm, "Algorithm: " + names)->required();
+  command
+      ->add_option("-a,--algorithm", flags->algorithm,
+                   "Algorithm: " + names + "; for routings of all-to-all: " + RouterNames())
+      ->required();
   command
       ->add_option("--chunks", flags->chunks,
                    "Equal chunks a shard; 0 means what the algorithm needs")
@@ -235,7 +256,9 @@ void AddSynth(Program& program) {
                       "default");
   command->add_option("--seed", flags->seed, "Seed of algorithms that draw")->capture_default_str();
   command->add_option("-o,--output", flags->output,
-                      "Write the schedule: .json for people, anything else binary");
+                      "Write the schedule or routing: .json for people, anything else binary "
+                      "(schedules .sched, routings .routes)");
+  flags->routing.AddTo(command);
   command->add_flag("--no-verify", flags->no_verify, "Skip the proof");
   command->add_flag("--stream", flags->stream,
                     "Write the schedule while it is made and prove the file, in little memory "

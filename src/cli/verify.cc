@@ -6,11 +6,13 @@
 #include <utility>
 
 #include "common.h"
+#include "routing.h"
 #include "symmetric.h"
 #include "tutti/base/cancel.h"
 #include "tutti/base/file.h"
 #include "tutti/base/memory.h"
 #include "tutti/lower/msccl_xml.h"
+#include "tutti/sched/routing_store.h"
 #include "tutti/sched/store.h"
 #include "tutti/topo/expression.h"
 #include "tutti/topo/properties.h"
@@ -160,6 +162,11 @@ int JudgeSchedule(const Program& program, const Flags& flags) {
 
 int Judge(const Program& program, const Flags& flags) {
   if (flags.path.ends_with(".xml")) return JudgeXml(program, flags);
+  if (IsRoutingFile(flags.path)) {
+    const Result<RoutingVerdict> verdict = JudgeRouting(flags.path, flags.topology, flags.most);
+    if (!verdict) return Report(verdict.error());
+    return Answer(program, verdict->out, verdict->subject, verdict->violations, verdict->shown);
+  }
   if (IsSymmetricFile(flags.path)) return JudgeSymmetric(program, flags);
   return JudgeSchedule(program, flags);
 }
@@ -168,11 +175,13 @@ int Judge(const Program& program, const Flags& flags) {
 
 void AddVerify(Program& program) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = program.AddCommand(
-      &program.app, "verify",
-      "Prove the schedule in a file, or name the first violations: who lacks what, when, where",
-      "tutti verify torus.sched");
-  command->add_option("file", flags->path, "Schedule file, or an MSCCL .xml file")->required();
+  CLI::App* command = program.AddCommand(&program.app, "verify",
+                                         "Prove the schedule or routing in a file, or name the "
+                                         "first violations: who lacks what, when, "
+                                         "where",
+                                         "tutti verify torus.sched");
+  command->add_option("file", flags->path, "Schedule file, routing file, or an MSCCL .xml file")
+      ->required();
   command->add_option("--topology", flags->topology,
                       "Refuse a schedule that was made for another network than this");
   command

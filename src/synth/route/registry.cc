@@ -33,7 +33,6 @@ std::span<const Router> Routers() {
   // One line a router.
   // clang-format off
   static const std::vector<Router> kTable = {
-      {"native",        "the first of a pair's shortest paths, whatever others use", RouteNative},
       {"mcf",          "all paths of a flow of (nearly) the largest rate", RouteMcf},
       {"mcf-extp",     "the widest paths of such a flow, weighed anew where --max-paths drops some", RouteMcfExtP},
       {"pmcf",         "the best split over link-disjoint, shortest or bounded paths", RoutePmcf},

@@ -1,0 +1,62 @@
+// Routers in the commands: `synth -a ROUTER`, rows of `compare`, `verify F.routes`.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common.h"
+#include "tutti/sched/routing.h"
+#include "tutti/synth/router.h"
+#include "tutti/topo/topology.h"
+
+namespace tutti::cli {
+
+struct RoutingFlags {
+  double gap = -1;  // below 0: the router's own
+  double time_limit = 0;
+  std::string paths = "disjoint";
+  int64_t max_chunks = 0;
+  int32_t max_paths = 0;
+  bool no_bound = false;
+
+  // --gap, --time-limit, --paths, --max-chunks, --max-paths, --no-bound
+  void AddTo(CLI::App* command);
+};
+
+// "mcf, mcf-extp, ..."
+std::string RouterNames();
+
+struct RoutingJob {
+  std::string algorithm, output;  // output: empty for none
+  uint64_t seed = 1;
+  int64_t size_bytes = 0;  // [M]
+  bool verify = true;
+};
+
+// The exit code. Refuses collectives other than all-to-all(v).
+int SynthesizeRouting(const Program& program, const Topology& topology,
+                      const CollectiveFlags& collective, const RoutingFlags& flags,
+                      const RoutingJob& job);
+
+// The rows of routers in `compare`: adds them to out["rows"]. Text: the table, and `reasons` gets
+// why a router is not in it. kInvalidArgument as SynthesizeRouting; kCancelled.
+Result<std::string> CompareRouters(const Topology& topology, const CollectiveFlags& collective,
+                                   const RoutingFlags& flags,
+                                   const std::vector<const Router*>& routers, uint64_t seed,
+                                   const std::vector<int64_t>& sizes, Json& out,
+                                   std::string& reasons);
+
+// What a routing file holds and whether it is right. `topology`: as in --topology, or empty.
+struct RoutingVerdict {
+  Json out;
+  std::string subject;
+  int64_t violations = 0;
+  std::vector<std::pair<std::string, std::string>> shown;  // kind, message
+};
+Result<RoutingVerdict> JudgeRouting(const std::string& path, const std::string& topology,
+                                    int32_t most);
+
+}  // namespace tutti::cli

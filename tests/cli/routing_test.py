@@ -1,0 +1,108 @@
+"""Routers: synth -a ROUTER, compare, routing files and what is refused."""
+import unittest
+from fractions import Fraction
+
+import harness
+
+
+def exact(value):
+    return Fraction(int(value["num"]), int(value["den"]))
+
+
+class Routing(harness.CliTest):
+    def test_rate_and_limit(self):
+        out = self.json("synth", "torus(3,3,3)", "-c", "all-to-all", "-a", "mcf-extp", "--size", "1GB")
+        self.assertEqual((exact(out["f"]), exact(out["f_upper"]), out["gap"]),
+                         (Fraction(1, 9), Fraction(1, 9), 0))
+        # Each pair has 1/27 GB and a ninth of 50 GB/s.
+        self.assertAlmostEqual(out["time_s"], 1 / 27 / (50 / 9), delta=1e-9)
+        for key in ("topology", "algorithm", "seed", "paths", "longest_path", "chunks", "bound_s",
+                    "synthesis_s", "peak_rss_bytes"):
+            self.assertIn(key, out)
+        self.assertTrue(out["verified"])
+
+    def test_every_router_stays_below_the_limit(self):
+        for router in ("mcf", "mcf-extp", "pmcf", "ewsp", "sssp", "dor", "native", "fptas",
+                       "ilp-disjoint", "ilp-shortest"):
+            out = self.json("synth", "torus(3,3)", "-c", "all-to-all", "-a", router, "--time-limit", 20)
+            self.assertLessEqual(exact(out["f"]), exact(out["f_upper"]), router)
+            self.assertTrue(out["verified"])
+        self.assertNotIn("f_upper", self.json("synth", "torus(3,3)", "-c", "all-to-all", "-a", "sssp",
+                                              "--no-bound"))
+
+    def test_files_are_proven(self):
+        for name in ("r.routes", "r.routes.json"):
+            path = self.path(name)
+            self.ok("synth", "genkautz(4,20)", "-c", "all-to-all", "-a", "pmcf", "-o", path)
+            out = self.json("verify", path)
+            self.assertTrue(out["verified"])
+            self.assertEqual(exact(out["f"]), Fraction(7, 61))
+            self.assertIn("proven correct", self.ok("verify", path, "--topology", "genkautz(4,20)"))
+            self.refused("verify", path, "--topology", "ring(20)", says=("was made for",))
+        with open(path) as file:
+            text = file.read()
+        with open(path, "w") as file:
+            file.write(text.replace('"to": 1, "weight": 7', '"to": 1, "weight": 6', 1))
+        out = self.json("verify", path, code=1)
+        self.assertEqual(out["violations"][0]["kind"], "split")
+        self.assertIn("from rank 0 to rank 1", out["violations"][0]["message"])
+
+    def test_damaged_file(self):
+        path = self.path("r.routes")
+        self.ok("synth", "ring(5)", "-c", "all-to-all", "-a", "sssp", "-o", path)
+        with open(path, "r+b") as file:
+            file.seek(-60, 2)
+            file.write(b"X")
+        self.refused("verify", path, says=("damaged",))
+        self.refused("sim", path, "--size", "1MB", says=("holds a routing, not a schedule",))
+
+    def test_chunks_and_paths_are_limited_and_the_loss_is_said(self):
+        out = self.json("synth", "genkautz(4,30)", "-c", "all-to-all", "-a", "mcf-extp", "--max-chunks", 6,
+                        "--max-paths", 2)
+        self.assertLessEqual(out["chunks"], 6)
+        self.assertLessEqual(out["paths"], 2 * 30 * 29)
+        self.assertLess(out["loss"]["value"], 0.1)
+
+    def test_demand(self):
+        path = self.path("demand.csv")
+        with open(path, "w") as file:
+            file.write("0,3000,1000\n2000,0,0\n0,500,0\n")
+        out = self.json("synth", "ring(3)", "-c", "all-to-allv", "--demand", path, "-a", "mcf",
+                        "--size", "4000")
+        self.assertEqual(out["collective"], "all-to-allv")
+        # 4000 B leave rank 0 over two links.
+        self.assertAlmostEqual(out["time_s"], 2000 / 50e9, delta=1e-11)
+        with open(path, "w") as file:
+            file.write("0,3,1\n2,0,0\n")
+        self.refused("synth", "ring(3)", "-c", "all-to-allv", "--demand", path, "-a", "mcf", says=("9",))
+
+    def test_time_limit_gives_the_best_so_far(self):
+        out = self.json("synth", "genkautz(4,100)", "-c", "all-to-all", "-a", "mcf", "--gap", "0",
+                        "--time-limit", "0.05")
+        self.assertGreater(out["gap"], 0)
+        self.assertTrue(out["verified"])
+
+    def test_compare(self):
+        out = self.json("compare", "genkautz(4,20)", "-c", "all-to-all", "-a", "direct,ewsp,mcf-extp,dor",
+                        "--size", "1MB,1GB")
+        rows = {row["algorithm"]: row for row in out["rows"]}
+        self.assertEqual(list(rows), ["direct", "ewsp", "mcf-extp", "dor"])
+        self.assertIn("tori and meshes", rows["dor"]["error"])
+        self.assertLess(exact(rows["ewsp"]["f"]), exact(rows["mcf-extp"]["f"]))
+        text = self.ok("compare", "torus(3,3)", "-c", "all-to-all", "-a", "sssp,dor")
+        self.assertIn("every one verified", text)
+
+    def test_bad_input(self):
+        self.refused("synth", "ring(4)", "-a", "sssp", says=("all-to-all", "not of all-gather"))
+        self.refused("synth", "ring(4)", "-c", "all-to-all", "-a", "nobody", says=("sssp", "direct"))
+        self.refused("synth", "genkautz(4,9)", "-c", "all-to-all", "-a", "dor", code=1,
+                     says=("tori and meshes",))
+        self.refused("synth", "ring(4)", "-c", "all-to-all", "-a", "pmcf", "--paths", "bounded:-1",
+                     says=("disjoint, shortest and bounded:K",))
+        for flag in ("--max-chunks", "--max-paths", "--time-limit", "--gap"):
+            done = harness.run("synth", "ring(4)", "-c", "all-to-all", "-a", "sssp", flag, "-1")
+            self.assertEqual(done.returncode, 2, flag)
+
+
+if __name__ == "__main__":
+    harness.main()
