@@ -11,6 +11,7 @@
 #include "cut_bound.h"
 #include "flow_bound.h"
 #include "latency_bound.h"
+#include "partition_bound.h"
 #include "sources.h"
 #include "tutti/base/check.h"
 #include "tutti/base/units.h"
@@ -19,6 +20,9 @@ namespace tutti {
 namespace {
 
 using Kind = CollectiveKind;
+
+// Ranks * links up to which the tightest partition is looked for: about a second.
+constexpr int64_t kMostForPartitions = 500'000;
 
 // Fills the bandwidth part of a Bounds for one topology, one function a kind of limit.
 class BandwidthPart {
@@ -112,7 +116,22 @@ class BandwidthPart {
       bounds_.bandwidth_reason = fmt::format("total link capacity: {} crossings of M", 2 * (n - 1));
       bounds_.cut.reset();
     }
+    TakePartition();
     FillRsag(transposed);
+  }
+
+  void TakePartition() {
+    if (topology_.has_switches() ||
+        int64_t{topology_.num_ranks()} * topology_.num_links() > kMostForPartitions)
+      return;
+    const Partition partition = TightestPartition(network_);
+    const int64_t crossings = 2 * (partition.num_parts - 1);
+    const Rational limit = Rational(crossings) / network_.BytesPerSecond(partition.capacity);
+    if (limit <= bounds_.seconds_per_byte) return;
+    bounds_.seconds_per_byte = limit;
+    bounds_.bandwidth_reason = fmt::format("{} crossings of M between {} parts of the ranks",
+                                           crossings, partition.num_parts);
+    bounds_.cut.reset();
   }
 
   void FillRsag(const CutNetwork& transposed) {

@@ -3,9 +3,9 @@
 //
 // Units   Bandwidth limits are exact rationals in seconds a byte of M (so that time >= M * value)
 //         and, as `tb`, in M/B. Latency limits are in steps and in picoseconds.
-// Method  Cuts by max-flow, tight (coll/cut_bound.h); latency by shortest ways, exact; all-to-all
-// by
-//         link lengths, proven whatever they are and tight on small networks (coll/flow_bound.h).
+// Method  Cuts by max-flow, tight (coll/cut_bound.h); of all-reduce also the tightest partition of
+//         the ranks (coll/partition_bound.h); latency by shortest ways, exact; all-to-all by link
+//         lengths, proven whatever they are and tight on small networks (coll/flow_bound.h).
 // Errors  kInvalidArgument: the collective is over another number of ranks. Nothing is infeasible:
 //         a Topology is strongly connected. One rank alone has all limits 0.
 #pragma once

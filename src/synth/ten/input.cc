@@ -80,4 +80,13 @@ bool AllLinksEqual(const Topology& topology) {
   return true;
 }
 
+LinkTime LinkTimeOf(const Schedule& header, const Topology& topology, const Transfer& transfer) {
+  const int64_t bytes_ps =
+      std::min(kLongestPs, TransferPs(header, transfer, topology.bandwidth(transfer.link)));
+  const int64_t alpha_ps = topology.alpha_ps(transfer.link);
+  const int64_t travel_ps = std::min(kLongestPs, bytes_ps + alpha_ps);
+  return {std::max<int64_t>(1, header.link_model == LinkModel::kHeld ? travel_ps : bytes_ps),
+          std::max<int64_t>(1, travel_ps)};
+}
+
 }  // namespace tutti::ten

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string_view>
 #include <vector>
 
+#include "ten/event_loop.h"
 #include "tutti/base/result.h"
 #include "tutti/synth/synthesizer.h"
 
@@ -45,5 +47,9 @@ int32_t TriesOf(const Input& input, const SynthOptions& options);
 size_t WindowOf(const Input& input);
 
 bool AllLinksEqual(const Topology& topology);
+
+// How long the transfer takes on its link. At most kLongestPs.
+inline constexpr int64_t kLongestPs = std::numeric_limits<int64_t>::max() / 4;
+LinkTime LinkTimeOf(const Schedule& header, const Topology& topology, const Transfer& transfer);
 
 }  // namespace tutti::ten

@@ -7,6 +7,7 @@
 //             Blocks with one destination (all-to-all, gather, scatter) move by blocks.h.
 //             Several variants of the order of choice are tried and the best is kept; a variant
 //             that reaches the bound ends the search. What is larger than memory: stream.cc.
+//             All-reduce is reduce-scatter + all-gather, or what all_reduce.h makes of it.
 #include "tutti/synth/ten.h"
 
 #include <fmt/format.h>
@@ -16,6 +17,7 @@
 #include <utility>
 
 #include "registry.h"
+#include "ten/all_reduce.h"
 #include "ten/blocks.h"
 #include "ten/events.h"
 #include "ten/input.h"
@@ -25,18 +27,6 @@
 namespace tutti {
 namespace ten {
 namespace {
-
-constexpr int64_t kLongestPs = std::numeric_limits<int64_t>::max() / 4;
-
-// At most kLongestPs.
-LinkTime LinkTimeOf(const Schedule& header, const Topology& topology, const Transfer& transfer) {
-  const int64_t bytes_ps =
-      std::min(kLongestPs, TransferPs(header, transfer, topology.bandwidth(transfer.link)));
-  const int64_t alpha_ps = topology.alpha_ps(transfer.link);
-  const int64_t travel_ps = std::min(kLongestPs, bytes_ps + alpha_ps);
-  return {std::max<int64_t>(1, header.link_model == LinkModel::kHeld ? travel_ps : bytes_ps),
-          std::max<int64_t>(1, travel_ps)};
-}
 
 Result<Schedule> MakeInEvents(const Input& input, const SynthOptions& options) {
   Schedule header = Header(input, options.seed);
@@ -170,10 +160,12 @@ Result<Schedule> Synthesize(const Topology& topology, const Collective& collecti
                             const SynthOptions& options) {
   if (!collective.reduces() && !collective.destinations(ShardId{0}).all)
     return MakeForwardSchedule(topology, collective, options);
-  return DeriveFromForward(topology, collective,
-                           [&](const Topology& on, const Collective& forward) {
-                             return MakeForwardSchedule(on, forward, options);
-                           });
+  Result<Schedule> made =
+      DeriveFromForward(topology, collective, [&](const Topology& on, const Collective& forward) {
+        return MakeForwardSchedule(on, forward, options);
+      });
+  if (!made || collective.kind() != CollectiveKind::kAllReduce) return made;
+  return OverlapAllReduce(topology, collective, options, *std::move(made));
 }
 
 Forecast ForecastOf(const Topology& topology, const Collective& collective,

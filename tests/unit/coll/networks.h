@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 #include <vector>
 
 #include "tutti/base/random.h"
+#include "tutti/base/rational.h"
 #include "tutti/topo/topology.h"
 
 namespace tutti::testing_networks {
@@ -128,6 +130,28 @@ inline Plain RandomNetwork(uint64_t seed) {
 inline Plain Transposed(Plain plain) {
   for (Link& link : plain.links) std::swap(link.tail, link.head);
   return plain;
+}
+
+// The largest (parts - 1) / capacity between the parts over all partitions of the nodes, by trying
+// every one.
+inline Rational TightestPartitionOfAll(const Topology& topology) {
+  const auto n = static_cast<size_t>(topology.num_nodes());
+  std::vector<int32_t> part(n, 0);
+  Rational best;
+  const std::function<void(size_t, int32_t)> place = [&](size_t node, int32_t num_parts) {
+    if (node < n) {
+      for (part[node] = 0; part[node] <= num_parts; ++part[node])
+        place(node + 1, std::max(num_parts, part[node] + 1));
+      return;
+    }
+    int64_t capacity = 0;
+    for (LinkId link : topology.Links())
+      if (part[topology.tail(link).index()] != part[topology.head(link).index()])
+        capacity += topology.bandwidth(link);
+    if (num_parts > 1) best = std::max(best, Rational(num_parts - 1, capacity));
+  };
+  place(0, 0);
+  return best;
 }
 
 }  // namespace tutti::testing_networks
