@@ -1,10 +1,15 @@
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "concurrent_flow_testing.h"
+#include "mcf/network.h"
+#include "route/path_sets.h"
 #include "tutti/base/cancel.h"
 #include "tutti/base/parallel.h"
 #include "tutti/sched/routing_chunks.h"
@@ -16,6 +21,8 @@ namespace tutti {
 namespace {
 
 using testing::HasSubstr;
+
+const std::vector<int64_t> kAlike;
 
 // Proven before use.
 Routed MustRoute(std::string_view name, const Topology& topology,
@@ -52,6 +59,136 @@ TEST(Routers, SsspSpreadsWhatNativePilesUp) {
   // sends over one, which no other rank's does. 2/5 is possible.
   EXPECT_EQ(RateOf("native", "bipartite(4)"), Rational(1, 7));
   EXPECT_EQ(RateOf("sssp", "bipartite(4)"), Rational(1, 5));
+}
+
+TEST(Routers, EqualWeightMeansEqual) {
+  const Topology topology = MustParse("bipartite(4)");
+  const Routing routing = MustRoute("ewsp", topology).routing;
+  EXPECT_EQ(RoutingRate(topology, routing), Rational(2, 5));
+  // Four ways to another of one's own side, one to each of the other.
+  EXPECT_EQ(routing.Paths(NodeId{0}, NodeId{1}).size(), 4);
+  EXPECT_EQ(routing.Paths(NodeId{0}, NodeId{7}).size(), 1);
+  for (const PathId path : routing.Paths(NodeId{0}, NodeId{1}))
+    EXPECT_EQ(routing.weight[path.index()] * 4, routing.units_per_demand);
+  // Parallel links are ways of their own.
+  EXPECT_EQ(MustRoute("ewsp", MustParse("uniring(2,3)")).routing.Paths(NodeId{0}, NodeId{2}).size(),
+            4);
+}
+
+TEST(Routers, DimensionsInOrder) {
+  const std::pair<const char*, Rational> grids[] = {
+      {"torus(3,3,3)", {1, 9}}, {"torus(4,4)", {1, 8}}, {"torus(2,4)", {1, 4}},
+      {"mesh(4,4)", {1, 16}},   {"torus(5,3)", {1, 9}}, {"mesh(5)", {1, 6}},
+      {"torus(2,2,2)", {1, 4}},
+  };
+  for (const auto& [expression, f] : grids) {
+    const Topology topology = MustParse(expression);
+    ASSERT_TRUE(topology.grid().has_value()) << expression;
+    EXPECT_EQ(RoutingRate(topology, MustRoute("dor", topology).routing), f) << expression;
+  }
+  const Topology torus = MustParse("torus(3,5)");
+  const Routing routing = MustRoute("dor", torus).routing;
+  // From (0, 0) to (1, 3): down the first dimension, then two back in the second.
+  const std::span<const LinkId> hops = routing.Hops(routing.Paths(NodeId{0}, NodeId{8})[0]);
+  ASSERT_EQ(hops.size(), 3U);
+  EXPECT_EQ(torus.head(hops[0]), NodeId{5});
+  EXPECT_EQ(torus.head(hops[1]), NodeId{9});
+  const Result<Routed> none = RunRouter(*FindRouter("dor"), MustParse("genkautz(2,6)"), {});
+  EXPECT_EQ(none.error().code, ErrorCode::kInfeasible);
+  EXPECT_THAT(none.error().message, HasSubstr("is for tori and meshes, 'genkautz(2,6)' is none"));
+}
+
+// One path a pair, all choices tried.
+TEST(Routers, IntegerProgramFindsTheBestChoice) {
+  Random random(9);
+  for (int seed = 0; seed < 12; ++seed) {
+    const Topology topology = RandomNetwork(random, 3, static_cast<int32_t>(random.Below(2)), 2);
+    const DemandTable demand(3, kAlike);
+    const Routing paths = *ListPaths(topology, demand, PathSet::kDisjoint, 0);
+    std::vector<int32_t> at(9, 0);
+    Rational best;
+    for (bool more = true; more;) {
+      RoutingBuilder builder(3, 1);
+      for (int32_t pair = 0; pair < 9; ++pair) {
+        const IdRange<PathId> of_pair = paths.Paths(NodeId{pair / 3}, NodeId{pair % 3});
+        if (!of_pair.empty())
+          builder.AddPath(paths.Hops(of_pair[at[static_cast<size_t>(pair)]]), 1);
+        builder.EndPair();
+      }
+      best = std::max(best, RoutingRate(topology, std::move(builder).Finish()));
+      more = false;
+      for (int32_t pair = 0; pair < 9 && !more; ++pair) {
+        int32_t& index = at[static_cast<size_t>(pair)];
+        more = ++index < paths.Paths(NodeId{pair / 3}, NodeId{pair % 3}).size();
+        if (!more) index = 0;
+      }
+    }
+    const Routed routed = MustRoute("ilp-disjoint", topology);
+    EXPECT_EQ(RoutingRate(topology, routed.routing), best);
+    EXPECT_GE(*routed.paths_upper, best);
+  }
+}
+
+TEST(Routers, MultiplicativeWeightsKeepTheirPromise) {
+  for (const char* expression : {"genkautz(3,12)", "mesh(3,3)", "switch(5)", "dgx1"}) {
+    const Topology topology = MustParse(expression);
+    const Routed routed = MustRoute("fptas", topology, {.gap = 0.05});
+    const Rational rate = RoutingRate(topology, routed.routing);
+    EXPECT_LE(rate, *routed.f_upper) << expression;
+    EXPECT_GE(rate, *routed.f_upper * Rational(949, 1000)) << expression;
+  }
+}
+
+TEST(Routers, TimeLimitGivesTheBestSoFar) {
+  const Topology topology = MustParse("genkautz(4,40)");
+  for (const Router& router : Routers()) {
+    if (router.name == "dor") continue;
+    const Routed routed = MustRoute(router.name, topology, {.gap = 0, .max_seconds = 1e-3});
+    EXPECT_GT(RoutingRate(topology, routed.routing), Rational(0)) << router.name;
+  }
+}
+
+TEST(Routers, FewerPathsAreWeighedAnew) {
+  const Topology topology = MustParse("genkautz(4,60)");
+  const Routed whole = MustRoute("mcf-extp", topology);
+  const Routed one = MustRoute("mcf-extp", topology, {.max_paths = 1});
+  EXPECT_EQ(one.routing.num_paths(), 60 * 59);
+  EXPECT_GT(one.loss, Rational(0));
+  const Rational kept = RoutingRate(topology, KeepHeaviestPaths(whole.routing, 2));
+  EXPECT_GE(RoutingRate(topology, MustRoute("mcf-extp", topology, {.max_paths = 2}).routing), kept);
+}
+
+// --- Figure 8 of [alltoall-mcf] and punctured networks
+
+TEST(RoutersSlow, ExtractionWithinOnePercentDisjointWithinThree) {
+  std::vector<std::string> networks;
+  for (const int32_t ranks : {30, 50, 100, 150, 200})
+    networks.push_back("genkautz(4," + std::to_string(ranks) + ")");
+  for (const int32_t seed : {1, 2, 3})
+    for (const char* torus : {"torus(3,3,3),links=3", "torus(8,8),links=5"})
+      networks.push_back("without(" + std::string(torus) + ",seed=" + std::to_string(seed) + ")");
+  for (const std::string& expression : networks) {
+    const Topology topology = MustParse(expression);
+    const Routed extp = MustRoute("mcf-extp", topology, {.gap = 1e-3});
+    EXPECT_GE(RoutingRate(topology, extp.routing), *extp.f_upper * Rational(99, 100)) << expression;
+    const Routed pmcf = MustRoute("pmcf", topology, {.gap = 2e-3});
+    EXPECT_GE(RoutingRate(topology, pmcf.routing), *extp.f_upper * Rational(97, 100)) << expression;
+    // The baselines stay behind, as in the figure.
+    EXPECT_LT(RoutingRate(topology, MustRoute("sssp", topology).routing),
+              RoutingRate(topology, pmcf.routing));
+    EXPECT_LT(RoutingRate(topology, MustRoute("ewsp", topology).routing),
+              RoutingRate(topology, pmcf.routing));
+  }
+}
+
+// More shortest paths than are worth listing: the same loads from fewer.
+TEST(RoutersSlow, EqualWeightOnALargeTorus) {
+  const Topology topology = MustParse("torus(16,16)");
+  const Routing routing = MustRoute("ewsp", topology).routing;
+  const Rational rate = RoutingRate(topology, routing);
+  EXPECT_LE(rate, Rational(1, 512));
+  EXPECT_GE(rate, Rational(1, 512) * Rational(999'999, 1'000'000));
+  EXPECT_LT(routing.num_paths(), 10 * 256 * 255);
 }
 
 TEST(Routers, RefuseBadInput) {
