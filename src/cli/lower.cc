@@ -4,11 +4,15 @@
 #include <memory>
 
 #include "common.h"
+#include "tutti/base/cancel.h"
 #include "tutti/base/file.h"
 #include "tutti/base/units.h"
 #include "tutti/lower/lowering.h"
 #include "tutti/lower/msccl_xml.h"
+#include "tutti/lower/routes.h"
+#include "tutti/sched/routing_store.h"
 #include "tutti/sched/store.h"
+#include "tutti/verify/routing.h"
 
 namespace tutti::cli {
 namespace {
@@ -42,16 +46,40 @@ Result<std::string> MscclText(const Flags& flags, const ScheduleFile& file) {
   return xml;
 }
 
-int Lower(const Program& program, const Flags& flags) {
+bool IsRouteFormat(const std::string& format) {
+  return format == "routes-per-rank" || format == "route-tables";
+}
+
+Result<std::string> RoutesText(const Flags& flags) {
+  if (!IsRouteFormat(flags.format))
+    return InvalidArgument(fmt::format(
+        "{} holds a routing; it is lowered --to routes-per-rank or --to route-tables", flags.path));
+  const Result<RoutingFile> file = ReadRoutingFile(flags.path);
+  if (!file) return tl::unexpected(file.error());
+  const RoutingReport report = CheckRouting(file->topology, file->routing);
+  if (report.cancelled) return tl::unexpected(CancelledError());
+  if (!report.verified())
+    return MakeError(ErrorCode::kInfeasible, "the routing is not correct (nothing was written): " +
+                                                 report.violations.front().message);
+  return flags.format == "route-tables" ? ToRouteTables(file->topology, file->routing)
+                                        : ToRoutesPerRank(file->topology, file->routing);
+}
+
+Result<std::string> ScheduleText(const Flags& flags) {
+  if (IsRouteFormat(flags.format))
+    return InvalidArgument(fmt::format("{} holds a schedule; --to {} is for routings (.routes)",
+                                       flags.path, flags.format));
   const Result<ScheduleFile> file = ReadScheduleFile(flags.path);
-  if (!file) return Report(file.error());
-  Result<std::string> text = std::string();
-  if (flags.format == "msccl-xml") {
-    text = MscclText(flags, *file);
-  } else {
-    const Result<Plan> plan = tutti::Lower(file->topology, file->schedule);
-    text = plan ? Result<std::string>(PlanToText(*plan)) : tl::unexpected(plan.error());
-  }
+  if (!file) return tl::unexpected(file.error());
+  if (flags.format == "msccl-xml") return MscclText(flags, *file);
+  const Result<Plan> plan = tutti::Lower(file->topology, file->schedule);
+  if (!plan) return tl::unexpected(plan.error());
+  return PlanToText(*plan);
+}
+
+int Lower(const Program& program, const Flags& flags) {
+  const Result<std::string> text =
+      IsRoutingFile(flags.path) ? RoutesText(flags) : ScheduleText(flags);
   if (!text) return Report(text.error());
   if (const Status written = WriteFileAtomically(flags.output, *text); !written)
     return Report(written.error());
@@ -73,13 +101,16 @@ int Lower(const Program& program, const Flags& flags) {
 
 void AddLower(Program& program) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command =
-      program.AddCommand(&program.app, "lower", "Write a schedule in the format of a real runtime",
-                         "tutti lower torus.sched --to msccl-xml --dialect rccl -o torus.xml");
-  command->add_option("file", flags->path, "Schedule file")->required();
-  command->add_option("--to", flags->format, "msccl-xml, or plan for our own executor's text")
+  CLI::App* command = program.AddCommand(
+      &program.app, "lower", "Write a schedule or routing in the format of a real runtime",
+      "tutti lower torus.sched --to msccl-xml --dialect rccl -o torus.xml");
+  command->add_option("file", flags->path, "Schedule or routing file")->required();
+  command
+      ->add_option("--to", flags->format,
+                   "Of schedules msccl-xml, or plan for our own executor's text; of routings "
+                   "routes-per-rank or route-tables")
       ->required()
-      ->check(CLI::IsMember({"msccl-xml", "plan"}));
+      ->check(CLI::IsMember({"msccl-xml", "plan", "routes-per-rank", "route-tables"}));
   command->add_option("-o,--output", flags->output, "File to write")->required();
   command
       ->add_option("--dialect", flags->dialect,

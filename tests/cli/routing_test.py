@@ -56,6 +56,19 @@ class Routing(harness.CliTest):
         self.refused("verify", path, says=("damaged",))
         self.refused("sim", path, "--size", "1MB", says=("holds a routing, not a schedule",))
 
+    def test_lowered_to_text(self):
+        path, text = self.path("r.routes"), self.path("r.txt")
+        self.ok("synth", "ring(4)", "-c", "all-to-all", "-a", "ewsp", "-o", path)
+        self.ok("lower", path, "--to", "routes-per-rank", "-o", text)
+        with open(text) as file:
+            self.assertIn("2 1 2 0 ports 1 1\n", file.read())
+        self.ok("lower", path, "--to", "route-tables", "-o", text)
+        with open(text) as file:
+            self.assertIn(" here 0\n", file.read())
+        self.refused("lower", path, "--to", "plan", "-o", text, says=("routes-per-rank",))
+        schedule = self.synth("ring(4)", "all-gather", "ring")
+        self.refused("lower", schedule, "--to", "route-tables", "-o", text, says=("for routings",))
+
     def test_chunks_and_paths_are_limited_and_the_loss_is_said(self):
         out = self.json("synth", "genkautz(4,30)", "-c", "all-to-all", "-a", "mcf-extp", "--max-chunks", 6,
                         "--max-paths", 2)
