@@ -7,7 +7,7 @@
 
 namespace tutti {
 
-// kResourceExhausted: so many transfers need more memory than this machine has.
+// kResourceExhausted: so many transfers need more memory than is available.
 Status CheckMemoryFor(int64_t num_transfers);
 
 }  // namespace tutti

@@ -58,8 +58,34 @@ Forecast ForecastByDeliveries(const Collective& collective, const SynthOptions& 
   return {.work_ns = static_cast<int64_t>(std::min(kMost, deliveries * static_cast<double>(ns)))};
 }
 
+namespace {
+
+// Names of those that have what `flag` says.
+std::string NamesWith(bool Synthesizer::*flag) {
+  std::string names;
+  for (const Synthesizer& synthesizer : Synthesizers())
+    if (synthesizer.*flag) names += (names.empty() ? "" : ", ") + std::string(synthesizer.name);
+  return names;
+}
+
+}  // namespace
+
+Status CheckSynthOptions(const Synthesizer& synthesizer, const SynthOptions& options) {
+  if (!synthesizer.has_policies && (!options.policy.empty() || options.waiting != Waiting::kAuto))
+    return InvalidArgument(fmt::format("'{}' has no {}; {} has", synthesizer.name,
+                                       options.policy.empty() ? "links that wait" : "policies",
+                                       NamesWith(&Synthesizer::has_policies)));
+  if (!synthesizer.counts_chunks && options.auto_chunks)
+    return InvalidArgument(
+        fmt::format("'{}' cannot choose the number of chunks; {} can. Give a number, or none",
+                    synthesizer.name, NamesWith(&Synthesizer::counts_chunks)));
+  return {};
+}
+
 Result<Schedule> RunSynthesizer(const Synthesizer& synthesizer, const Topology& topology,
                                 const Collective& collective, const SynthOptions& options) {
+  if (const Status has = CheckSynthOptions(synthesizer, options); !has)
+    return tl::unexpected(has.error());
   std::string makes;
   bool found = false;
   for (CollectiveKind kind : synthesizer.collectives) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -13,12 +14,23 @@
 
 namespace tutti {
 
+// Whether slow links leave to faster ones what those are about to bring (ten).
+enum class Waiting : uint8_t { kAuto, kAlways, kNever };
+
 struct SynthOptions {
   int32_t chunks = 0;  // P equal chunks a shard; 0: what the algorithm needs
   uint64_t seed = 1;
   int64_t size_bytes = int64_t{1} << 30;  // [M], where the best schedule depends on it
   int32_t tries = 0;  // the best of so many variants, where an algorithm has some; 0: its default
   LinkModel link_model = LinkModel::kHeld;  // of timed schedules
+  // Of algorithms that have them (Synthesizer::has_policies): which chunk goes first. Empty, and
+  // kAuto: as the algorithm finds best.
+  std::string policy{};
+  Waiting waiting = Waiting::kAuto;
+  // Instead of `chunks`: as many as are predicted to be fastest for size_bytes, of algorithms that
+  // can tell (Synthesizer::counts_chunks).
+  bool auto_chunks = false;
+  bool final_pass = true;  // of ten: transfers are moved earlier and useless ones dropped
 };
 
 // What is known of a run before it is made, from sizes alone: the same on every machine.
@@ -46,6 +58,8 @@ struct Synthesizer {
   bool chunk_choice = false;
   // nullptr: by deliveries, kUsualNsADelivery each.
   Forecast (*forecast)(const Topology&, const Collective&, const SynthOptions&) = nullptr;
+  bool has_policies = false;   // SynthOptions::policy and waiting
+  bool counts_chunks = false;  // SynthOptions::auto_chunks
 };
 
 // In the order in which `tutti compare` shows them by default.
@@ -53,9 +67,12 @@ std::span<const Synthesizer> Synthesizers();
 // kNotFound lists the accepted names.
 Result<const Synthesizer*> FindSynthesizer(std::string_view name);
 
+// kInvalidArgument: an option that this synthesizer does not have, naming those that do.
+Status CheckSynthOptions(const Synthesizer& synthesizer, const SynthOptions& options);
+
 // What callers use: refuses a collective the synthesizer does not make (kInfeasible, naming those
 // it makes) and a collective of another number of ranks, then synthesizes. One rank, or none that
-// needs anything: the empty schedule.
+// needs anything: the empty schedule. Errors also as CheckSynthOptions.
 Result<Schedule> RunSynthesizer(const Synthesizer& synthesizer, const Topology& topology,
                                 const Collective& collective, const SynthOptions& options);
 

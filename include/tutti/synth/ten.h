@@ -1,5 +1,5 @@
 // Schedules of `ten` that are larger than memory: written to a file round by round, or only
-// counted.
+// counted. The names of its policies.
 //
 // Model       All-gather and broadcast over equal links. The transfers are those of `-a ten`, in
 //             its order, and a file holds the same bytes. The header of a file names the number of
@@ -17,6 +17,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string_view>
+#include <vector>
 
 #include "tutti/sched/store.h"
 #include "tutti/synth/synthesizer.h"
@@ -47,5 +49,11 @@ struct TenStreamed {
 Result<TenStreamed> StreamTen(const Topology& topology, const Collective& collective,
                               const SynthOptions& options, const OpenSchedule& open,
                               int64_t available_bytes);
+
+// What `--policy` of ten accepts.
+struct TenPolicy {
+  std::string_view name, description;
+};
+std::vector<TenPolicy> TenPolicies();
 
 }  // namespace tutti

@@ -1,7 +1,6 @@
 #include "tutti/synth/concurrent_flow.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -16,6 +15,7 @@
 #include "mcf/length_limit.h"
 #include "mcf/network.h"
 #include "mcf/source_flow.h"
+#include "tutti/base/memory.h"
 #include "tutti/base/parallel.h"
 #include "tutti/base/progress.h"
 
@@ -46,18 +46,11 @@ Status CheckOptions(const Topology& topology, const ConcurrentFlowOptions& optio
 
 // Each rank's flow uses at least one bundle a rank: in doubles, in units, and once more in the best
 // flows kept.
-Status CheckMemory(const Topology& topology) {
-  constexpr double kBytesPerBundle = 48, kGiB = 1 << 30;
-  const double ranks = topology.num_ranks();
-  const double needed = ranks * (ranks - 1) * kBytesPerBundle;
-  const double present =
-      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
-  if (needed <= present) return {};
-  return MakeError(
-      ErrorCode::kResourceExhausted,
-      fmt::format("flows of {} ranks need at least {:.1f} GiB; this machine has {:.1f} "
-                  "GiB",
-                  topology.num_ranks(), needed / kGiB, present / kGiB));
+Status CheckMemoryOf(const Topology& topology) {
+  constexpr int64_t kBytesPerBundle = 48;
+  const int64_t ranks = topology.num_ranks();
+  return CheckMemory(fmt::format("the flow of {} ranks", ranks),
+                     ranks * (ranks - 1) * kBytesPerBundle, AvailableMemoryBytes());
 }
 
 // Many small divisors, so that a flow split into halves, thirds, ... stays exact.
@@ -142,7 +135,7 @@ Result<ConcurrentFlow> SolveConcurrentFlow(const Topology& topology,
     return std::chrono::duration<double>(Clock::now() - start).count();
   };
   Status status = CheckOptions(topology, options);
-  if (status) status = CheckMemory(topology);
+  if (status) status = CheckMemoryOf(topology);
   if (!status) return tl::unexpected(status.error());
 
   const FlowNetwork network(topology);

@@ -2,40 +2,14 @@
 
 #include <algorithm>
 #include <bit>
-#include <limits>
 #include <numeric>
-#include <queue>
 #include <utility>
 
+#include "ten/shortest_times.h"
 #include "tutti/base/random.h"
 
 namespace tutti::ten {
 namespace {
-
-constexpr int64_t kFar = std::numeric_limits<int64_t>::max();
-
-// From every rank to `target`, by Dijkstra's algorithm.
-std::vector<int64_t> TimesTo(const Topology& topology, const std::vector<int64_t>& usual_ps,
-                             NodeId target) {
-  std::vector<int64_t> time(static_cast<size_t>(topology.num_ranks()), kFar);
-  using Entry = std::pair<int64_t, int32_t>;
-  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> open;
-  time[target.index()] = 0;
-  open.emplace(0, target.value);
-  while (!open.empty()) {
-    const auto [at, rank] = open.top();
-    open.pop();
-    if (at > time[static_cast<size_t>(rank)]) continue;
-    for (LinkId link : topology.InLinks(NodeId{rank})) {
-      const int64_t longer = at + usual_ps[link.index()];
-      int64_t& known = time[topology.tail(link).index()];
-      if (longer >= known) continue;
-      known = longer;
-      open.emplace(longer, topology.tail(link).value);
-    }
-  }
-  return time;
-}
 
 class Matcher {
  public:

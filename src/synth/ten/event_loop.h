@@ -1,11 +1,10 @@
 // RunEvents: links that carry one chunk at a time, asked what they take whenever something changed.
 //
 // Model       A link is busy for hold_ps; what it carries has arrived travel_ps after its start.
-// All
-//             that happens at one instant happens before any link chooses. Then every idle link
+//             All that happens at one instant happens before any link chooses. Then every idle link
 //             chooses that has become free, or at whose tail something arrived, in the order of
-//             policy.Before(); one that takes nothing is asked again when something arrives there.
-// Policy      uint32_t Choose(uint32_t link)           a chunk, or kNoChunk
+//             matcher.Before(); one that takes nothing is asked again when something arrives there.
+// Matcher     uint32_t Choose(uint32_t link)           a chunk, or kNoChunk
 //             LinkTime TimeOf(uint32_t link, uint32_t chunk)
 //             void Start(uint32_t link, uint32_t chunk)
 //             void Arrive(uint32_t link, uint32_t chunk)
@@ -23,6 +22,7 @@
 #include <tuple>
 #include <vector>
 
+#include "ten/link_time.h"
 #include "ten/rounds.h"
 #include "tutti/base/cancel.h"
 #include "tutti/base/check.h"
@@ -32,17 +32,12 @@
 
 namespace tutti::ten {
 
-struct LinkTime {
-  int64_t hold_ps = 1;    // >= 1
-  int64_t travel_ps = 1;  // >= hold_ps
-};
-
 // One chunk on its way. Ascending start from call to call.
 using SendSink = std::function<void(LinkId link, uint32_t chunk, int64_t start_ps)>;
 
 // When the last chunk has arrived; most_ps + 1 when that is later than most_ps. kCancelled.
-template <class Policy>
-Result<int64_t> RunEvents(const Topology& topology, Policy& policy, int64_t most_ps,
+template <class Matcher>
+Result<int64_t> RunEvents(const Topology& topology, Matcher& matcher, int64_t most_ps,
                           const SendSink& sink) {
   enum Kind : uint8_t { kArrives, kArrivesAndFrees, kFrees };
   struct Event {
@@ -63,20 +58,20 @@ Result<int64_t> RunEvents(const Topology& topology, Policy& policy, int64_t most
     is_asked[link] = true;
     asked.push_back(link);
   };
-  ProgressScope progress("matching", policy.num_left());
+  ProgressScope progress("matching", matcher.num_left());
   int64_t now = 0, end = 0;
   for (uint32_t instants = 1;; ++instants) {
     if ((instants & 0xfff) == 0 && CancelRequested()) return tl::unexpected(CancelledError());
     std::sort(asked.begin(), asked.end(),
-              [&policy](uint32_t a, uint32_t b) { return policy.Before(a, b); });
+              [&matcher](uint32_t a, uint32_t b) { return matcher.Before(a, b); });
     for (uint32_t link : asked) {
       is_asked[link] = false;
-      const uint32_t chunk = policy.Choose(link);
+      const uint32_t chunk = matcher.Choose(link);
       if (chunk == kNoChunk) continue;
-      const LinkTime time = policy.TimeOf(link, chunk);
+      const LinkTime time = matcher.TimeOf(link, chunk);
       end = std::max(end, now + time.travel_ps);
       if (end > most_ps) return most_ps + 1;
-      policy.Start(link, chunk);
+      matcher.Start(link, chunk);
       progress.Add(1);
       if (sink) sink(LinkId{static_cast<int32_t>(link)}, chunk, now);
       is_busy[link] = true;
@@ -87,9 +82,9 @@ Result<int64_t> RunEvents(const Topology& topology, Policy& policy, int64_t most
         events.push({now + time.travel_ps, link, chunk, kArrives});
       }
     }
-    if (policy.num_left() == 0) return end;
+    if (matcher.num_left() == 0) return end;
     asked.clear();
-    policy.SetIdle(events.empty());
+    matcher.SetIdle(events.empty());
     if (events.empty()) {
       for (uint32_t link = 0; link < num_links; ++link) ask(link);
       continue;
@@ -103,7 +98,7 @@ Result<int64_t> RunEvents(const Topology& topology, Policy& policy, int64_t most
         ask(event.link);
       }
       if (event.kind == kFrees) continue;
-      policy.Arrive(event.link, event.chunk);
+      matcher.Arrive(event.link, event.chunk);
       const LinkId link{static_cast<int32_t>(event.link)};
       for (LinkId out : topology.OutLinks(topology.head(link)))
         ask(static_cast<uint32_t>(out.value));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <tuple>
 #include <utility>
@@ -61,8 +62,8 @@ class Matcher {
         promised_(num_ranks_, num_chunks_),
         num_left_(static_cast<int64_t>(num_ranks_ * num_chunks_)),
         num_lacking_(num_ranks_, static_cast<int64_t>(num_chunks_)),
-        num_promised_(num_chunks_, 0),
-        random_(problem.seed),
+        rule_(problem.policy.make({topology_, problem.source, problem.time, problem.seed})),
+        window_(problem.policy.takes_first ? 1 : problem.window),
         arrivals_(num_ranks_),
         links_(static_cast<size_t>(topology_.num_links())) {
     MakeTiers();
@@ -98,9 +99,8 @@ class Matcher {
     // Entries before `keep` are held at the head or put off.
     candidates_.clear();
     size_t keep = link.cursor;
-    for (size_t i = link.cursor; i < list.size() && i < keep + kReach * problem_.window &&
-                                 candidates_.size() < problem_.window;
-         ++i) {
+    for (size_t i = link.cursor;
+         i < list.size() && i < keep + kReach * window_ && candidates_.size() < window_; ++i) {
       const uint32_t chunk = list[i];
       if (promised_.Test(link.head, chunk)) {
         if (i == keep) ++keep;
@@ -113,11 +113,11 @@ class Matcher {
       }
     }
     link.cursor = static_cast<uint32_t>(keep);
-    if (!candidates_.empty()) return Best();
+    if (!candidates_.empty()) return rule_->Choose(l, candidates_);
     if (!PaysToSend(link, tier)) return kNoChunk;
     for (size_t i = link.put_off_cursor;
-         i < link.put_off.size() && i < link.put_off_cursor + kReach * problem_.window &&
-         candidates_.size() < problem_.window;
+         i < link.put_off.size() && i < link.put_off_cursor + kReach * window_ &&
+         candidates_.size() < window_;
          ++i) {
       const uint32_t chunk = link.put_off[i];
       if (!promised_.Test(link.head, chunk))
@@ -125,7 +125,7 @@ class Matcher {
       else if (i == link.put_off_cursor)
         ++link.put_off_cursor;
     }
-    return candidates_.empty() ? kNoChunk : Best();
+    return candidates_.empty() ? kNoChunk : rule_->Choose(l, candidates_);
   }
 
  private:
@@ -186,24 +186,9 @@ class Matcher {
     promised_.Set(rank, chunk);
     --num_lacking_[rank];
     --num_left_;
-    ++num_promised_[chunk];
+    rule_->Promised(chunk);
     for (Tier& tier : tiers_)
       if (!tier.group_of_rank.empty()) tier.promised.Set(tier.group_of_rank[rank], chunk);
-  }
-
-  uint32_t Best() {
-    switch (problem_.choice) {
-      case ChunkChoice::kOldest:
-        return candidates_.front();
-      case ChunkChoice::kRandom:
-        return candidates_[random_.Below(candidates_.size())];
-      case ChunkChoice::kRarest:
-        break;
-    }
-    uint32_t best = candidates_.front();
-    for (uint32_t chunk : candidates_)
-      if (num_promised_[chunk] < num_promised_[best]) best = chunk;
-    return best;
   }
 
   // Whether a chunk sent now arrives before the faster links could have brought everything.
@@ -223,9 +208,9 @@ class Matcher {
   Bits promised_;            // chunks on their way to, or at, each rank
   int64_t num_left_;
   std::vector<int64_t> num_lacking_;
-  std::vector<uint32_t> num_promised_;  // ranks of each chunk
+  std::unique_ptr<ChunkRule> rule_;
+  size_t window_;
   std::vector<uint32_t> candidates_;
-  Random random_;
   bool waits_in_vain_ = false;
   std::vector<std::vector<uint32_t>> arrivals_;
   std::vector<Link> links_;

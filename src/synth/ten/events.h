@@ -10,6 +10,7 @@
 //             promised yet. The paper's rule never waits: it would also take what a faster link is
 //             about to bring. Here a slow link takes such a chunk only when it arrives before the
 //             head's faster links could have brought all that the head lacks.
+// Choice      By a policy (policy.h).
 // Complexity  O((links * chunks + deliveries * log links) * tiers); memory as rounds.h says, plus a
 //             row of bits for every group of ranks joined by faster links.
 // Threads     One.
@@ -21,27 +22,22 @@
 #include <vector>
 
 #include "ten/event_loop.h"
+#include "ten/link_time.h"
+#include "ten/policy.h"
 #include "tutti/base/result.h"
 #include "tutti/topo/topology.h"
 
 namespace tutti::ten {
 
-// Which of the chunks that its head lacks a link takes.
-enum class ChunkChoice : uint8_t {
-  kOldest,  // the first to have arrived at its tail
-  kRarest,  // the one on its way to, or at, the fewest ranks; the oldest of these
-  kRandom,  // [tacos]
-};
-
 struct EventsProblem {
   const Topology& topology;        // no switches; must outlive the run
   std::span<const NodeId> source;  // of each chunk
-  std::vector<LinkTime> time;      // of each link
-  ChunkChoice choice = ChunkChoice::kRarest;
-  size_t window = 1024;  // oldest chunks among which it is chosen
-  bool waits = true;     // false: the paper's rule
-  uint64_t seed = 1;     // the order of links of one cost that choose at one instant;
-                         // 1: by id
+  std::span<const LinkTime> time;  // of each link
+  const Policy& policy;            // must outlive the run
+  size_t window = 1024;            // of the oldest chunks among which it chooses
+  bool waits = true;               // false: the paper's rule
+  // Of the policy, and of the order in which links of one cost choose at one instant; 1: by id.
+  uint64_t seed = 1;
 };
 
 // Calls `sink` for every transfer (may be empty); when the last chunk has arrived. Gives up, with

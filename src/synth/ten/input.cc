@@ -36,7 +36,13 @@ Result<Input> MakeInput(const Topology& topology, const Collective& collective,
               .chunks = options.chunks == 0 ? 1 : options.chunks,
               .source = {},
               .size_bytes = options.size_bytes,
-              .link_model = options.link_model};
+              .link_model = options.link_model,
+              .waiting = options.waiting};
+  if (!options.policy.empty()) {
+    const Result<const Policy*> policy = FindPolicy(options.policy);
+    if (!policy) return tl::unexpected(policy.error());
+    input.policy = *policy;
+  }
   const int64_t num_chunks = int64_t{collective.num_shards()} * input.chunks;
   if (num_chunks > std::numeric_limits<int32_t>::max())
     return MakeError(ErrorCode::kResourceExhausted,
@@ -78,15 +84,6 @@ bool AllLinksEqual(const Topology& topology) {
   for (LinkId link : topology.Links())
     if (!(topology.spec(link) == topology.spec(LinkId{0}))) return false;
   return true;
-}
-
-LinkTime LinkTimeOf(const Schedule& header, const Topology& topology, const Transfer& transfer) {
-  const int64_t bytes_ps =
-      std::min(kLongestPs, TransferPs(header, transfer, topology.bandwidth(transfer.link)));
-  const int64_t alpha_ps = topology.alpha_ps(transfer.link);
-  const int64_t travel_ps = std::min(kLongestPs, bytes_ps + alpha_ps);
-  return {std::max<int64_t>(1, header.link_model == LinkModel::kHeld ? travel_ps : bytes_ps),
-          std::max<int64_t>(1, travel_ps)};
 }
 
 }  // namespace tutti::ten

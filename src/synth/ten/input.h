@@ -2,11 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <string_view>
 #include <vector>
 
-#include "ten/event_loop.h"
+#include "ten/link_time.h"
+#include "ten/policy.h"
 #include "tutti/base/result.h"
 #include "tutti/synth/synthesizer.h"
 
@@ -21,6 +21,8 @@ struct Input {
   std::vector<NodeId> source;
   int64_t size_bytes = 0;
   LinkModel link_model = LinkModel::kHeld;
+  const Policy* policy = nullptr;  // asked for; none: several are tried
+  Waiting waiting = Waiting::kAuto;
 
   int64_t num_deliveries() const {
     return static_cast<int64_t>(source.size()) * (topology.num_ranks() - 1);
@@ -32,8 +34,8 @@ struct Input {
   }
 };
 
-// The first three must outlive it. kResourceExhausted when `needed_bytes`, which the caller knows
-// how to estimate, are more than those available.
+// The first two must outlive it. kInvalidArgument: an option, named. kResourceExhausted when
+// `needed_bytes`, which the caller knows how to estimate, are more than those available.
 Result<Input> MakeInput(const Topology& topology, const Collective& collective,
                         const SynthOptions& options, int64_t needed_bytes, int64_t available_bytes);
 
@@ -47,9 +49,5 @@ int32_t TriesOf(const Input& input, const SynthOptions& options);
 size_t WindowOf(const Input& input);
 
 bool AllLinksEqual(const Topology& topology);
-
-// How long the transfer takes on its link. At most kLongestPs.
-inline constexpr int64_t kLongestPs = std::numeric_limits<int64_t>::max() / 4;
-LinkTime LinkTimeOf(const Schedule& header, const Topology& topology, const Transfer& transfer);
 
 }  // namespace tutti::ten

@@ -1,17 +1,21 @@
 #include "ten/step_schedules.h"
 
+#include <iterator>
 #include <limits>
 #include <utility>
 
 namespace tutti::ten {
 namespace {
 
+constexpr LinkOrder kPlainOrders[] = {LinkOrder::kFarthestNumber, LinkOrder::kNearestNumber,
+                                      LinkOrder::kScarcestTail, LinkOrder::kLeastBacklog};
+
 Result<int32_t> MatchByRounds(const Input& input, const Variant& variant, int32_t most,
                               const StepSink& sink) {
   const RoundsProblem problem{.topology = input.topology,
                               .source = input.source,
                               .order = variant.order(),
-                              .seed = variant.number};
+                              .seed = variant.seed()};
   if (!sink) return MatchRounds(problem, most, {});
   // By link, as files have it: then a writer need not sort.
   const std::vector<LinkId> link_of_slot = InLinkSlots(input.topology);
@@ -33,13 +37,13 @@ Result<int32_t> MatchByRounds(const Input& input, const Variant& variant, int32_
 // Equal links as links that take 1: what starts at t is of round t.
 Result<int32_t> MatchByEvents(const Input& input, const Variant& variant, int32_t most,
                               const StepSink& sink) {
-  const EventsProblem problem{
-      .topology = input.topology,
-      .source = input.source,
-      .time = std::vector<LinkTime>(static_cast<size_t>(input.topology.num_links())),
-      .choice = variant.choice(),
-      .window = WindowOf(input),
-      .seed = variant.number};
+  const std::vector<LinkTime> time(static_cast<size_t>(input.topology.num_links()));
+  const EventsProblem problem{.topology = input.topology,
+                              .source = input.source,
+                              .time = time,
+                              .policy = variant.policy(),
+                              .window = WindowOf(input),
+                              .seed = variant.seed()};
   if (!sink)
     return MatchEvents(problem, most, {}).map([](int64_t end) {
       return static_cast<int32_t>(end);
@@ -64,6 +68,21 @@ Result<int32_t> MatchByEvents(const Input& input, const Variant& variant, int32_
 
 }  // namespace
 
+Variant::Variant(const Input& input, uint64_t number) : number_(number), seed_(number) {
+  if (input.policy != nullptr) {
+    if (input.policy->takes_first) return;
+    policy_ = input.policy;
+    seed_ = number + 1;
+    return;
+  }
+  if (number < std::size(kPlainOrders) || number % 2 == 1) return;
+  policy_ = &(number == 4 ? RarestPolicy() : RandomPolicy());
+}
+
+LinkOrder Variant::order() const {
+  return number_ < std::size(kPlainOrders) ? kPlainOrders[number_] : LinkOrder::kSeeded;
+}
+
 Result<int32_t> MatchSteps(const Input& input, const Variant& variant, int32_t most,
                            const StepSink& sink) {
   return variant.by_rounds() ? MatchByRounds(input, variant, most, sink)
@@ -75,7 +94,7 @@ Result<Schedule> MakeInRounds(const Input& input, const SynthOptions& options) {
   Schedule best = Header(input, options.seed);
   best.num_steps = std::numeric_limits<int32_t>::max();
   for (int32_t attempt = 0; attempt < TriesOf(input, options); ++attempt) {
-    const Variant variant{options.seed - 1 + static_cast<uint64_t>(attempt)};
+    const Variant variant(input, options.seed - 1 + static_cast<uint64_t>(attempt));
     Schedule schedule = Header(input, options.seed);
     schedule.transfers.reserve(static_cast<size_t>(input.num_deliveries()));
     const Result<int32_t> rounds = MatchSteps(

@@ -2,6 +2,7 @@
 // each handed over round by round or kept in memory.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <span>
 
@@ -11,16 +12,21 @@
 
 namespace tutti::ten {
 
-// The order of choice of an attempt, counted from the seed: plain ones first.
-struct Variant {
-  uint64_t number = 0;
-  bool by_rounds() const { return number < 4 || number % 2 == 1; }
-  LinkOrder order() const {
-    constexpr LinkOrder kPlain[] = {LinkOrder::kFarthestNumber, LinkOrder::kNearestNumber,
-                                    LinkOrder::kScarcestTail, LinkOrder::kLeastBacklog};
-    return number < std::size(kPlain) ? kPlain[number] : LinkOrder::kSeeded;
-  }
-  ChunkChoice choice() const { return number == 4 ? ChunkChoice::kRarest : ChunkChoice::kRandom; }
+// The order of choice of an attempt, counted from the seed: plain ones first. Without a policy
+// that was asked for, arrival and others take turns.
+class Variant {
+ public:
+  Variant(const Input& input, uint64_t number);
+
+  // By rounds.h, or with a policy by events.h.
+  bool by_rounds() const { return policy_ == nullptr; }
+  LinkOrder order() const;
+  const Policy& policy() const { return *policy_; }
+  uint64_t seed() const { return seed_; }
+
+ private:
+  uint64_t number_, seed_;
+  const Policy* policy_ = nullptr;
 };
 
 // The transfers of one round, by link.

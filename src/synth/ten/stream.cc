@@ -63,6 +63,8 @@ Status CheckTenStreams(const Topology& topology, const Collective& collective,
                             Name(collective.kind()),
                             collective.reduces() ? "is made from a whole schedule, reversed"
                                                  : "is matched block by block"));
+  if (options.auto_chunks)
+    return fail("several numbers of chunks are compared in memory; give one");
   if (!AllLinksEqual(topology) || options.link_model != LinkModel::kHeld)
     return fail("only equal links whose messages hold them go in rounds");
   return {};
@@ -94,10 +96,10 @@ Result<TenStreamed> StreamTen(const Topology& topology, const Collective& collec
   Schedule& header = streamed.header;
   header.num_steps = fewest;
   Attempt attempt(*input, open, header);
-  Variant best;
+  Variant best(*input, 0);
   int32_t best_rounds = std::numeric_limits<int32_t>::max();
   for (int32_t number = 0; number < TriesOf(*input, options); ++number) {
-    const Variant variant{options.seed - 1 + static_cast<uint64_t>(number)};
+    const Variant variant(*input, options.seed - 1 + static_cast<uint64_t>(number));
     const Result<int32_t> rounds = attempt.Run(variant, best_rounds - 1);
     if (!rounds) return tl::unexpected(rounds.error());
     if (*rounds == fewest) return streamed;

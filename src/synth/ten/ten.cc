@@ -6,8 +6,9 @@
 //             options.link_model.
 //             Blocks with one destination (all-to-all, gather, scatter) move by blocks.h.
 //             Several variants of the order of choice are tried and the best is kept; a variant
-//             that reaches the bound ends the search. What is larger than memory: stream.cc.
-//             All-reduce is reduce-scatter + all-gather, or what all_reduce.h makes of it.
+//             that reaches the bound ends the search. All-reduce is reduce-scatter + all-gather, or
+//             what all_reduce.h makes of it. Timed schedules, and all-reduces, are passed over once
+//             more in the end (reroute.h, compact.h). What is larger than memory: stream.cc.
 #include "tutti/synth/ten.h"
 
 #include <fmt/format.h>
@@ -19,52 +20,17 @@
 #include "registry.h"
 #include "ten/all_reduce.h"
 #include "ten/blocks.h"
-#include "ten/events.h"
+#include "ten/chunk_count.h"
+#include "ten/compact.h"
 #include "ten/input.h"
+#include "ten/link_time.h"
 #include "ten/step_schedules.h"
+#include "ten/timed_schedules.h"
 #include "tutti/base/memory.h"
 
 namespace tutti {
 namespace ten {
 namespace {
-
-Result<Schedule> MakeInEvents(const Input& input, const SynthOptions& options) {
-  Schedule header = Header(input, options.seed);
-  header.kind = ScheduleKind::kTimed;
-  header.size_bytes = input.size_bytes;
-  header.link_model = input.link_model;
-  EventsProblem problem{
-      .topology = input.topology, .source = input.source, .time = {}, .window = WindowOf(input)};
-  for (LinkId link : input.topology.Links()) {
-    problem.time.push_back(LinkTimeOf(header, input.topology, input.MakeTransfer(link, 0, 0)));
-    if (problem.time.back().travel_ps == kLongestPs)
-      return MakeError(ErrorCode::kResourceExhausted,
-                       fmt::format("a chunk takes longer than {} ps on a link", kLongestPs));
-  }
-  Schedule best = header;
-  int64_t best_ps = std::numeric_limits<int64_t>::max();
-  for (int32_t attempt = 0; attempt < TriesOf(input, options); ++attempt) {
-    const uint64_t variant = options.seed - 1 + static_cast<uint64_t>(attempt);
-    problem.waits = variant % 2 == 0;
-    problem.choice = variant < 2   ? ChunkChoice::kRarest
-                     : variant < 4 ? ChunkChoice::kOldest
-                                   : ChunkChoice::kRandom;
-    problem.seed = variant < 4 ? 1 : variant;
-    Schedule schedule = header;
-    schedule.transfers.reserve(static_cast<size_t>(input.num_deliveries()));
-    schedule.start_ps.reserve(static_cast<size_t>(input.num_deliveries()));
-    const Result<int64_t> end_ps =
-        MatchEvents(problem, best_ps - 1, [&](LinkId link, uint32_t chunk, int64_t start_ps) {
-          schedule.transfers.push_back(input.MakeTransfer(link, chunk, 0));
-          schedule.start_ps.push_back(start_ps);
-        });
-    if (!end_ps) return tl::unexpected(end_ps.error());
-    if (*end_ps >= best_ps) continue;
-    best_ps = *end_ps;
-    best = std::move(schedule);
-  }
-  return best;
-}
 
 // All-to-all, gather and scatter: one destination a shard.
 class BlockMaker {
@@ -145,27 +111,65 @@ class BlockMaker {
   bool in_rounds_ = false;
 };
 
+// blocks.h has one rule.
+Status CheckPolicyOfBlocks(const Input& input) {
+  if (input.policy == nullptr || input.policy == &FarthestPolicy()) return {};
+  return InvalidArgument(fmt::format(
+      "the blocks of {} have one destination each and go farthest first; '{}' is no policy of "
+      "theirs",
+      Name(input.collective.kind()), input.policy->name));
+}
+
 Result<Schedule> MakeForwardSchedule(const Topology& topology, const Collective& forward,
                                      const SynthOptions& options) {
   const Result<Input> input =
       MakeInput(topology, forward, options, TenMemoryOf(topology, forward, options).in_memory_bytes,
                 AvailableMemoryBytes());
   if (!input) return tl::unexpected(input.error());
-  if (!forward.destinations(ShardId{0}).all) return BlockMaker(*input, options).Make();
-  const bool in_rounds = AllLinksEqual(topology) && options.link_model == LinkModel::kHeld;
-  return in_rounds ? MakeInRounds(*input, options) : MakeInEvents(*input, options);
+  if (!forward.destinations(ShardId{0}).all) {
+    if (const Status applies = CheckPolicyOfBlocks(*input); !applies)
+      return tl::unexpected(applies.error());
+    return BlockMaker(*input, options).Make();
+  }
+  if (AllLinksEqual(topology) && options.link_model == LinkModel::kHeld)
+    return MakeInRounds(*input, options);
+  return MakeInEvents(*input, options);
+}
+
+// The final pass, where it can help: rounds leave no link idle that has something to carry.
+Result<Schedule> Finish(const Topology& topology, Result<Schedule> made,
+                        const SynthOptions& options) {
+  constexpr size_t kMostTimed = 2'000'000,
+                   kMostInSteps = 50'000;  // as long as making them, or less
+  if (!options.final_pass || !made) return made;
+  const bool is_timed = made->kind == ScheduleKind::kTimed;
+  if (!is_timed && made->collective.kind() != CollectiveKind::kAllReduce) return made;
+  if (made->transfers.size() > (is_timed ? kMostTimed : kMostInSteps)) return made;
+  return Compact(topology, *made).schedule;
+}
+
+Result<Schedule> MakeWithCount(const Topology& topology, const Collective& collective,
+                               const SynthOptions& options) {
+  const auto make = [&](const Topology& on, const Collective& forward) {
+    return Finish(on, MakeForwardSchedule(on, forward, options), options);
+  };
+  if (!collective.reduces() && !collective.destinations(ShardId{0}).all)
+    return make(topology, collective);
+  return DeriveFromForward(topology, collective, make);
 }
 
 Result<Schedule> Synthesize(const Topology& topology, const Collective& collective,
                             const SynthOptions& options) {
-  if (!collective.reduces() && !collective.destinations(ShardId{0}).all)
-    return MakeForwardSchedule(topology, collective, options);
   Result<Schedule> made =
-      DeriveFromForward(topology, collective, [&](const Topology& on, const Collective& forward) {
-        return MakeForwardSchedule(on, forward, options);
-      });
-  if (!made || collective.kind() != CollectiveKind::kAllReduce) return made;
-  return OverlapAllReduce(topology, collective, options, *std::move(made));
+      options.auto_chunks
+          ? WithBestChunkCount(topology, options,
+                               [&](const SynthOptions& with_count) {
+                                 return MakeWithCount(topology, collective, with_count);
+                               })
+          : MakeWithCount(topology, collective, options);
+  if (!made || collective.kind() != CollectiveKind::kAllReduce || !options.final_pass) return made;
+  return Finish(topology, OverlapAllReduce(topology, collective, options, *std::move(made)),
+                options);
 }
 
 Forecast ForecastOf(const Topology& topology, const Collective& collective,
@@ -181,6 +185,13 @@ Forecast ForecastOf(const Topology& topology, const Collective& collective,
 }  // namespace
 }  // namespace ten
 
+std::vector<TenPolicy> TenPolicies() {
+  std::vector<TenPolicy> policies;
+  for (const ten::Policy* policy : ten::Policies())
+    policies.push_back({policy->name, policy->description});
+  return policies;
+}
+
 Synthesizer TenSynthesizer() {
   using Kind = CollectiveKind;
   return {.name = ten::kName,
@@ -190,7 +201,9 @@ Synthesizer TenSynthesizer() {
                           Kind::kAllToAll, Kind::kAllToAllV},
           .synthesize = ten::Synthesize,
           .chunk_choice = true,
-          .forecast = ten::ForecastOf};
+          .forecast = ten::ForecastOf,
+          .has_policies = true,
+          .counts_chunks = true};
 }
 
 }  // namespace tutti

@@ -12,25 +12,16 @@
 #include "tutti/coll/bounds.h"
 #include "tutti/sched/transform.h"
 #include "unit/synth/classic_support.h"
+#include "unit/synth/ten_testing.h"
 
 namespace tutti {
 namespace {
 
 using classic_test::Algorithm;
 using classic_test::Network;
+using ten_test::MustMake;
+using ten_test::RandomNetwork;
 using testing::HasSubstr;
-
-Schedule MustMake(const Topology& topology, CollectiveKind kind, const SynthOptions& options = {},
-                  int32_t root = 0) {
-  const Collective collective = *Collective::Make(
-      kind, topology.num_ranks(), {.root = root, .all_reduce_shards = 0, .demand = {}});
-  Result<Schedule> made = RunSynthesizer(Algorithm("ten"), topology, collective, options);
-  EXPECT_TRUE(made.has_value()) << made.error().message;
-  const VerifyReport report = Verify(topology, collective, *made);
-  EXPECT_TRUE(report.verified()) << (report.violations.empty() ? ""
-                                                               : report.violations.front().message);
-  return *std::move(made);
-}
 
 int32_t Rounds(const std::string& expression, int32_t chunks = 1) {
   return MustMake(Network(expression), CollectiveKind::kAllGather, {.chunks = chunks}).num_steps;
@@ -73,26 +64,6 @@ TEST(TenTest, ReachesTheFewestRoundsOnRegularNetworks) {
   EXPECT_EQ(Rounds("torus(4,4)"), 4);
   EXPECT_EQ(Rounds("kautz(4,2)"), 20);
   EXPECT_EQ(Rounds("hypercube(5)"), 7);
-}
-
-// Strongly connected, of any shape; unequal links when asked for.
-Topology RandomNetwork(Random& random, bool equal) {
-  const auto n = static_cast<int32_t>(3 + random.Below(8));
-  Topology::Builder builder(n);
-  const auto spec = [&]() -> LinkSpec {
-    if (equal) return {};
-    constexpr int64_t kBandwidth[] = {25'000'000'000, 50'000'000'000, 300'000'000'000};
-    return {.bandwidth = kBandwidth[random.Below(3)],
-            .alpha_ps = static_cast<int64_t>(random.Below(3)) * 700'000};
-  };
-  for (int32_t rank = 0; rank < n; ++rank)
-    builder.AddLink(NodeId{rank}, NodeId{(rank + 1) % n}, spec());
-  for (uint64_t extra = random.Below(3 * static_cast<uint64_t>(n)); extra > 0; --extra) {
-    const NodeId tail{static_cast<int32_t>(random.Below(static_cast<uint64_t>(n)))};
-    const NodeId head{static_cast<int32_t>(random.Below(static_cast<uint64_t>(n)))};
-    if (tail != head) builder.AddLink(tail, head, spec());
-  }
-  return *std::move(builder).Build();
 }
 
 // On digraphs without symmetry: every collective, both link models, any number of chunks; the
@@ -183,16 +154,20 @@ TEST(TenEventsTest, WaitingForTheFastLinksBeatsTakingASlowOneAtOnce) {
   const Topology topology = Network("unwind(rfs(2,4,8,bw=[200,100,50]GB/s),degree=1)");
   std::vector<NodeId> source;
   for (NodeId rank : topology.Ranks()) source.push_back(rank);
-  ten::EventsProblem problem{.topology = topology, .source = source, .time = {}};
+  std::vector<ten::LinkTime> time;
   for (LinkId link : topology.Links()) {
     const int64_t ps = 1'000'000'000'000'000 / topology.bandwidth(link);
-    problem.time.push_back({ps, ps});
+    time.push_back({ps, ps});
   }
-  problem.waits = true;
-  const int64_t waiting = *ten::MatchEvents(problem, INT64_MAX - 1, nullptr);
-  problem.waits = false;
-  const int64_t greedy = *ten::MatchEvents(problem, INT64_MAX - 1, nullptr);
-  EXPECT_LT(waiting, greedy);
+  const auto end = [&](bool waits) {
+    const ten::EventsProblem problem{.topology = topology,
+                                     .source = source,
+                                     .time = time,
+                                     .policy = ten::RarestPolicy(),
+                                     .waits = waits};
+    return *ten::MatchEvents(problem, INT64_MAX - 1, nullptr);
+  };
+  EXPECT_LT(end(true), end(false));
 }
 
 // A fast link leads away from a rank that only slow links lead to: what is put off for a faster way

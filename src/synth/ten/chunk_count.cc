@@ -1,0 +1,62 @@
+#include "ten/chunk_count.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "tutti/sched/cost.h"
+
+namespace tutti::ten {
+namespace {
+
+// A second or two.
+constexpr int64_t kMostTransfers = 4'000'000;
+constexpr int kMostInVain = 2;
+
+// 1, 2, 3, 4, 6, 8, 12, ...
+int32_t NextCount(int32_t count) {
+  if (count == 1) return 2;
+  const bool is_power = (count & (count - 1)) == 0;
+  return is_power ? count / 2 * 3 : count / 3 * 4;
+}
+
+// A chunk of less than a byte is none.
+int64_t BytesOfLargestShard(const Collective& collective, int64_t size_bytes) {
+  Rational largest;
+  for (ShardId shard : collective.Shards())
+    largest = std::max(largest, collective.ShardBytes(shard, size_bytes));
+  return largest.Ceil().Num64().value_or(size_bytes);
+}
+
+}  // namespace
+
+Result<Schedule> WithBestChunkCount(
+    const Topology& topology, const SynthOptions& options,
+    const std::function<Result<Schedule>(const SynthOptions&)>& make) {
+  SynthOptions with_count = options;
+  with_count.auto_chunks = false;
+  with_count.chunks = 1;
+  Result<Schedule> best = make(with_count);
+  if (!best || best->transfers.empty()) return best;
+  Rational best_s = PredictedSeconds(topology, *best, options.size_bytes);
+  const auto transfers_a_chunk = static_cast<int64_t>(best->transfers.size());
+  const int64_t most_chunks = BytesOfLargestShard(best->collective, options.size_bytes);
+  int64_t transfers = 0;
+  int in_vain = 0;
+  for (int32_t count = 2; in_vain < kMostInVain && count <= most_chunks; count = NextCount(count)) {
+    transfers += count * transfers_a_chunk;
+    if (transfers > kMostTransfers) break;
+    with_count.chunks = count;
+    Result<Schedule> made = make(with_count);
+    if (!made && made.error().code == ErrorCode::kCancelled) return made;
+    if (!made) break;
+    Rational seconds = PredictedSeconds(topology, *made, options.size_bytes);
+    ++in_vain;
+    if (seconds >= best_s) continue;
+    in_vain = 0;
+    best_s = std::move(seconds);
+    best = std::move(made);
+  }
+  return best;
+}
+
+}  // namespace tutti::ten

@@ -1,0 +1,153 @@
+#include "ten/reroute.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "ten/calendar.h"
+#include "ten/link_time.h"
+#include "tutti/base/cancel.h"
+
+namespace tutti::ten {
+namespace {
+
+constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+constexpr int32_t kMostInVain = 3;  // passes in a row
+
+struct Delivery {
+  uint32_t chunk = 0, link = 0;
+  int64_t start = 0;
+};
+
+class Rerouter {
+ public:
+  Rerouter(const Input& input, const Schedule& schedule)
+      : input_(input),
+        topology_(input.topology),
+        num_ranks_(static_cast<size_t>(topology_.num_ranks())),
+        time_(static_cast<size_t>(topology_.num_links())) {
+    for (LinkId link : topology_.Links())
+      time_[link.index()] = LinkTimeOf(schedule, topology_, input.MakeTransfer(link, 0, 0));
+    for (size_t i = 0; i < schedule.transfers.size(); ++i) {
+      const Transfer& transfer = schedule.transfers[i];
+      deliveries_.push_back(
+          {static_cast<uint32_t>(transfer.shard.value * input.chunks + transfer.begin),
+           static_cast<uint32_t>(transfer.link.value), schedule.start_ps[i]});
+    }
+  }
+
+  int64_t End() const {
+    int64_t end = 0;
+    for (const Delivery& delivery : deliveries_) end = std::max(end, ArrivalOf(delivery));
+    return end;
+  }
+
+  void Again() {
+    PushToTheEnd(End());
+    SendByUrgency();
+  }
+
+  const std::vector<Delivery>& deliveries() const { return deliveries_; }
+
+ private:
+  int64_t ArrivalOf(const Delivery& delivery) const {
+    return delivery.start + time_[delivery.link].travel_ps;
+  }
+  size_t Place(uint32_t chunk, NodeId rank) const { return chunk * num_ranks_ + rank.index(); }
+  NodeId TailOf(const Delivery& delivery) const {
+    return topology_.tail(LinkId{static_cast<int32_t>(delivery.link)});
+  }
+  NodeId HeadOf(const Delivery& delivery) const {
+    return topology_.head(LinkId{static_cast<int32_t>(delivery.link)});
+  }
+
+  // The last to arrive first, on calendars of negative times.
+  void PushToTheEnd(int64_t end) {
+    std::sort(deliveries_.begin(), deliveries_.end(), [this](const Delivery& a, const Delivery& b) {
+      return std::tuple(-ArrivalOf(a), a.link, a.chunk) <
+             std::tuple(-ArrivalOf(b), b.link, b.chunk);
+    });
+    sent_on_.assign(input_.source.size() * num_ranks_, end);
+    std::vector<Calendar> calendars(time_.size());
+    for (Delivery& delivery : deliveries_) {
+      const LinkTime& time = time_[delivery.link];
+      const int64_t latest = sent_on_[Place(delivery.chunk, HeadOf(delivery))] - time.travel_ps;
+      Calendar& calendar = calendars[delivery.link];
+      delivery.start = -calendar.FirstFree(-latest - time.hold_ps, time.hold_ps) - time.hold_ps;
+      calendar.Take(-delivery.start - time.hold_ps, time.hold_ps);
+      int64_t& sent_on = sent_on_[Place(delivery.chunk, TailOf(delivery))];
+      sent_on = std::min(sent_on, delivery.start);
+    }
+  }
+
+  void SendByUrgency() {
+    std::sort(deliveries_.begin(), deliveries_.end(), [](const Delivery& a, const Delivery& b) {
+      return std::tie(a.start, a.link, a.chunk) < std::tie(b.start, b.link, b.chunk);
+    });
+    std::vector<int64_t>& held_from = sent_on_;
+    held_from.assign(sent_on_.size(), kNever);
+    for (uint32_t chunk = 0; chunk < input_.source.size(); ++chunk)
+      held_from[Place(chunk, input_.source[chunk])] = 0;
+    std::vector<Calendar> calendars(time_.size());
+    for (Delivery& delivery : deliveries_) {
+      const NodeId head = HeadOf(delivery);
+      int64_t best = kNever;
+      for (LinkId link : topology_.InLinks(head)) {
+        const int64_t held = held_from[Place(delivery.chunk, topology_.tail(link))];
+        if (held == kNever) continue;
+        const LinkTime& time = time_[link.index()];
+        const int64_t start = calendars[link.index()].FirstFree(held, time.hold_ps);
+        if (start + time.travel_ps >= best) continue;
+        best = start + time.travel_ps;
+        delivery.link = static_cast<uint32_t>(link.value);
+        delivery.start = start;
+      }
+      calendars[delivery.link].Take(delivery.start, time_[delivery.link].hold_ps);
+      held_from[Place(delivery.chunk, head)] = best;
+    }
+  }
+
+  const Input& input_;
+  const Topology& topology_;
+  size_t num_ranks_;
+  std::vector<LinkTime> time_;
+  std::vector<Delivery> deliveries_;
+  std::vector<int64_t> sent_on_;  // [chunk][rank]: first sent on, or there from
+};
+
+}  // namespace
+
+Result<Schedule> Reroute(const Input& input, const Schedule& schedule, int32_t passes) {
+  Rerouter rerouter(input, schedule);
+  int64_t best_end = rerouter.End();
+  std::vector<Delivery> best;
+  int32_t in_vain = 0;
+  for (int32_t pass = 0; pass < passes && in_vain < kMostInVain; ++pass) {
+    if (CancelRequested()) return tl::unexpected(CancelledError());
+    rerouter.Again();
+    const int64_t end = rerouter.End();
+    ++in_vain;
+    if (end >= best_end) continue;
+    in_vain = 0;
+    best_end = end;
+    best = rerouter.deliveries();
+  }
+  if (best.empty()) return schedule;
+  std::sort(best.begin(), best.end(), [](const Delivery& a, const Delivery& b) {
+    return std::tie(a.start, a.link, a.chunk) < std::tie(b.start, b.link, b.chunk);
+  });
+  Schedule result = schedule;
+  result.transfers.clear();
+  result.start_ps.clear();
+  for (const Delivery& delivery : best) {
+    result.transfers.push_back(
+        input.MakeTransfer(LinkId{static_cast<int32_t>(delivery.link)}, delivery.chunk, 0));
+    result.start_ps.push_back(delivery.start);
+  }
+  return result;
+}
+
+}  // namespace tutti::ten

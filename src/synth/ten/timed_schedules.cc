@@ -1,0 +1,109 @@
+#include "ten/timed_schedules.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "ten/events.h"
+#include "ten/link_time.h"
+#include "ten/reroute.h"
+#include "tutti/sched/transform.h"
+
+namespace tutti::ten {
+namespace {
+
+// Searches from every source, and their table, are worth it up to here: 4096 ranks.
+constexpr int64_t kMostPairsOfFarthest = int64_t{1} << 24;
+
+// How an attempt matches, counted from the seed. Without a policy that was asked for, several take
+// turns, and so do waiting and not waiting where that is not fixed either.
+struct TimedVariant {
+  const Policy* policy;
+  bool waits = true;
+  uint64_t seed = 1;
+
+  TimedVariant(const Input& input, uint64_t number) : policy(input.policy) {
+    if (policy != nullptr) {
+      waits = policy->waits;
+      seed = number + 1;
+    } else {
+      const int64_t ranks = input.topology.num_ranks();
+      const Policy* plain[] = {
+          &ArrivalPolicy(),
+          ranks * ranks <= kMostPairsOfFarthest ? &FarthestPolicy() : &RarestPolicy(),
+          &RarestPolicy(), &RarestPolicy()};
+      const bool is_plain = number < std::size(plain);
+      policy = is_plain ? plain[number] : &RandomPolicy();
+      waits = is_plain ? number < 3 : number % 2 == 1;
+      seed = is_plain ? 1 : number;
+    }
+    if (input.waiting != Waiting::kAuto) waits = input.waiting == Waiting::kAlways;
+  }
+};
+
+// Of a large network fewer passes, so that they take about as long as matching does.
+int32_t PassesOf(const Input& input, const SynthOptions& options) {
+  constexpr int64_t kDeliveries = 4'000'000, kMostDeliveries = 40'000'000, kMostPasses = 6;
+  if (!options.final_pass || input.num_deliveries() > kMostDeliveries) return 0;
+  return static_cast<int32_t>(
+      std::clamp<int64_t>(kDeliveries / input.num_deliveries(), 1, kMostPasses));
+}
+
+}  // namespace
+
+Result<Schedule> MakeInEvents(const Input& input, const SynthOptions& options) {
+  Schedule header = Header(input, options.seed);
+  header.kind = ScheduleKind::kTimed;
+  header.size_bytes = input.size_bytes;
+  header.link_model = input.link_model;
+  std::vector<LinkTime> time;
+  for (LinkId link : input.topology.Links()) {
+    time.push_back(LinkTimeOf(header, input.topology, input.MakeTransfer(link, 0, 0)));
+    if (time.back().travel_ps == kLongestPs)
+      return MakeError(ErrorCode::kResourceExhausted,
+                       fmt::format("a chunk takes longer than {} ps on a link", kLongestPs));
+  }
+  Schedule best = header;
+  int64_t best_ps = std::numeric_limits<int64_t>::max();
+  const int32_t passes = PassesOf(input, options);
+  for (int32_t attempt = 0; attempt < TriesOf(input, options); ++attempt) {
+    const uint64_t variant = options.seed - 1 + static_cast<uint64_t>(attempt);
+    const TimedVariant how(input, variant);
+    const EventsProblem problem{.topology = input.topology,
+                                .source = input.source,
+                                .time = time,
+                                .policy = *how.policy,
+                                .window = WindowOf(input),
+                                .waits = how.waits,
+                                .seed = how.seed};
+    Schedule schedule = header;
+    schedule.transfers.reserve(static_cast<size_t>(input.num_deliveries()));
+    schedule.start_ps.reserve(static_cast<size_t>(input.num_deliveries()));
+    // What is a little late may be the best when it has been routed again.
+    const int64_t most_ps =
+        passes > 0 && best_ps < kLongestPs ? best_ps + best_ps / 2 : best_ps - 1;
+    Result<int64_t> end_ps =
+        MatchEvents(problem, most_ps, [&](LinkId link, uint32_t chunk, int64_t start_ps) {
+          schedule.transfers.push_back(input.MakeTransfer(link, chunk, 0));
+          schedule.start_ps.push_back(start_ps);
+        });
+    if (!end_ps) return tl::unexpected(end_ps.error());
+    if (*end_ps > most_ps) continue;
+    if (passes > 0) {
+      Result<Schedule> rerouted = Reroute(input, schedule, passes);
+      if (!rerouted) return rerouted;
+      schedule = *std::move(rerouted);
+      end_ps = CompletionPs(input.topology, schedule);
+    }
+    if (*end_ps >= best_ps) continue;
+    best_ps = *end_ps;
+    best = std::move(schedule);
+  }
+  return best;
+}
+
+}  // namespace tutti::ten
