@@ -4,10 +4,12 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <limits>
 #include <utility>
 
+#include "tutti/base/cancel.h"
 #include "tutti/base/file.h"
 #include "tutti/base/units.h"
 #include "tutti/topo/properties.h"
@@ -134,6 +136,46 @@ Result<std::vector<int64_t>> ReadDemand(const std::string& path) {
   }
   return demand;
 }
+
+Status RequireVerified(const VerifyReport& report, const std::string& algorithm,
+                       const std::string& consequence) {
+  if (report.cancelled) return tl::unexpected(CancelledError());
+  if (report.verified()) return {};
+  for (const Violation& violation : report.violations)
+    fmt::print(stderr, "{}: {}\n", Name(violation.kind), violation.message);
+  return MakeError(ErrorCode::kInfeasible,
+                   fmt::format("the schedule of '{}' is not correct ({} violations); {}", algorithm,
+                               report.num_violations, consequence));
+}
+
+namespace {
+
+constexpr int32_t kMostChunks = 1 << 30;
+
+std::optional<int32_t> ParseCount(const std::string& text) {
+  int32_t count = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, fault] = std::from_chars(text.data(), end, count);
+  if (fault != std::errc() || stop != end || count < 0 || count > kMostChunks) return std::nullopt;
+  return count;
+}
+
+}  // namespace
+
+void ChunksFlag::AddTo(CLI::App* command) {
+  command
+      ->add_option("--chunks", text_,
+                   "Equal chunks a shard; 0: what the algorithm needs; auto: as many as are "
+                   "predicted to be fastest for --size (ten)")
+      ->check([](const std::string& text) {
+        if (text == kAuto || ParseCount(text)) return std::string();
+        return fmt::format("got '{}', wanted 0 .. {} or auto", text, kMostChunks);
+      })
+      ->type_name("INT|auto")
+      ->capture_default_str();
+}
+
+int32_t ChunksFlag::count() const { return ParseCount(text_).value_or(0); }
 
 void CollectiveFlags::AddTo(CLI::App* command) {
   command

@@ -15,6 +15,7 @@
 #include "tutti/coll/bounds.h"
 #include "tutti/sched/cost.h"
 #include "tutti/sched/schedule.h"
+#include "tutti/verify/verifier.h"
 
 namespace tutti::cli {
 
@@ -83,11 +84,28 @@ std::string Exact(const Rational& value);
 
 int64_t PeakRssBytes();
 
+// Prints what is wrong with a schedule that was just made; an error that says what becomes of it
+// ("nothing was written"). Also where the proof was interrupted. Fine where all is proven.
+Status RequireVerified(const VerifyReport& report, const std::string& algorithm,
+                       const std::string& consequence);
+
 // A comma-separated list of sizes, each at least 1 byte.
 Result<std::vector<int64_t>> ParseSizes(const std::string& text);
 
 // A matrix of sizes, row by row: CSV, or blanks as in the files of nccl-tests.
 Result<std::vector<int64_t>> ReadDemand(const std::string& path);
+
+// --chunks N, or auto.
+class ChunksFlag {
+ public:
+  void AddTo(CLI::App* command);
+  bool is_auto() const { return text_ == kAuto; }
+  int32_t count() const;  // 0: what the algorithm needs
+
+ private:
+  static constexpr const char* kAuto = "auto";
+  std::string text_ = "0";  // checked
+};
 
 // Options that say which collective: -c, --root, --demand.
 struct CollectiveFlags {

@@ -2,13 +2,12 @@
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <utility>
 
-#include "tutti/base/cancel.h"
+#include "tutti/base/memory.h"
 #include "tutti/coll/bounds.h"
 #include "tutti/synth/symmetric_bfb.h"
 #include "tutti/topo/properties.h"
@@ -16,10 +15,6 @@
 
 namespace tutti::cli {
 namespace {
-
-double MemoryBytes() {
-  return static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
-}
 
 double TransfersInFull(const Collective& collective) {
   const double n = collective.num_ranks();
@@ -56,7 +51,8 @@ bool MayBeSymmetric(const std::string& algorithm, const Collective& collective) 
 
 bool IsTooLargeInFull(const Collective& collective) {
   constexpr double kBytesPerTransfer = sizeof(Transfer) + 24;  // the verifier's share
-  return TransfersInFull(collective) * kBytesPerTransfer > MemoryBytes() / 2;
+  return TransfersInFull(collective) * kBytesPerTransfer >
+         static_cast<double>(AvailableMemoryBytes()) / 2;
 }
 
 std::optional<int> SynthesizeSymmetric(const Program& program, Topology topology,
@@ -83,15 +79,9 @@ std::optional<int> SynthesizeSymmetric(const Program& program, Topology topology
 
   if (job.verify) {
     const VerifyReport report = VerifySymmetric(topology, collective, *schedule);
-    if (report.cancelled) return Report(CancelledError());
-    if (!report.verified()) {
-      for (const Violation& violation : report.violations)
-        fmt::print(stderr, "{}: {}\n", Name(violation.kind), violation.message);
-      return Report({ErrorCode::kInfeasible,
-                     fmt::format("the schedule of '{}' is not correct ({} violations); nothing was "
-                                 "written",
-                                 job.algorithm, report.num_violations)});
-    }
+    if (const Status proven = RequireVerified(report, job.algorithm, "nothing was written");
+        !proven)
+      return Report(proven.error());
   }
   spdlog::debug("verified; computing cost and bounds");
   const Schedule folded = FoldOntoRank0(*translations, *schedule);

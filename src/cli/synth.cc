@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdio>
 #include <memory>
+#include <optional>
 
 #include "common.h"
 #include "routing.h"
@@ -18,17 +19,26 @@
 #include "tutti/topo/expression.h"
 #include "tutti/verify/stream.h"
 #include "tutti/verify/verifier.h"
+#include "unwind.h"
 
 namespace tutti::cli {
 namespace {
 
 struct Flags {
-  std::string topology, algorithm, size = "1GiB", output;
+  std::string topology, algorithm, size = "1GiB", output, policy, unwind, wait = "auto";
   CollectiveFlags collective;
   RoutingFlags routing;
-  int32_t chunks = 0, tries = 0;
+  ChunksFlag chunks;
+  int32_t tries = 0;
   uint64_t seed = 1;
-  bool no_verify = false, symmetric = false, stream = false, cost_only = false;
+  bool no_verify = false, symmetric = false, stream = false, cost_only = false,
+       no_final_pass = false;
+};
+
+// The network as it was asked for; with --unwind, what became of it.
+struct Network {
+  Topology topology;
+  std::optional<Unwound> unwound;
 };
 
 // A schedule too large for memory, or only its cost.
@@ -39,17 +49,12 @@ struct Streamed {
   bool verified = false;
 };
 
-Status VerifyWritten(const std::string& path) {
+Status VerifyWritten(const std::string& path, const std::string& algorithm) {
   const Result<std::unique_ptr<ScheduleReader>> reader = ScheduleReader::Open(path);
   if (!reader) return tl::unexpected(reader.error());
   const Result<VerifyReport> report = VerifyStream(**reader, {}, AvailableMemoryBytes());
   if (!report) return tl::unexpected(report.error());
-  if (report->verified()) return {};
-  for (const Violation& violation : report->violations)
-    fmt::print(stderr, "{}: {}\n", Name(violation.kind), violation.message);
-  return MakeError(ErrorCode::kInfeasible,
-                   fmt::format("the schedule is not correct ({} violations); the file is removed",
-                               report->num_violations));
+  return RequireVerified(*report, algorithm, "the file is removed");
 }
 
 Result<Streamed> Stream(const Flags& flags, const Topology& topology, const Collective& collective,
@@ -73,7 +78,7 @@ Result<Streamed> Stream(const Flags& flags, const Topology& topology, const Coll
   Streamed streamed{std::move(made->header), made->num_transfers, elapsed.count(), false};
   if (!flags.cost_only && !flags.no_verify) {
     spdlog::debug("written in {}; verifying the file", Seconds(streamed.elapsed_s));
-    if (const Status proven = VerifyWritten(flags.output); !proven) {
+    if (const Status proven = VerifyWritten(flags.output, flags.algorithm); !proven) {
       std::remove(flags.output.c_str());
       return tl::unexpected(proven.error());
     }
@@ -85,8 +90,9 @@ Result<Streamed> Stream(const Flags& flags, const Topology& topology, const Coll
   return streamed;
 }
 
-int SynthesizeStreamed(const Program& program, const Flags& flags, const Topology& topology,
+int SynthesizeStreamed(const Program& program, const Flags& flags, const Network& network,
                        const Collective& collective, const SynthOptions& options) {
+  const Topology& topology = network.topology;
   const Result<Streamed> streamed = Stream(flags, topology, collective, options);
   if (!streamed) return Report(streamed.error());
   const Schedule& outline = streamed->outline;
@@ -100,6 +106,7 @@ int SynthesizeStreamed(const Program& program, const Flags& flags, const Topolog
     DescribeEvaluation(outline, *evaluation, options.size_bytes, out);
     out["synthesis_s"] = streamed->elapsed_s;
     out["peak_rss_bytes"] = PeakRssBytes();
+    if (network.unwound) DescribeUnwound(*network.unwound, out);
     out["streamed"] = true;
     out["verified"] = streamed->verified ? Json(true) : Json(nullptr);
     Print(out);
@@ -146,29 +153,64 @@ bool MakesRouting(const Flags& flags) {
          !FindSynthesizer(flags.algorithm);
 }
 
-int Synthesize(const Program& program, const Flags& flags) {
+int MakeRouting(const Program& program, const Flags& flags) {
+  if (!flags.policy.empty() || !flags.unwind.empty() || flags.wait != "auto" ||
+      flags.chunks.is_auto() || flags.no_final_pass)
+    return Report({ErrorCode::kInvalidArgument,
+                   fmt::format("--policy, --wait, --no-final-pass, --unwind and --chunks auto are "
+                               "for schedules; '{}' makes a routing",
+                               flags.algorithm)});
   const Result<Topology> topology = ParseTopology(flags.topology);
   if (!topology) return Report(topology.error());
-  if (MakesRouting(flags)) {
-    const Result<std::vector<int64_t>> sizes = ParseSizes(flags.size);
-    if (!sizes) return Report(sizes.error());
-    return SynthesizeRouting(
-        program, *topology, flags.collective, flags.routing,
-        {flags.algorithm, flags.output, flags.seed, sizes->front(), !flags.no_verify});
+  const Result<std::vector<int64_t>> sizes = ParseSizes(flags.size);
+  if (!sizes) return Report(sizes.error());
+  return SynthesizeRouting(
+      program, *topology, flags.collective, flags.routing,
+      {flags.algorithm, flags.output, flags.seed, sizes->front(), !flags.no_verify});
+}
+
+Result<Network> MakeNetwork(const Flags& flags, const Synthesizer& synthesizer,
+                            const SynthOptions& options) {
+  if (flags.unwind.empty()) {
+    Result<Topology> topology = ParseTopology(flags.topology);
+    if (!topology) return tl::unexpected(topology.error());
+    return Network{std::move(*topology), std::nullopt};
   }
+  Result<Unwound> unwound =
+      Unwind(flags.topology, flags.unwind, synthesizer, flags.collective, options);
+  if (!unwound) return tl::unexpected(unwound.error());
+  Topology topology = unwound->topology;
+  return Network{std::move(topology), std::move(*unwound)};
+}
+
+int Synthesize(const Program& program, const Flags& flags) {
+  if (MakesRouting(flags)) return MakeRouting(program, flags);
   const Result<const Synthesizer*> synthesizer = FindSynthesizer(flags.algorithm);
   if (!synthesizer)
     return Report({synthesizer.error().code,
                    synthesizer.error().message + "; for all-to-all also " + RouterNames()});
-  const Result<Collective> collective =
-      flags.collective.Make(*topology, (*synthesizer)->one_shard_all_reduce);
-  if (!collective) return Report(collective.error());
   const Result<std::vector<int64_t>> sizes = ParseSizes(flags.size);
   if (!sizes) return Report(sizes.error());
   const int64_t size = sizes->front();
-
-  const SynthOptions options{
-      .chunks = flags.chunks, .seed = flags.seed, .size_bytes = size, .tries = flags.tries};
+  const SynthOptions options{.chunks = flags.chunks.count(),
+                             .seed = flags.seed,
+                             .size_bytes = size,
+                             .tries = flags.tries,
+                             .policy = flags.policy,
+                             .waiting = flags.wait == "always"  ? Waiting::kAlways
+                                        : flags.wait == "never" ? Waiting::kNever
+                                                                : Waiting::kAuto,
+                             .auto_chunks = flags.chunks.is_auto(),
+                             .final_pass = !flags.no_final_pass};
+  const Result<Network> network = MakeNetwork(flags, **synthesizer, options);
+  if (!network) return Report(network.error());
+  const Topology* topology = &network->topology;
+  const Result<Collective> collective =
+      flags.collective.Make(*topology, (*synthesizer)->one_shard_all_reduce);
+  if (!collective) return Report(collective.error());
+  if (const Status has = CheckSynthOptions(**synthesizer, options); !has)
+    return Report(has.error());
+  if (network->unwound && !program.json) fmt::print("{}\n", UnwoundText(*network->unwound));
 
   // A million ranks: their translations tell from one of them what all do.
   if (flags.symmetric ||
@@ -180,7 +222,7 @@ int Synthesize(const Program& program, const Flags& flags) {
 
   const Result<bool> streams = Streams(flags, *topology, *collective, options);
   if (!streams) return Report(streams.error());
-  if (*streams) return SynthesizeStreamed(program, flags, *topology, *collective, options);
+  if (*streams) return SynthesizeStreamed(program, flags, *network, *collective, options);
 
   const auto before = std::chrono::steady_clock::now();
   const Result<Schedule> schedule = RunSynthesizer(**synthesizer, *topology, *collective, options);
@@ -190,15 +232,9 @@ int Synthesize(const Program& program, const Flags& flags) {
 
   if (!flags.no_verify) {
     const VerifyReport report = Verify(*topology, *collective, *schedule);
-    if (report.cancelled) return Report(CancelledError());
-    if (!report.verified()) {
-      for (const Violation& violation : report.violations)
-        fmt::print(stderr, "{}: {}\n", Name(violation.kind), violation.message);
-      return Report({ErrorCode::kInfeasible,
-                     fmt::format("the schedule of '{}' is not correct ({} violations); nothing was "
-                                 "written",
-                                 flags.algorithm, report.num_violations)});
-    }
+    if (const Status proven = RequireVerified(report, flags.algorithm, "nothing was written");
+        !proven)
+      return Report(proven.error());
   }
   spdlog::debug("verified; computing cost and bounds");
   const Result<Evaluation> evaluation = Evaluate(*topology, *schedule, size);
@@ -212,6 +248,7 @@ int Synthesize(const Program& program, const Flags& flags) {
     DescribeTopology(*topology, out);
     DescribeSchedule(*schedule, out);
     DescribeEvaluation(*schedule, *evaluation, size, out);
+    if (network->unwound) DescribeUnwound(*network->unwound, out);
     out["synthesis_s"] = elapsed.count();
     out["peak_rss_bytes"] = PeakRssBytes();
     out["verified"] = flags.no_verify ? Json(nullptr) : Json(true);
@@ -245,15 +282,30 @@ void AddSynth(Program& program) {
       ->add_option("-a,--algorithm", flags->algorithm,
                    "Algorithm: " + names + "; for routings of all-to-all: " + RouterNames())
       ->required();
-  command
-      ->add_option("--chunks", flags->chunks,
-                   "Equal chunks a shard; 0 means what the algorithm needs")
-      ->check(CLI::Range(0, 1 << 30));
+  flags->chunks.AddTo(command);
   command->add_option("--size", flags->size, "Size M that the printed time is for")
       ->capture_default_str();
   command->add_option("--tries", flags->tries,
                       "Variants of which the best is kept, where an algorithm has some; 0: its "
                       "default");
+  std::string policies;
+  for (const TenPolicy& policy : TenPolicies())
+    policies +=
+        fmt::format("{}{} ({})", policies.empty() ? "" : ", ", policy.name, policy.description);
+  command->add_option(
+      "--policy", flags->policy,
+      "Which chunk a link takes first (ten): " + policies + "; default: several are tried");
+  command
+      ->add_option("--wait", flags->wait,
+                   "Whether slow links leave to faster ones what those are about to bring (ten); "
+                   "never is the paper's rule")
+      ->check(CLI::IsMember({"auto", "always", "never"}))
+      ->capture_default_str();
+  command->add_flag("--no-final-pass", flags->no_final_pass,
+                    "Leave out what improves a schedule once it is matched (ten)");
+  command->add_option("--unwind", flags->unwind,
+                      "Replace every switch by links from each rank to the so many after it: a "
+                      "degree, or auto, which tries several and keeps the fastest");
   command->add_option("--seed", flags->seed, "Seed of algorithms that draw")->capture_default_str();
   command->add_option("-o,--output", flags->output,
                       "Write the schedule or routing: .json for people, anything else binary "

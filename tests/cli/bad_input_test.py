@@ -104,6 +104,51 @@ class BadInput(harness.CliTest):
         self.refused("sing", "ring(4)", says=["sing"])
         self.refused(says=["subcommand"])
 
+    def test_policies_chunks_and_degrees(self):
+        ring = ["synth", "ring(4)", "-a"]
+        self.refused(*ring, "ten", "--policy", "nearest",
+                     says=["'nearest'", "arrival, rarest, farthest, random"])
+        self.refused(*ring, "bfb", "--policy", "random", says=["'bfb' has no policies", "ten"])
+        self.refused(*ring, "bfb", "--wait", "never", says=["'bfb' has no links that wait", "ten"])
+        self.refused(*ring, "ten", "--wait", "sometimes", says=["sometimes", "always", "never"])
+        self.refused(*ring, "ten", "-c", "all-to-all", "--policy", "rarest", says=["farthest first", "'rarest'"])
+        self.refused(*ring, "bfb", "--chunks", "auto", says=["'bfb' cannot choose the number of chunks", "ten"])
+        for chunks in ("many", "4x", "-1", "", "1073741825"):
+            self.refused(*ring, "ten", "--chunks", chunks, says=["--chunks", f"'{chunks}'", "auto"])
+        self.refused(*ring, "ten", "--chunks", "auto", "--stream", "-o", self.path("x"), code=1,
+                     says=["several numbers of chunks"])
+        for degree in ("0", "-1", "two", "2.5"):
+            self.refused("synth", "switch(4)", "-a", "ten", f"--unwind={degree}", says=[f"'{degree}'", "auto"])
+        self.refused("synth", "switch(4)", "-a", "ten", "--unwind", "4", says=["degree=4", "at most 3"])
+        self.refused("synth", "switch(4)", "-a", "ten", code=1, says=["unwind(switch(4))"])
+
+    def test_networks_that_ten_cannot_work_on(self):
+        path = self.path("one-way.topo.json")
+        self.ok("topo", "show", "ring(4)", "-o", path)
+        with open(path) as file:
+            network = json.load(file)
+
+        def write(change):
+            text = json.loads(json.dumps(network))
+            change(text)
+            with open(path, "w") as file:
+                json.dump(text, file)
+
+        # 3 can be reached, and reaches nobody.
+        write(lambda text: text.update(links=[link for link in text["links"] if link["tail"] != 3]))
+        self.refused("synth", path, "-a", "ten", says=["rank 3", "no path", path])
+        write(lambda text: text["links"][0].update(bandwidth=0))
+        self.refused("synth", path, "-a", "ten", says=["bandwidth", "0", path])
+
+    def test_more_chunks_or_memory_than_there_is(self):
+        # 8 * 10^9 chunks; 8 * 2 * 10^8 of them, with 7 deliveries each and their schedule.
+        self.refused("synth", "ring(8)", "-a", "ten", "--chunks", "1000000000",
+                     says=["8 shards of 1000000000 chunks", "2^31 - 1"])
+        for collective in ("all-gather", "all-reduce", "broadcast"):
+            self.refused("synth", "mesh(40,40)", "-a", "ten", "-c", collective, "--chunks", "1000000",
+                         says=["GiB of memory, ", "GiB are available"])
+        self.refused("synth", "mesh(200,200)", "-a", "bfb", says=["GiB of memory, ", "GiB are available"])
+
     def test_demand_matrices(self):
         path = self.path("demand.csv")
         for text, says in [("1,2\n3\n", ["3 entries", "4 x 4"]), ("1,x\n", ["demand.csv:1", "x"]),

@@ -109,6 +109,52 @@ class Commands(harness.CliTest):
             self.assertEqual(counted[key], made[key], key)
         self.assertEqual((counted["streamed"], counted["verified"]), (True, None))
 
+    def test_policies_and_the_final_pass(self):
+        network = "unwind(rfs(2,4,2,bw=[200,100,50]GB/s),degree=1)"
+        times = {}
+        for policy in ("arrival", "rarest", "farthest", "random"):
+            for more in ([], ["--no-final-pass"], ["--wait", "never"]):
+                made = self.json("synth", network, "-a", "ten", "--policy", policy, "--chunks", "2",
+                                 "--tries", "1", *more)
+                self.assertTrue(made["verified"])
+                times[policy, *more] = made["time_s"]
+            self.assertLessEqual(times[policy,], times[policy, "--no-final-pass"])
+        best = self.json("synth", network, "-a", "ten", "--chunks", "2")["time_s"]
+        self.assertLess(best, times["random", "--no-final-pass"])
+        self.assertIn("arrival (the chunk that came first)", " ".join(self.ok("synth", "--help").split()))
+
+    def test_the_number_of_chunks_by_predicted_time(self):
+        for size in ("1KiB", "1GiB"):
+            arguments = ["synth", "mesh(3,4)", "-c", "broadcast", "-a", "ten", "--size", size]
+            best = self.json(*arguments, "--chunks", "auto")
+            for chunks in (1, 2, 3):
+                self.assertLessEqual(best["time_s"], self.json(*arguments, "--chunks", chunks)["time_s"])
+        self.assertGreater(best["chunks"], 3)
+
+    def test_unwinding_switches(self):
+        path = self.path("unwound.sched")
+        few = self.json("synth", "switch(6)", "-a", "ten", "--unwind", "auto", "--size", "1KiB")
+        self.assertEqual([row["degree"] for row in few["unwind"]["tried"]], [1, 2, 4, 5])
+        times = [row["time_s"] for row in few["unwind"]["tried"]]
+        self.assertEqual(few["time_s"], min(times))
+        self.assertEqual(few["unwind"]["degree"], 5)  # one alpha
+        made = self.json("synth", "switch(6)", "-a", "ten", "--unwind", "2", "-o", path)
+        self.assertEqual(made["topology"], "unwind(switch(6),degree=2)")
+        self.assertEqual(made["unwind"], {"degree": 2, "tried": []})
+        # The file holds the network that it is for.
+        self.assertTrue(self.json("verify", path, "--topology", "unwind(switch(6),degree=2)")["verified"])
+        self.assertGreater(self.json("sim", path, "--size", "1MiB")["time_s"], 0)
+        self.ok("lower", path, "--to", "plan", "-o", self.path("plan"))
+        text = self.ok("synth", "switch(6)", "-c", "all-reduce", "-a", "bfb", "--unwind", "auto", "-o", path)
+        self.assertIn("unwound with degree", text)
+        self.assertIn("unwind(switch(6),degree=", text)
+        # A file of a network with switches, and a network without any.
+        network = self.path("two switches.topo.json")
+        self.ok("topo", "show", "switch2d(2,3)", "-o", network)
+        made = self.json("synth", network, "-a", "ten", "--unwind", "auto")
+        self.assertIn(made["unwind"]["degree"], (1, 2))
+        self.assertEqual(self.json("synth", "ring(4)", "-a", "ten", "--unwind", "auto")["unwind"]["degree"], 0)
+
     def test_json_and_binary_hold_the_same_schedule(self):
         for name in ("s.sched", "s.sched.json"):
             path = self.synth("torus(3,3)", "reduce-scatter", "bfb", name)

@@ -15,7 +15,7 @@ namespace tutti::ten {
 namespace {
 
 constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
-constexpr int32_t kMostInVain = 3;  // passes in a row
+constexpr int32_t kMostInVain = 2;  // passes in a row
 
 struct Delivery {
   uint32_t chunk = 0, link = 0;

@@ -12,8 +12,11 @@ namespace {
 
 using namespace ten;
 
-// A schedule in memory, what the verifier keeps of it, and blocks on their way to a file.
+// A schedule in memory, what the verifier keeps of it, and blocks on their way to a file. Timed
+// ones have starts, the best so far stays beside the one in work, and both are routed again.
 constexpr double kBytesATransfer = sizeof(Transfer) + 8;
+constexpr double kBytesATimedTransfer = 2 * (sizeof(Transfer) + 8) + 32;
+constexpr double kBytesAPairOfFarthest = 8;
 constexpr double kBytesOfWriter = 64 << 20;
 
 int64_t Clamp(double bytes) {
@@ -77,8 +80,12 @@ TenMemory TenMemoryOf(const Topology& topology, const Collective& collective,
   const double a_chunk = chunks <= std::numeric_limits<uint16_t>::max() ? 2 : 4;
   const double matching =
       ranks * chunks * (a_chunk + 1.0 / 8) + 64 * static_cast<double>(topology.num_links());
-  return {.in_memory_bytes = Clamp(matching + ranks * chunks * kBytesATransfer),
-          .streamed_bytes = Clamp(matching + kBytesOfWriter)};
+  const bool is_timed = !AllLinksEqual(topology) || options.link_model != LinkModel::kHeld;
+  const double made = ranks * chunks * (is_timed ? kBytesATimedTransfer : kBytesATransfer);
+  const double searches =
+      options.policy == FarthestPolicy().name ? ranks * ranks * kBytesAPairOfFarthest : 0;
+  return {.in_memory_bytes = Clamp(matching + made + searches),
+          .streamed_bytes = Clamp(matching + searches + kBytesOfWriter)};
 }
 
 Result<TenStreamed> StreamTen(const Topology& topology, const Collective& collective,

@@ -47,7 +47,7 @@ struct TimedVariant {
 
 // Of a large network fewer passes, so that they take about as long as matching does.
 int32_t PassesOf(const Input& input, const SynthOptions& options) {
-  constexpr int64_t kDeliveries = 4'000'000, kMostDeliveries = 40'000'000, kMostPasses = 6;
+  constexpr int64_t kDeliveries = 2'000'000, kMostDeliveries = 40'000'000, kMostPasses = 6;
   if (!options.final_pass || input.num_deliveries() > kMostDeliveries) return 0;
   return static_cast<int32_t>(
       std::clamp<int64_t>(kDeliveries / input.num_deliveries(), 1, kMostPasses));
