@@ -122,12 +122,6 @@ int SynthesizeStreamed(const Program& program, const Flags& flags, const Network
   return kDone;
 }
 
-// Half of the memory there is: the rest of the machine has work too.
-bool FitsComfortably(const Topology& topology, const Collective& collective,
-                     const SynthOptions& options) {
-  return TenMemoryOf(topology, collective, options).in_memory_bytes <= AvailableMemoryBytes() / 2;
-}
-
 // By which of both ways a schedule is made. Says so where memory decides it.
 Result<bool> Streams(const Flags& flags, const Topology& topology, const Collective& collective,
                      const SynthOptions& options) {
@@ -139,10 +133,14 @@ Result<bool> Streams(const Flags& flags, const Topology& topology, const Collect
   }
   const Status streams = CheckTenStreams(topology, collective, options);
   if (asked && !streams) return tl::unexpected(streams.error());
-  if (asked || !streams || FitsComfortably(topology, collective, options)) return asked;
+  if (asked || !streams) return asked;
+  const TenMemory needed = TenMemoryOf(topology, collective, options);
+  const int64_t available = AvailableMemoryBytes();
+  // Half of the memory there is: the rest of the machine has work too. What does not fit either way
+  // is refused by the maker.
+  if (needed.in_memory_bytes <= available / 2 || needed.streamed_bytes > available) return false;
   fmt::print(stderr, "the schedule in memory would need {} of {}: it is streamed to the file\n",
-             MemoryText(TenMemoryOf(topology, collective, options).in_memory_bytes),
-             MemoryText(AvailableMemoryBytes()));
+             MemoryText(needed.in_memory_bytes), MemoryText(available));
   return true;
 }
 

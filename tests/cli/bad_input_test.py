@@ -135,17 +135,17 @@ class BadInput(harness.CliTest):
                 json.dump(text, file)
 
         # 3 can be reached, and reaches nobody.
-        write(lambda text: text.update(links=[link for link in text["links"] if link["tail"] != 3]))
-        self.refused("synth", path, "-a", "ten", says=["rank 3", "no path", path])
-        write(lambda text: text["links"][0].update(bandwidth=0))
+        write(lambda text: text.update(links=[dict(link, duplex=3 not in link.values())
+                                              for link in text["links"]]))
+        self.refused("synth", path, "-a", "ten", says=["no way leads from '3' to '0'", path])
+        write(lambda text: text["links"][0].update(bandwidth="0GB/s"))
         self.refused("synth", path, "-a", "ten", says=["bandwidth", "0", path])
 
     def test_more_chunks_or_memory_than_there_is(self):
-        # 8 * 10^9 chunks; 8 * 2 * 10^8 of them, with 7 deliveries each and their schedule.
         self.refused("synth", "ring(8)", "-a", "ten", "--chunks", "1000000000",
                      says=["8 shards of 1000000000 chunks", "2^31 - 1"])
-        for collective in ("all-gather", "all-reduce", "broadcast"):
-            self.refused("synth", "mesh(40,40)", "-a", "ten", "-c", collective, "--chunks", "1000000",
+        for collective, chunks in (("all-gather", 1000000), ("all-reduce", 1000000), ("broadcast", 100000000)):
+            self.refused("synth", "mesh(40,40)", "-a", "ten", "-c", collective, "--chunks", chunks,
                          says=["GiB of memory, ", "GiB are available"])
         self.refused("synth", "mesh(200,200)", "-a", "bfb", says=["GiB of memory, ", "GiB are available"])
 

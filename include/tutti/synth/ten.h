@@ -25,7 +25,7 @@
 
 namespace tutti {
 
-// kInfeasible unless StreamTen() makes this.
+// kInfeasible unless StreamTen() makes this. kResourceExhausted: too many chunks.
 Status CheckTenStreams(const Topology& topology, const Collective& collective,
                        const SynthOptions& options);
 

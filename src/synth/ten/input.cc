@@ -18,6 +18,14 @@ constexpr int32_t kDefaultTries = 4;
 
 }  // namespace
 
+Status CheckChunks(const Collective& collective, const SynthOptions& options) {
+  const int64_t chunks = std::max(1, options.chunks);
+  if (collective.num_shards() * chunks <= std::numeric_limits<int32_t>::max()) return {};
+  return MakeError(ErrorCode::kResourceExhausted,
+                   fmt::format("{} shards of {} chunks are more than 2^31 - 1 chunks",
+                               collective.num_shards(), chunks));
+}
+
 Result<Input> MakeInput(const Topology& topology, const Collective& collective,
                         const SynthOptions& options, int64_t needed_bytes,
                         int64_t available_bytes) {
@@ -43,11 +51,8 @@ Result<Input> MakeInput(const Topology& topology, const Collective& collective,
     if (!policy) return tl::unexpected(policy.error());
     input.policy = *policy;
   }
+  if (const Status few = CheckChunks(collective, options); !few) return tl::unexpected(few.error());
   const int64_t num_chunks = int64_t{collective.num_shards()} * input.chunks;
-  if (num_chunks > std::numeric_limits<int32_t>::max())
-    return MakeError(ErrorCode::kResourceExhausted,
-                     fmt::format("{} shards of {} chunks are more than 2^31 - 1 chunks",
-                                 collective.num_shards(), input.chunks));
   if (const Status fits = CheckMemory(
           fmt::format("the schedule of {} transfers", num_chunks * (topology.num_ranks() - 1)),
           needed_bytes, available_bytes);

@@ -34,6 +34,9 @@ struct Input {
   }
 };
 
+// kResourceExhausted: more chunks in all than numbers for them.
+Status CheckChunks(const Collective& collective, const SynthOptions& options);
+
 // The first two must outlive it. kInvalidArgument: an option, named. kResourceExhausted when
 // `needed_bytes`, which the caller knows how to estimate, are more than those available.
 Result<Input> MakeInput(const Topology& topology, const Collective& collective,

@@ -66,6 +66,7 @@ Status CheckTenStreams(const Topology& topology, const Collective& collective,
                             Name(collective.kind()),
                             collective.reduces() ? "is made from a whole schedule, reversed"
                                                  : "is matched block by block"));
+  if (Status few = CheckChunks(collective, options); !few) return few;
   if (options.auto_chunks)
     return fail("several numbers of chunks are compared in memory; give one");
   if (!AllLinksEqual(topology) || options.link_model != LinkModel::kHeld)

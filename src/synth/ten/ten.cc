@@ -174,11 +174,12 @@ Result<Schedule> Synthesize(const Topology& topology, const Collective& collecti
 
 Forecast ForecastOf(const Topology& topology, const Collective& collective,
                     const SynthOptions& options) {
-  constexpr int64_t kNsADelivery = 100;
-  Forecast forecast = ForecastByDeliveries(collective, options, kNsADelivery);
-  const std::vector<int64_t>& demand = collective.demand();
-  forecast.steps_only =
-      AllLinksEqual(topology) && options.link_model == LinkModel::kHeld && demand.empty();
+  constexpr int64_t kNsADelivery = 100, kNsATimedDelivery = 10'000;  // all tries together
+  const bool steps_only = AllLinksEqual(topology) && options.link_model == LinkModel::kHeld &&
+                          collective.demand().empty();
+  Forecast forecast =
+      ForecastByDeliveries(collective, options, steps_only ? kNsADelivery : kNsATimedDelivery);
+  forecast.steps_only = steps_only;
   return forecast;
 }
 
