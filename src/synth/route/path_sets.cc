@@ -98,96 +98,107 @@ class BoundedLister : public Lister {
   std::vector<int32_t> cursor_;  // of each node on the path: the next of its out-links
 };
 
-// As many link-disjoint paths as there are, of the fewest hops in total.
+// As many link-disjoint paths as there are, of the fewest hops in total: shortest augmenting paths,
+// searched towards the destination. Hops to it are the first potentials, so that a search looks at
+// little more than the nodes of the path that it finds.
 class DisjointLister : public Lister {
  public:
-  explicit DisjointLister(const Topology& topology)
+  DisjointLister(const Topology& topology, const std::vector<std::vector<int32_t>>& distance_to)
       : topology_(topology),
+        distance_to_(distance_to),
         used_(static_cast<size_t>(topology.num_links()), false),
-        distance_(static_cast<size_t>(topology.num_nodes())),
-        came_by_(distance_.size(), LinkId{-1}) {}
+        state_(static_cast<size_t>(topology.num_nodes())) {}
 
-  void Start(NodeId source) override {
-    source_ = source;
-    from_source_ = DistancesFrom(topology_.graph(), source);
-  }
+  void Start(NodeId source) override { source_ = source; }
 
   void List(NodeId destination, size_t /*most_hops*/, Listed& out) override {
-    if (from_source_[destination.index()] == kUnreachable) return;
-    potential_ = from_source_;
+    hops_left_ = &distance_to_[destination.index()];
+    if ((*hops_left_)[source_.index()] == kUnreachable) return;
+    ++pair_;
     flow_.clear();
-    while (Search(destination)) Augment(destination);
+    // No more paths leave the source, or arrive, than there are links.
+    size_t most = std::min(static_cast<size_t>(topology_.OutLinks(source_).size()),
+                           topology_.InLinks(destination).size());
+    while (most > 0 && Search(destination)) {
+      Augment(destination);
+      --most;
+    }
     Decompose(destination, out);
     for (const LinkId link : flow_) used_[link.index()] = false;
   }
 
  private:
-  static constexpr int32_t kFar = std::numeric_limits<int32_t>::max();
+  struct NodeState {
+    int64_t pair = 0;       // to which `potential` belongs
+    int64_t search = 0;     // to which the rest belongs
+    int32_t potential = 0;  // less what it is at first
+    int32_t distance = 0;
+    bool settled = false;
+    LinkId came_by{-1};
+  };
+
+  int32_t Potential(NodeId node) const {
+    const NodeState& state = state_[node.index()];
+    return (state.pair == pair_ ? state.potential : 0) - (*hops_left_)[node.index()];
+  }
 
   // Shortest distances in links that cost 1 + the potential of the tail - that of the head, >= 0;
-  // links with flow lead back for nothing. Ends once the destination is settled.
+  // links with flow lead back and cost the opposite. Ends once the destination is settled.
   bool Search(NodeId destination) {
-    std::fill(distance_.begin(), distance_.end(), kFar);
+    ++search_;
     for (std::vector<NodeId>& bucket : buckets_) bucket.clear();
     settled_.clear();
-    distance_[source_.index()] = 0;
-    Push(source_, 0);
+    Reach(source_, 0, LinkId{-1});
     for (size_t level = 0; level < buckets_.size(); ++level)
       for (size_t i = 0; i < buckets_[level].size(); ++i) {
         const NodeId at = buckets_[level][i];
-        if (distance_[at.index()] != static_cast<int32_t>(level) || !Settle(at)) continue;
-        if (at == destination) return Finish(static_cast<int32_t>(level));
+        NodeState& state = state_[at.index()];
+        if (state.settled) continue;
+        state.settled = true;
+        settled_.push_back(at);
+        const auto distance = static_cast<int32_t>(level);
+        if (at == destination) return Finish(distance);
+        const int32_t potential = Potential(at);
         for (const LinkId link : topology_.OutLinks(at)) {
           const NodeId head = topology_.head(link);
-          if (!used_[link.index()] && potential_[head.index()] != kUnreachable)
-            Reach(head,
-                  1 + potential_[at.index()] - potential_[head.index()] + distance_[at.index()],
-                  link);
+          if (!used_[link.index()] && (*hops_left_)[head.index()] != kUnreachable)
+            Reach(head, distance + 1 + potential - Potential(head), link);
         }
         for (const LinkId link : topology_.InLinks(at))
           if (used_[link.index()])
-            Reach(topology_.tail(link),
-                  potential_[at.index()] - potential_[topology_.tail(link).index()] - 1 +
-                      distance_[at.index()],
+            Reach(topology_.tail(link), distance - 1 + potential - Potential(topology_.tail(link)),
                   link);
       }
-    Forget();
     return false;
   }
 
-  void Push(NodeId node, int32_t distance) {
+  void Reach(NodeId node, int32_t distance, LinkId link) {
+    NodeState& state = state_[node.index()];
+    if (state.search == search_ && state.distance <= distance) return;
+    if (state.search != search_) state.settled = false;
+    state.search = search_;
+    state.distance = distance;
+    state.came_by = link;
     if (buckets_.size() <= static_cast<size_t>(distance))
       buckets_.resize(static_cast<size_t>(distance) + 1);
     buckets_[static_cast<size_t>(distance)].push_back(node);
   }
-  void Reach(NodeId node, int32_t distance, LinkId link) {
-    if (distance_[node.index()] <= distance) return;
-    distance_[node.index()] = distance;
-    came_by_[node.index()] = link;
-    Push(node, distance);
-  }
-  bool Settle(NodeId node) {
-    if (is_settled_.size() < distance_.size()) is_settled_.resize(distance_.size(), false);
-    if (is_settled_[node.index()]) return false;
-    is_settled_[node.index()] = true;
-    settled_.push_back(node);
-    return true;
-  }
-  void Forget() {
-    for (const NodeId node : settled_) is_settled_[node.index()] = false;
-  }
-  // Nodes that were not settled are at least as far as the destination.
+  // Potentials grow by the distance, by that of the destination where it is larger; less that of
+  // the destination, which is the same for all, only settled nodes change.
   bool Finish(int32_t distance) {
-    for (size_t node = 0; node < potential_.size(); ++node)
-      if (potential_[node] != kUnreachable) potential_[node] += std::min(distance_[node], distance);
-    Forget();
+    for (const NodeId node : settled_) {
+      NodeState& state = state_[node.index()];
+      if (state.pair != pair_) state.potential = 0;
+      state.pair = pair_;
+      state.potential += state.distance - distance;
+    }
     return true;
   }
 
   void Augment(NodeId destination) {
     for (NodeId at = destination; at != source_;) {
-      const LinkId link = came_by_[at.index()];
-      if (topology_.head(link) == at && !used_[link.index()]) {
+      const LinkId link = state_[at.index()].came_by;
+      if (topology_.head(link) == at) {
         used_[link.index()] = true;
         flow_.push_back(link);
         at = topology_.tail(link);
@@ -220,14 +231,14 @@ class DisjointLister : public Lister {
   }
 
   const Topology& topology_;
+  const std::vector<std::vector<int32_t>>& distance_to_;  // [destination][node]
+  const std::vector<int32_t>* hops_left_ = nullptr;       // to the destination at hand
   NodeId source_{0};
-  std::vector<int32_t> from_source_, potential_;
   std::vector<bool> used_;    // of a link: carries a path
   std::vector<LinkId> flow_;  // the used links
-  std::vector<int32_t> distance_;
-  std::vector<LinkId> came_by_;
+  int64_t pair_ = 0, search_ = 0;
+  std::vector<NodeState> state_;
   std::vector<std::vector<NodeId>> buckets_;  // by distance
-  std::vector<bool> is_settled_;
   std::vector<NodeId> settled_;
   std::vector<std::vector<LinkId>> paths_;
 };
@@ -250,9 +261,8 @@ Result<Routing> ListPaths(const Topology& topology, const DemandTable& demand, P
                           int32_t extra_hops) {
   const auto ranks = static_cast<size_t>(topology.num_ranks());
   std::vector<std::vector<int32_t>> distance_to;
-  if (set != PathSet::kDisjoint)
-    for (const NodeId destination : topology.Ranks())
-      distance_to.push_back(DistancesTo(topology.graph(), destination));
+  for (const NodeId destination : topology.Ranks())
+    distance_to.push_back(DistancesTo(topology.graph(), destination));
   // Both the lists and the routing made from them.
   const auto most_hops = static_cast<size_t>(AvailableMemoryBytes()) / (4 * sizeof(LinkId));
   std::vector<Listed> listed(ranks);
@@ -260,7 +270,7 @@ Result<Routing> ListPaths(const Topology& topology, const DemandTable& demand, P
   ParallelFor(topology.num_ranks(), 1, [&](int64_t begin, int64_t end) {
     std::unique_ptr<Lister> lister;
     if (set == PathSet::kDisjoint)
-      lister = std::make_unique<DisjointLister>(topology);
+      lister = std::make_unique<DisjointLister>(topology, distance_to);
     else
       lister = std::make_unique<BoundedLister>(topology, distance_to,
                                                set == PathSet::kShortest ? 0 : extra_hops);
