@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "mcf/network.h"
+#include "tutti/base/memory.h"
 #include "tutti/sched/routing_chunks.h"
 #include "tutti/synth/router.h"
 
@@ -25,6 +26,15 @@ Status CheckOptions(const Topology& topology, const RouterOptions& options) {
     return InvalidArgument(
         fmt::format("no path is {} hops longer than the shortest", options.extra_hops));
   return CheckDemand(topology.num_ranks(), options.demand);
+}
+
+// At least a path of a hop for each pair.
+Status CheckPairMemory(const Topology& topology, const RouterOptions& options) {
+  if (!options.demand.empty()) return {};
+  constexpr int64_t kBytesPerPair = 8 + 16 + sizeof(LinkId);
+  return CheckMemory(fmt::format("a routing of {} ranks", topology.num_ranks()),
+                     kBytesPerPair * topology.num_ranks() * topology.num_ranks(),
+                     AvailableMemoryBytes());
 }
 
 }  // namespace
@@ -59,6 +69,8 @@ Result<Routed> RunRouter(const Router& router, const Topology& topology,
   if (const Status valid = CheckOptions(topology, options); !valid)
     return tl::unexpected(valid.error());
   if (topology.num_ranks() < 2) return InvalidArgument("a routing needs at least two ranks");
+  if (const Status fits = CheckPairMemory(topology, options); !fits)
+    return tl::unexpected(fits.error());
   Result<Routed> routed = router.route(topology, options);
   if (!routed) return routed;
   routed->routing.demand = options.demand;

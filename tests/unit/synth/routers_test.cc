@@ -206,6 +206,10 @@ TEST(Routers, RefuseBadInput) {
   EXPECT_THAT(fault({.max_units = -1}), HasSubstr("cannot cut into -1 chunks"));
   EXPECT_THAT(fault({.max_paths = -1}), HasSubstr("cannot use -1 paths"));
   EXPECT_EQ(FindRouter("nobody"), nullptr);
+  // Before anything is started.
+  const Result<Routed> huge = RunRouter(*router, MustParse("uniring(1,200000)"), {});
+  EXPECT_EQ(huge.error().code, ErrorCode::kResourceExhausted);
+  EXPECT_THAT(huge.error().message, HasSubstr("a routing of 200000 ranks needs"));
 }
 
 // --- Paths of a flow --------------------------------------------------------------------------
