@@ -8,9 +8,10 @@
 namespace tutti::ten {
 namespace {
 
-// A second or two.
+// Seconds.
 constexpr int64_t kMostTransfers = 4'000'000;
 constexpr int kMostInVain = 2;
+constexpr int32_t kTriesToCompare = 2;  // a number
 
 // 1, 2, 3, 4, 6, 8, 12, ...
 int32_t NextCount(int32_t count) {
@@ -35,6 +36,8 @@ Result<Schedule> WithBestChunkCount(
   SynthOptions with_count = options;
   with_count.auto_chunks = false;
   with_count.chunks = 1;
+  const bool is_first_look = options.tries == 0 || options.tries > kTriesToCompare;
+  if (is_first_look) with_count.tries = kTriesToCompare;
   Result<Schedule> best = make(with_count);
   if (!best || best->transfers.empty()) return best;
   Rational best_s = PredictedSeconds(topology, *best, options.size_bytes);
@@ -56,6 +59,12 @@ Result<Schedule> WithBestChunkCount(
     best_s = std::move(seconds);
     best = std::move(made);
   }
+  if (!is_first_look) return best;
+  with_count.tries = options.tries;
+  with_count.chunks = best->units_per_shard;
+  Result<Schedule> made = make(with_count);
+  if (!made && made.error().code == ErrorCode::kCancelled) return made;
+  if (made && PredictedSeconds(topology, *made, options.size_bytes) < best_s) return made;
   return best;
 }
 

@@ -1,11 +1,11 @@
 // WithBestChunkCount: tries several numbers of chunks and keeps the one that is predicted to be
 // fastest for the size at hand.
 //
-// Model       1, 2, 3, 4, 6, 8, 12, ...: powers of two, and three times those. More chunks pay
-// alpha
-//             more often, and fewer leave links idle at the begin and at the end, so the time falls
-//             and then rises: two numbers in a row that save nothing end the search. Of equal times
-//             the smaller number stays.
+// Model       1, 2, 3, 4, 6, 8, 12, ...: powers of two, and three times those. With more chunks
+//             alpha is paid more often, with fewer links are idle at the begin and at the end, so
+//             the time falls and then rises: two numbers in a row that save nothing end the search.
+//             Of equal times the smaller number stays. Numbers are compared by two tries each; what
+//             was found is then made with as many as asked for.
 // Complexity  Schedules of at most kMostTransfers transfers together, besides the first, which is
 //             of one chunk.
 // Threads     As the maker.
