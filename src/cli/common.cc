@@ -101,18 +101,25 @@ int64_t PeakRssBytes() {
   return int64_t{usage.ru_maxrss} * 1024;
 }
 
+std::vector<std::string> SplitAtCommas(const std::string& text) {
+  std::vector<std::string> parts;
+  for (size_t begin = 0;;) {
+    const size_t comma = std::min(text.find(',', begin), text.size());
+    parts.push_back(text.substr(begin, comma - begin));
+    if (comma == text.size()) return parts;
+    begin = comma + 1;
+  }
+}
+
 Result<std::vector<int64_t>> ParseSizes(const std::string& text) {
   std::vector<int64_t> sizes;
-  size_t begin = 0;
-  for (;;) {
-    const size_t comma = std::min(text.find(',', begin), text.size());
-    const Result<int64_t> size = ParseSizeBytes(text.substr(begin, comma - begin));
+  for (const std::string& part : SplitAtCommas(text)) {
+    const Result<int64_t> size = ParseSizeBytes(part);
     if (!size) return tl::unexpected(size.error());
     if (*size < 1) return InvalidArgument("size 0 is too small; at least 1 byte");
     sizes.push_back(*size);
-    if (comma == text.size()) return sizes;
-    begin = comma + 1;
   }
+  return sizes;
 }
 
 // Numbers separated by commas, semicolons or blanks: CSV and the matrix files of nccl-tests alike.

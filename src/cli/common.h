@@ -49,6 +49,7 @@ void AddFlow(Program& program);
 void AddLower(Program& program);
 void AddRun(Program& program);
 void AddDesign(Program& program);
+void AddTrain(Program& program);
 void AddBench(Program& program);
 void AddDocs(Program& program);
 
@@ -88,6 +89,9 @@ int64_t PeakRssBytes();
 // ("nothing was written"). Also where the proof was interrupted. Fine where all is proven.
 Status RequireVerified(const VerifyReport& report, const std::string& algorithm,
                        const std::string& consequence);
+
+// The parts of a comma-separated list; of "" one that is empty.
+std::vector<std::string> SplitAtCommas(const std::string& text);
 
 // A comma-separated list of sizes, each at least 1 byte.
 Result<std::vector<int64_t>> ParseSizes(const std::string& text);

@@ -86,6 +86,7 @@ int Main(int argc, char** argv) {
   AddLower(program);
   AddRun(program);
   AddDesign(program);
+  AddTrain(program);
   AddBench(program);
   AddDocs(program);
   if (const std::string fault = FaultOfCommandName(program.app, argc, argv); !fault.empty())

@@ -195,7 +195,7 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
     const Result<SwitchTransformer> model = FindSwitchTransformer(test.model);
     if (!model) return tl::unexpected(model.error());
     const Result<std::vector<TrainingStep>> steps =
-        MakeTrainingSteps(*model, TrainingBatch{}, test.ranks, Accelerator{});
+        MakeTrainingSteps(*model, TrainingBatch{}, test.ranks, kA100Tf32);
     if (!steps) return tl::unexpected(steps.error());
     const Result<std::vector<Row>> rows = RunCase(test, *steps);
     if (!rows) return tl::unexpected(rows.error());

@@ -3,10 +3,9 @@
 //
 // Model       Data parallel but for the experts. Tokens are spread evenly over the experts. A
 //             sparse layer sends its tokens to their experts by an all-to-all and back by another,
-//             in the forward and in the backward pass. The time of a layer is a roofline of the
-//             accelerator: the longer of its arithmetic at the attained rate and its traffic at the
-//             memory bandwidth, plus a launch time a kernel; the backward pass takes twice the
-//             arithmetic and traffic of the forward pass. Embedding and output layer share their
+//             in the forward and in the backward pass. The time of a layer is the accelerator's
+//             roofline (accelerator.h); the backward pass takes twice the arithmetic and traffic
+//             of the forward pass. Embedding and output layer share their
 //             weights, whose gradients are complete at the very end.
 // Deviation   The paper's layer times are measured on one A100 and not published; this model takes
 //             their place. So does the precision: fp32 storage and TF32 products, PyTorch's
@@ -21,6 +20,7 @@
 #include <vector>
 
 #include "tutti/base/result.h"
+#include "tutti/sim/accelerator.h"
 #include "tutti/sim/training.h"
 
 namespace tutti {
@@ -41,12 +41,6 @@ struct SwitchTransformer {
 std::span<const SwitchTransformer> SwitchTransformers();
 // kNotFound lists the names.
 Result<SwitchTransformer> FindSwitchTransformer(std::string_view name);
-
-struct Accelerator {
-  int64_t flops_per_s = 78'000'000'000'000;        // half of an A100's TF32 peak
-  int64_t memory_bytes_per_s = 2'039'000'000'000;  // A100-SXM-80GB
-  int64_t launch_ps = 5'000'000;                   // a kernel
-};
 
 struct TrainingBatch {
   int64_t sequences = 2048;      // all ranks together: 2^20 tokens of the encoder

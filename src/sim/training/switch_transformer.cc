@@ -2,12 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <string>
 #include <utility>
-
-#include "tutti/base/units.h"
 
 namespace tutti {
 namespace {
@@ -115,13 +112,7 @@ class StepMaker {
   }
 
   int64_t Picoseconds(const Work& work) const {
-    const auto time = [](int64_t amount, int64_t per_second) {
-      return static_cast<int64_t>(static_cast<__int128>(amount) * kPicosecondsPerSecond /
-                                  per_second);
-    };
-    return std::max(time(work.flops, accelerator_.flops_per_s),
-                    time(work.numbers * kBytesPerNumber, accelerator_.memory_bytes_per_s)) +
-           work.kernels * accelerator_.launch_ps;
+    return WorkPs(accelerator_, {work.flops, work.numbers * kBytesPerNumber, work.kernels});
   }
 
   int64_t TokenBytes(int64_t tokens) const {

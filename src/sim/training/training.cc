@@ -19,6 +19,13 @@ class Iteration {
       Record(TrainingActivity::kCompute, step.name, compute_free_ps_, step.compute_ps);
       compute_free_ps_ += step.compute_ps;
       timeline_.compute_ps += step.compute_ps;
+      if (step.backward) timeline_.backward_compute_ps += step.compute_ps;
+    }
+    if (step.tensor_bytes > 0) {
+      const int64_t took_ps = times_.tensor_all_reduce_ps(step.tensor_bytes);
+      compute_free_ps_ = Communicate(TrainingActivity::kTensorAllReduce, step.name, took_ps);
+      timeline_.tensor_ps += took_ps;
+      if (step.backward) timeline_.backward_tensor_ps += took_ps;
     }
     bucket_ += step.gradient_bytes;
     if (bucket_ >= timeline_.bucket_bytes) FlushBucket();
@@ -32,8 +39,8 @@ class Iteration {
   TrainingTimeline Finish() && {
     if (bucket_ > 0) FlushBucket();
     timeline_.iteration_ps = std::max(compute_free_ps_, network_free_ps_);
-    timeline_.exposed_all_reduce_ps =
-        timeline_.iteration_ps - timeline_.compute_ps - timeline_.all_to_all_ps;
+    timeline_.exposed_all_reduce_ps = timeline_.iteration_ps - timeline_.compute_ps -
+                                      timeline_.tensor_ps - timeline_.all_to_all_ps;
     std::stable_sort(
         timeline_.events.begin(), timeline_.events.end(),
         [](const TrainingEvent& a, const TrainingEvent& b) { return a.start_ps < b.start_ps; });

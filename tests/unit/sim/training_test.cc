@@ -17,6 +17,7 @@ using testing::HasSubstr;
 const CollectiveTimes kTimes{
     .all_reduce_ps = [](int64_t bytes) { return 10 + bytes; },
     .all_to_all_ps = [](int64_t bytes) { return 10 + 3 * bytes; },
+    .tensor_all_reduce_ps = [](int64_t bytes) { return 5 + 2 * bytes; },
 };
 
 TEST(TrainingTest, AllReducesOfFullBucketsOverlapTheBackwardPass) {
@@ -49,14 +50,37 @@ TEST(TrainingTest, AllToAllBlocksComputeAndWaitsForTheAllReduceBeforeIt) {
   EXPECT_EQ(line.events[3].end_ps, line.events[4].start_ps);
 }
 
+TEST(TrainingTest, AllReducesOfResultsBlockComputeAndComeBeforeTheGradientsOfTheirStep) {
+  TrainingStep forward{.name = "forward", .compute_ps = 20};
+  forward.tensor_bytes = 5;
+  TrainingStep backward{.name = "backward", .compute_ps = 40, .gradient_bytes = 30};
+  backward.tensor_bytes = 5;
+  backward.backward = true;
+  const std::vector<TrainingStep> steps{forward, backward, backward};
+  // 20, results to 35, backward to 75, results to 90, gradients to 130 beside backward, which takes
+  // until 130 as well; results to 145, gradients to 185.
+  const TrainingTimeline line = SimulateTraining(steps, kTimes, 1);
+  EXPECT_EQ(line.iteration_ps, 185);
+  EXPECT_EQ(line.compute_ps, 100);
+  EXPECT_EQ(line.backward_compute_ps, 80);
+  EXPECT_EQ(line.tensor_ps, 45);
+  EXPECT_EQ(line.backward_tensor_ps, 30);
+  EXPECT_EQ(line.all_reduce_ps, 80);
+  EXPECT_EQ(line.exposed_all_reduce_ps, 40);
+  EXPECT_EQ(SimulateTraining(steps, kTimes, kOneBucket).iteration_ps, 145 + 70);
+}
+
 TEST(TrainingProperty, StreamsRunOneThingAtATimeAndTheTimesAddUp) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
     std::vector<TrainingStep> steps(1 + random.Below(12));
-    for (TrainingStep& step : steps)
+    for (TrainingStep& step : steps) {
       step = {"s", static_cast<int64_t>(random.Below(40)), static_cast<int64_t>(random.Below(30)),
               random.Below(3) == 0 ? static_cast<int64_t>(random.Below(20)) : 0};
+      if (random.Below(3) == 0) step.tensor_bytes = static_cast<int64_t>(random.Below(20));
+      step.backward = random.Below(2) == 0;
+    }
     const auto bucket = static_cast<int64_t>(1 + random.Below(100));
     const TrainingTimeline line = SimulateTraining(steps, kTimes, bucket);
     int64_t computed = 0, communicated = 0, compute_free = 0, network_free = 0;
@@ -68,7 +92,11 @@ TEST(TrainingProperty, StreamsRunOneThingAtATimeAndTheTimesAddUp) {
       (computes ? computed : communicated) += event.end_ps - event.start_ps;
     }
     EXPECT_EQ(computed, line.compute_ps);
-    EXPECT_EQ(communicated, line.all_to_all_ps + line.all_reduce_ps);
+    EXPECT_EQ(communicated, line.all_to_all_ps + line.all_reduce_ps + line.tensor_ps);
+    EXPECT_EQ(line.iteration_ps,
+              line.compute_ps + line.tensor_ps + line.all_to_all_ps + line.exposed_all_reduce_ps);
+    EXPECT_LE(line.backward_compute_ps, line.compute_ps);
+    EXPECT_LE(line.backward_tensor_ps, line.tensor_ps);
     EXPECT_EQ(line.iteration_ps, std::max(compute_free, network_free));
     EXPECT_GE(line.exposed_all_reduce_ps, 0);
     EXPECT_LE(line.exposed_all_reduce_ps, line.all_reduce_ps);
@@ -89,7 +117,7 @@ TEST(SwitchTransformerTest, StepsCarryEveryReplicatedGradientAndFourExchangesASp
       SCOPED_TRACE(model.name);
       const TrainingBatch batch;
       const std::vector<TrainingStep> steps =
-          MakeTrainingSteps(model, batch, ranks, Accelerator{}).value();
+          MakeTrainingSteps(model, batch, ranks, kA100Tf32).value();
       int64_t gradients = 0, exchanges = 0, exchanged = 0;
       for (const TrainingStep& step : steps) {
         gradients += step.gradient_bytes;
@@ -106,9 +134,9 @@ TEST(SwitchTransformerTest, StepsCarryEveryReplicatedGradientAndFourExchangesASp
 
 TEST(SwitchTransformerTest, RefusesWhatCannotBeSpreadEvenlyAndUnknownNames) {
   const SwitchTransformer model = SwitchTransformers().front();
-  EXPECT_THAT(MakeTrainingSteps(model, {}, 512, {}).error().message,
+  EXPECT_THAT(MakeTrainingSteps(model, {}, 512, kA100Tf32).error().message,
               HasSubstr("256 experts cannot be spread evenly over 512 ranks"));
-  EXPECT_THAT(MakeTrainingSteps(model, {.sequences = 100}, 64, {}).error().message,
+  EXPECT_THAT(MakeTrainingSteps(model, {.sequences = 100}, 64, kA100Tf32).error().message,
               HasSubstr("100 sequences"));
   EXPECT_THAT(FindSwitchTransformer("gpt").error().message, HasSubstr("switch-base-256"));
 }

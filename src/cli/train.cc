@@ -1,0 +1,374 @@
+// tutti train
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "common.h"
+#include "sim_flags.h"
+#include "tutti/base/cancel.h"
+#include "tutti/base/units.h"
+#include "tutti/coll/bounds.h"
+#include "tutti/sim/parallel_groups.h"
+#include "tutti/sim/schedule_times.h"
+#include "tutti/sim/training.h"
+#include "tutti/sim/training_workload.h"
+#include "tutti/synth/synthesizer.h"
+#include "tutti/topo/expression.h"
+#include "tutti/verify/verifier.h"
+
+namespace tutti::cli {
+namespace {
+
+struct Flags {
+  std::string workload, topology, algorithms;
+  int64_t batch = 0, tensor = 0;
+  std::string bucket = "25MiB";
+  bool no_overlap = false;
+  std::string peak = "312e12", efficiency = "0.75", memory = "2039GB/s", launch = "0";
+  int32_t chunks = 0;
+  uint64_t seed = 1;
+  SimFlags sim;
+};
+
+Result<Accelerator> MakeAccelerator(const Flags& flags) {
+  const auto refused = [](const char* flag, const std::string& text, const char* accepted) {
+    return InvalidArgument(fmt::format("{} is '{}'; accepted {}", flag, text, accepted));
+  };
+  const std::optional<Rational> peak = Rational::Parse(flags.peak);
+  const std::optional<Rational> efficiency = Rational::Parse(flags.efficiency);
+  if (!peak || *peak < Rational(1) || *peak > Rational(int64_t{1'000'000'000'000'000'000}))
+    return refused("--peak", flags.peak, "are operations a second from 1 to 1e18, as 312e12");
+  if (!efficiency || *efficiency <= Rational(0) || *efficiency > Rational(1))
+    return refused("--efficiency", flags.efficiency, "is more than 0 and at most 1, as 0.75");
+  const std::optional<int64_t> attained = (*peak * *efficiency).Floor().Num64();
+  if (!attained || *attained < 1)
+    return refused("--efficiency", flags.efficiency, "is what leaves one operation a second");
+  const Result<int64_t> memory = ParseBandwidth(flags.memory);
+  if (!memory) return Within("--memory", memory.error());
+  if (*memory < 1) return refused("--memory", flags.memory, "is 1 byte a second and more");
+  const Result<int64_t> launch = ParseDurationPs(flags.launch);
+  if (!launch) return Within("--launch", launch.error());
+  return Accelerator{*attained, *memory, *launch};
+}
+
+// What is trained, where.
+struct Job {
+  TrainingWorkload workload;
+  TrainingSplit split = {};
+  Accelerator accelerator = kA100Fp16;
+  int64_t bucket_bytes = 0;
+  ParallelGroups groups = {};
+  std::vector<TrainingStep> steps = {};
+  int64_t largest_tensor_bytes = 0, largest_gradient_bytes = 0;  // of one collective
+};
+
+Result<Job> MakeJob(const Flags& flags, const Topology& topology) {
+  Result<TrainingWorkload> workload = LoadTrainingWorkload(flags.workload);
+  if (!workload) return tl::unexpected(workload.error());
+  const Result<Accelerator> accelerator = MakeAccelerator(flags);
+  if (!accelerator) return tl::unexpected(accelerator.error());
+  Result<int64_t> bucket = kOneBucket;
+  if (!flags.no_overlap) bucket = ParseSizeBytes(flags.bucket);
+  if (!bucket) return Within("--bucket", bucket.error());
+  if (*bucket < 1) return InvalidArgument("--bucket is 0; accepted are 1 byte and more");
+
+  Job job{.workload = *std::move(workload)};
+  job.accelerator = *accelerator;
+  job.bucket_bytes = *bucket;
+  job.split.batch = flags.batch > 0 ? flags.batch : job.workload.batch;
+  job.split.tensor = flags.tensor > 0 ? flags.tensor : job.workload.tensor;
+  Result<ParallelGroups> groups = MakeParallelGroups(topology, job.split.tensor);
+  if (!groups) return Within("--tensor", groups.error());
+  job.groups = *std::move(groups);
+  job.split.replicas = topology.num_ranks() / job.split.tensor;
+  Result<std::vector<TrainingStep>> steps =
+      MakeTrainingSteps(job.workload, job.split, job.accelerator);
+  if (!steps) return tl::unexpected(steps.error());
+  job.steps = *std::move(steps);
+
+  // What is asked for does not depend on how long it takes.
+  const CollectiveTimes instant{
+      .all_reduce_ps =
+          [&job](int64_t bytes) {
+            job.largest_gradient_bytes = std::max(job.largest_gradient_bytes, bytes);
+            return int64_t{0};
+          },
+      .tensor_all_reduce_ps =
+          [&job](int64_t bytes) {
+            job.largest_tensor_bytes = std::max(job.largest_tensor_bytes, bytes);
+            return int64_t{0};
+          }};
+  SimulateTraining(job.steps, instant, job.bucket_bytes);
+  return job;
+}
+
+// A proven all-reduce schedule for one network, made for the largest size, or nothing to reduce.
+Result<std::optional<ScheduleTimes>> MakeTimes(const Flags& flags, const Synthesizer& synthesizer,
+                                               const std::optional<Topology>& network,
+                                               int64_t largest_bytes) {
+  if (!network || largest_bytes == 0) return std::optional<ScheduleTimes>();
+  Collective::Options options;
+  options.all_reduce_shards = synthesizer.one_shard_all_reduce ? 1 : 0;
+  const Result<Collective> collective =
+      Collective::Make(CollectiveKind::kAllReduce, network->num_ranks(), options);
+  if (!collective) return tl::unexpected(collective.error());
+  const SimOptions sim = flags.sim.Make();
+  SynthOptions how;
+  how.chunks = flags.chunks;
+  how.seed = flags.seed;
+  how.size_bytes = largest_bytes;
+  how.link_model = sim.link_model;
+  Result<Schedule> schedule = RunSynthesizer(synthesizer, *network, *collective, how);
+  if (!schedule) return tl::unexpected(schedule.error());
+  const VerifyReport report = Verify(*network, *collective, *schedule);
+  if (report.cancelled) return tl::unexpected(CancelledError());
+  if (!report.verified())
+    return MakeError(ErrorCode::kInfeasible,
+                     fmt::format("the schedule of '{}' is not correct: {}", synthesizer.name,
+                                 report.violations.front().message));
+  return std::optional<ScheduleTimes>(std::in_place, *network, *std::move(schedule), sim);
+}
+
+Result<TrainingTimeline> TrainBy(const Synthesizer& synthesizer, const Flags& flags,
+                                 const Job& job) {
+  Result<std::optional<ScheduleTimes>> tensor =
+      MakeTimes(flags, synthesizer, job.groups.tensor, job.largest_tensor_bytes);
+  if (!tensor) return tl::unexpected(tensor.error());
+  Result<std::optional<ScheduleTimes>> data =
+      MakeTimes(flags, synthesizer, job.groups.data, job.largest_gradient_bytes);
+  if (!data) return tl::unexpected(data.error());
+  const auto asked = [](std::optional<ScheduleTimes>& times) {
+    return [&times](int64_t bytes) { return times ? times->ps(bytes) : 0; };
+  };
+  const CollectiveTimes times{.all_reduce_ps = asked(*data),
+                              .tensor_all_reduce_ps = asked(*tensor)};
+  TrainingTimeline line = SimulateTraining(job.steps, times, job.bucket_bytes);
+  for (const std::optional<ScheduleTimes>* used : {&*tensor, &*data})
+    if (*used && (*used)->fault()) return tl::unexpected(*(*used)->fault());
+  return line;
+}
+
+// What an all-reduce takes at some limit of its network.
+using LimitSeconds = double (*)(const Bounds& bounds, int64_t bytes);
+double ProvenSeconds(const Bounds& bounds, int64_t bytes) { return bounds.Seconds(bytes, false); }
+double IdealSeconds(const Bounds& bounds, int64_t bytes) {
+  const double latency_s =
+      static_cast<double>(bounds.latency_ps) / static_cast<double>(kPicosecondsPerSecond);
+  return latency_s + bounds.ideal_seconds_per_byte.value_or(Rational(0)).ToDouble() *
+                         static_cast<double>(bytes);
+}
+
+struct Limits {
+  std::optional<Bounds> tensor, data;
+};
+Result<Limits> LimitsOf(const Job& job) {
+  Limits limits;
+  const auto find = [](const std::optional<Topology>& network,
+                       std::optional<Bounds>& out) -> Status {
+    if (!network) return {};
+    const Result<Collective> collective =
+        Collective::Make(CollectiveKind::kAllReduce, network->num_ranks());
+    if (!collective) return tl::unexpected(collective.error());
+    Result<Bounds> bounds = ComputeBounds(*network, *collective);
+    if (!bounds) return tl::unexpected(bounds.error());
+    out = *std::move(bounds);
+    return {};
+  };
+  if (Status found = find(job.groups.tensor, limits.tensor); !found)
+    return tl::unexpected(found.error());
+  if (Status found = find(job.groups.data, limits.data); !found)
+    return tl::unexpected(found.error());
+  return limits;
+}
+
+TrainingTimeline TrainAt(LimitSeconds seconds, const Limits& limits, const Job& job) {
+  const auto asked = [seconds](const std::optional<Bounds>& bounds) {
+    return [seconds, &bounds](int64_t bytes) {
+      return bounds ? static_cast<int64_t>(std::floor(seconds(*bounds, bytes) *
+                                                      static_cast<double>(kPicosecondsPerSecond)))
+                    : int64_t{0};
+    };
+  };
+  const CollectiveTimes times{.all_reduce_ps = asked(limits.data),
+                              .tensor_all_reduce_ps = asked(limits.tensor)};
+  return SimulateTraining(job.steps, times, job.bucket_bytes);
+}
+
+double InSeconds(int64_t ps) {
+  return static_cast<double>(ps) / static_cast<double>(kPicosecondsPerSecond);
+}
+
+Json ToJson(const TrainingTimeline& line) {
+  Json row;
+  row["iteration_s"] = InSeconds(line.iteration_ps);
+  row["forward_s"] = InSeconds(line.compute_ps - line.backward_compute_ps);
+  row["backward_s"] = InSeconds(line.backward_compute_ps);
+  row["forward_tensor_s"] = InSeconds(line.tensor_ps - line.backward_tensor_ps);
+  row["backward_tensor_s"] = InSeconds(line.backward_tensor_ps);
+  row["gradients_s"] = InSeconds(line.all_reduce_ps);
+  row["exposed_gradients_s"] = InSeconds(line.exposed_all_reduce_ps);
+  return row;
+}
+
+std::vector<std::string> Cells(const std::string& name, const TrainingTimeline& line,
+                               const TrainingTimeline& bound) {
+  return {name,
+          Seconds(InSeconds(line.iteration_ps)),
+          Seconds(InSeconds(line.compute_ps - line.backward_compute_ps)),
+          Seconds(InSeconds(line.backward_compute_ps)),
+          Seconds(InSeconds(line.tensor_ps)),
+          Seconds(InSeconds(line.exposed_all_reduce_ps)),
+          Seconds(InSeconds(line.all_reduce_ps)),
+          Percent(static_cast<double>(bound.iteration_ps) /
+                  static_cast<double>(std::max<int64_t>(line.iteration_ps, 1)))};
+}
+
+void Describe(const Job& job, Json& out) {
+  out["workload"] = job.workload.name;
+  out["parameters"] = job.workload.Parameters();
+  out["forward_flops"] = job.workload.ForwardFlops();
+  out["batch"] = job.split.batch;
+  out["tensor"] = job.split.tensor;
+  out["replicas"] = job.split.replicas;
+  out["bucket_bytes"] = job.bucket_bytes == kOneBucket ? Json(nullptr) : Json(job.bucket_bytes);
+  out["flops_per_s"] = job.accelerator.flops_per_s;
+  out["memory_bytes_per_s"] = job.accelerator.memory_bytes_per_s;
+  out["launch_s"] = InSeconds(job.accelerator.launch_ps);
+}
+
+std::string Text(const Job& job, const Topology& topology, const Flags& flags) {
+  std::string text = fmt::format(
+      "{} on {}: {} replica{} of {} rank{}, {} sample{} each ({})\n", job.workload.name,
+      topology.name(), job.split.replicas, job.split.replicas == 1 ? "" : "s", job.split.tensor,
+      job.split.tensor == 1 ? "" : "s", job.split.batch, job.split.batch == 1 ? "" : "s",
+      job.workload.sample.empty() ? "of the workload" : job.workload.sample);
+  text += fmt::format("  parameters   {:.4g}\n  forward pass {:.4g} operations a sample\n",
+                      static_cast<double>(job.workload.Parameters()),
+                      static_cast<double>(job.workload.ForwardFlops()));
+  text += fmt::format("  accelerator  {:.4g} operations a second, memory {}\n",
+                      static_cast<double>(job.accelerator.flops_per_s),
+                      BytesPerSecond(static_cast<double>(job.accelerator.memory_bytes_per_s)));
+  if (job.largest_gradient_bytes > 0)
+    text += job.bucket_bytes == kOneBucket
+                ? fmt::format("  gradients    {} in one all-reduce at the end\n",
+                              FormatSize(job.largest_gradient_bytes))
+                : fmt::format("  gradients    in buckets of {} and more, the largest {}\n",
+                              FormatSize(job.bucket_bytes), FormatSize(job.largest_gradient_bytes));
+  return text +
+         fmt::format("  simulated    links {}, steps {}\n", flags.sim.link_model, flags.sim.mode);
+}
+
+int Train(const Program& program, const Flags& flags) {
+  const Result<Topology> topology = ParseTopology(flags.topology);
+  if (!topology) return Report(topology.error());
+  const Result<Job> job = MakeJob(flags, *topology);
+  if (!job) return Report(job.error());
+  std::vector<const Synthesizer*> chosen;
+  for (const std::string& name : SplitAtCommas(flags.algorithms)) {
+    const Result<const Synthesizer*> found = FindSynthesizer(name);
+    if (!found) return Report(found.error());
+    chosen.push_back(*found);
+  }
+  const Result<Limits> limits = LimitsOf(*job);
+  if (!limits) return Report(limits.error());
+  const TrainingTimeline bound = TrainAt(ProvenSeconds, *limits, *job);
+  const TrainingTimeline ideal = TrainAt(IdealSeconds, *limits, *job);
+
+  Json out;
+  DescribeTopology(*topology, out);
+  Describe(*job, out);
+  out["rows"] = Json::array();
+  Table table({"all-reduce by", "iteration", "forward", "backward", "tensor all-reduces",
+               "gradients exposed", "gradients busy", "efficiency"});
+  std::string reasons;
+  bool some = false;
+  for (const Synthesizer* synthesizer : chosen) {
+    if (CancelRequested()) return Report(CancelledError());
+    const std::string name(synthesizer->name);
+    const Result<TrainingTimeline> line = TrainBy(*synthesizer, flags, *job);
+    if (!line) {
+      if (line.error().code == ErrorCode::kCancelled) return Report(line.error());
+      out["rows"].push_back({{"algorithm", name}, {"error", line.error().message}});
+      reasons += fmt::format("  {}: {}\n", name, line.error().message);
+      continue;
+    }
+    some = true;
+    Json row;
+    row["algorithm"] = name;
+    row.update(ToJson(*line));
+    row["efficiency"] = InSeconds(bound.iteration_ps) / InSeconds(line->iteration_ps);
+    out["rows"].push_back(row);
+    table.AddRow(Cells(name, *line, bound));
+  }
+  out["bound"] = ToJson(bound);
+  out["ideal"] = ToJson(ideal);
+  out["peak_rss_bytes"] = PeakRssBytes();
+  if (program.json) {
+    Print(out);
+    return some ? kDone : kAnswerIsNo;
+  }
+  table.AddRow(Cells("(bound)", bound, bound));
+  table.AddRow(Cells("(ideal)", ideal, bound));
+  fmt::print("{}", Text(*job, *topology, flags));
+  if (some) fmt::print("\n{}", table.ToString());
+  if (!reasons.empty()) fmt::print("\nnot in the table:\n{}", reasons);
+  return some ? kDone : kAnswerIsNo;
+}
+
+}  // namespace
+
+void AddTrain(Program& program) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command = program.AddCommand(
+      &program.app, "train",
+      "Simulate an iteration of training: what computes, what communicates, what of that shows",
+      "tutti train msft-1t 'torus(8,8,16)' -a ring,themis,ten");
+  command
+      ->add_option("workload", flags->workload,
+                   fmt::format("{}, or a .csv file", fmt::join(BuiltInWorkloads(), ", ")))
+      ->required();
+  command->add_option("topology", flags->topology, "Expression or path of a .json file")
+      ->required();
+  command
+      ->add_option("-a,--algorithm", flags->algorithms,
+                   "Algorithms of the all-reduces, separated by commas")
+      ->required();
+  command
+      ->add_option("--tensor", flags->tensor,
+                   "Ranks that a replica of the model is split over; 0: as the workload says")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1 << 24));
+  command->add_option("--batch", flags->batch, "Samples a replica; 0: as the workload says")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1 << 20));
+  command
+      ->add_option("--bucket", flags->bucket,
+                   "Gradients are all-reduced as soon as so many bytes are ready")
+      ->capture_default_str();
+  command->add_flag("--no-overlap", flags->no_overlap,
+                    "All gradients in one all-reduce after the backward pass");
+  command->add_option("--peak", flags->peak, "Operations a second of a rank at best (A100, fp16)")
+      ->capture_default_str();
+  command->add_option("--efficiency", flags->efficiency, "Share of --peak that is attained")
+      ->capture_default_str();
+  command->add_option("--memory", flags->memory, "Memory bandwidth of a rank")
+      ->capture_default_str();
+  command->add_option("--launch", flags->launch, "Time that every kernel takes to be launched")
+      ->capture_default_str();
+  command
+      ->add_option("--chunks", flags->chunks, "Equal chunks a shard; 0: what the algorithm needs")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1 << 30));
+  command->add_option("--seed", flags->seed, "Seed of algorithms that draw")->capture_default_str();
+  flags->sim.AddTo(command);
+  command->callback(
+      [&program, flags] { program.action = [&program, flags] { return Train(program, *flags); }; });
+}
+
+}  // namespace tutti::cli
