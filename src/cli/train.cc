@@ -18,6 +18,7 @@
 #include "tutti/sim/schedule_times.h"
 #include "tutti/sim/training.h"
 #include "tutti/sim/training_workload.h"
+#include "tutti/synth/auto.h"
 #include "tutti/synth/synthesizer.h"
 #include "tutti/topo/expression.h"
 #include "tutti/verify/verifier.h"
@@ -83,14 +84,16 @@ Result<Job> MakeJob(const Flags& flags, const Topology& topology) {
   job.bucket_bytes = *bucket;
   job.split.batch = flags.batch > 0 ? flags.batch : job.workload.batch;
   job.split.tensor = flags.tensor > 0 ? flags.tensor : job.workload.tensor;
-  Result<ParallelGroups> groups = MakeParallelGroups(topology, job.split.tensor);
-  if (!groups) return Within("--tensor", groups.error());
-  job.groups = *std::move(groups);
-  job.split.replicas = topology.num_ranks() / job.split.tensor;
+  // Faults of the workload before those of the network; a tensor that does not divide the ranks is
+  // one of the latter.
+  job.split.replicas = std::max<int64_t>(1, topology.num_ranks() / job.split.tensor);
   Result<std::vector<TrainingStep>> steps =
       MakeTrainingSteps(job.workload, job.split, job.accelerator);
   if (!steps) return tl::unexpected(steps.error());
   job.steps = *std::move(steps);
+  Result<ParallelGroups> groups = MakeParallelGroups(topology, job.split.tensor);
+  if (!groups) return Within("--tensor", groups.error());
+  job.groups = *std::move(groups);
 
   // What is asked for does not depend on how long it takes.
   const CollectiveTimes instant{
@@ -108,13 +111,29 @@ Result<Job> MakeJob(const Flags& flags, const Topology& topology) {
   return job;
 }
 
+// A name and what it stands for; nothing: the best of all.
+struct Entry {
+  std::string name;
+  const Synthesizer* synthesizer = nullptr;
+};
+
+Result<Schedule> Synthesize(const Entry& entry, const Topology& network,
+                            const Collective& collective, const SynthOptions& options) {
+  if (entry.synthesizer != nullptr)
+    return RunSynthesizer(*entry.synthesizer, network, collective, options);
+  Result<AutoChoice> choice = ChooseSynthesizer(network, collective, options);
+  if (!choice) return tl::unexpected(choice.error());
+  return std::move(choice->schedule);
+}
+
 // A proven all-reduce schedule for one network, made for the largest size, or nothing to reduce.
-Result<std::optional<ScheduleTimes>> MakeTimes(const Flags& flags, const Synthesizer& synthesizer,
+Result<std::optional<ScheduleTimes>> MakeTimes(const Flags& flags, const Entry& entry,
                                                const std::optional<Topology>& network,
                                                int64_t largest_bytes) {
   if (!network || largest_bytes == 0) return std::optional<ScheduleTimes>();
   Collective::Options options;
-  options.all_reduce_shards = synthesizer.one_shard_all_reduce ? 1 : 0;
+  options.all_reduce_shards =
+      entry.synthesizer != nullptr && entry.synthesizer->one_shard_all_reduce ? 1 : 0;
   const Result<Collective> collective =
       Collective::Make(CollectiveKind::kAllReduce, network->num_ranks(), options);
   if (!collective) return tl::unexpected(collective.error());
@@ -124,24 +143,23 @@ Result<std::optional<ScheduleTimes>> MakeTimes(const Flags& flags, const Synthes
   how.seed = flags.seed;
   how.size_bytes = largest_bytes;
   how.link_model = sim.link_model;
-  Result<Schedule> schedule = RunSynthesizer(synthesizer, *network, *collective, how);
+  Result<Schedule> schedule = Synthesize(entry, *network, *collective, how);
   if (!schedule) return tl::unexpected(schedule.error());
-  const VerifyReport report = Verify(*network, *collective, *schedule);
+  const VerifyReport report = Verify(*network, schedule->collective, *schedule);
   if (report.cancelled) return tl::unexpected(CancelledError());
   if (!report.verified())
     return MakeError(ErrorCode::kInfeasible,
-                     fmt::format("the schedule of '{}' is not correct: {}", synthesizer.name,
+                     fmt::format("the schedule of '{}' is not correct: {}", entry.name,
                                  report.violations.front().message));
   return std::optional<ScheduleTimes>(std::in_place, *network, *std::move(schedule), sim);
 }
 
-Result<TrainingTimeline> TrainBy(const Synthesizer& synthesizer, const Flags& flags,
-                                 const Job& job) {
+Result<TrainingTimeline> TrainBy(const Entry& entry, const Flags& flags, const Job& job) {
   Result<std::optional<ScheduleTimes>> tensor =
-      MakeTimes(flags, synthesizer, job.groups.tensor, job.largest_tensor_bytes);
+      MakeTimes(flags, entry, job.groups.tensor, job.largest_tensor_bytes);
   if (!tensor) return tl::unexpected(tensor.error());
   Result<std::optional<ScheduleTimes>> data =
-      MakeTimes(flags, synthesizer, job.groups.data, job.largest_gradient_bytes);
+      MakeTimes(flags, entry, job.groups.data, job.largest_gradient_bytes);
   if (!data) return tl::unexpected(data.error());
   const auto asked = [](std::optional<ScheduleTimes>& times) {
     return [&times](int64_t bytes) { return times ? times->ps(bytes) : 0; };
@@ -269,11 +287,13 @@ int Train(const Program& program, const Flags& flags) {
   if (!topology) return Report(topology.error());
   const Result<Job> job = MakeJob(flags, *topology);
   if (!job) return Report(job.error());
-  std::vector<const Synthesizer*> chosen;
+  std::vector<Entry> chosen;
   for (const std::string& name : SplitAtCommas(flags.algorithms)) {
+    chosen.push_back({name});
+    if (name == kAutoName) continue;
     const Result<const Synthesizer*> found = FindSynthesizer(name);
     if (!found) return Report(found.error());
-    chosen.push_back(*found);
+    chosen.back().synthesizer = *found;
   }
   const Result<Limits> limits = LimitsOf(*job);
   if (!limits) return Report(limits.error());
@@ -288,23 +308,22 @@ int Train(const Program& program, const Flags& flags) {
                "gradients exposed", "gradients busy", "efficiency"});
   std::string reasons;
   bool some = false;
-  for (const Synthesizer* synthesizer : chosen) {
+  for (const Entry& entry : chosen) {
     if (CancelRequested()) return Report(CancelledError());
-    const std::string name(synthesizer->name);
-    const Result<TrainingTimeline> line = TrainBy(*synthesizer, flags, *job);
+    const Result<TrainingTimeline> line = TrainBy(entry, flags, *job);
     if (!line) {
       if (line.error().code == ErrorCode::kCancelled) return Report(line.error());
-      out["rows"].push_back({{"algorithm", name}, {"error", line.error().message}});
-      reasons += fmt::format("  {}: {}\n", name, line.error().message);
+      out["rows"].push_back({{"algorithm", entry.name}, {"error", line.error().message}});
+      reasons += fmt::format("  {}: {}\n", entry.name, line.error().message);
       continue;
     }
     some = true;
     Json row;
-    row["algorithm"] = name;
+    row["algorithm"] = entry.name;
     row.update(ToJson(*line));
     row["efficiency"] = InSeconds(bound.iteration_ps) / InSeconds(line->iteration_ps);
     out["rows"].push_back(row);
-    table.AddRow(Cells(name, *line, bound));
+    table.AddRow(Cells(entry.name, *line, bound));
   }
   out["bound"] = ToJson(bound);
   out["ideal"] = ToJson(ideal);
@@ -337,7 +356,7 @@ void AddTrain(Program& program) {
       ->required();
   command
       ->add_option("-a,--algorithm", flags->algorithms,
-                   "Algorithms of the all-reduces, separated by commas")
+                   "Algorithms of the all-reduces, separated by commas; auto: the best of all")
       ->required();
   command
       ->add_option("--tensor", flags->tensor,
