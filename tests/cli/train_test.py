@@ -61,7 +61,7 @@ class Train(harness.CliTest):
             self.assertIn(words, text)
 
     def test_what_does_not_fit_a_network_is_no_row(self):
-        out = self.json("train", "gnmt", "ring(6)", "-a", "ring,rhd")
+        out = self.json("train", "gnmt", "ring(6)", "-a", "ring,c-cube")
         self.assertIn("error", out["rows"][1])
         self.json("train", "gnmt", "switch(4)", "-a", "ten", code=1)
 
@@ -85,7 +85,7 @@ class Train(harness.CliTest):
             (("gnmt", *ring, "--memory", "0"), ["--memory"]),
             (("gnmt", *ring, "--launch", "5"), ["--launch", "5"]),
             (("gnmt", *ring, "--batch", -1), ["--batch"]),
-            (("gnmt", *ring, "--peak", "1"), ["more than 2^61"]),
+            (("gnmt", *ring, "--peak", "2"), ["more than 2^61"]),
         ]:
             with self.subTest(arguments):
                 self.refused("train", *arguments, says=says)
