@@ -7,14 +7,13 @@
 //             peeled (flow_paths.h).
 // Complexity  O(n (n + m)) + hops.
 // Reference   [alltoall-mcf] 5.1 "EwSP".
-#include <algorithm>
-#include <cmath>
 #include <numeric>
 #include <utility>
 #include <vector>
 
 #include "mcf/network.h"
 #include "mcf/source_flow.h"
+#include "route/common.h"
 #include "route/path_sets.h"
 #include "route/registry.h"
 #include "tutti/base/cancel.h"
@@ -26,7 +25,6 @@ namespace {
 
 // Lists of paths beyond this are for nobody: 256 MiB of hops.
 constexpr double kMostHops = 1 << 26;
-constexpr int64_t kSmoothUnits = 720'720 * 1024;
 
 // Nodes by distance from a source, with the number of shortest paths to each.
 struct Layers {
@@ -39,16 +37,8 @@ class EqualSplitByHops {
  public:
   EqualSplitByHops(const Topology& topology, const FlowNetwork& network, const DemandTable& demand)
       : network_(network), demand_(demand), num_links_(network.num_bundles(), 0) {
-    // Bundles ascend in head, then tail.
-    const auto before = [](const LinkBundle& a, const LinkBundle& b) {
-      return a.head != b.head ? a.head < b.head : a.tail < b.tail;
-    };
-    for (const LinkId link : topology.Links()) {
-      const LinkBundle ends{topology.tail(link), topology.head(link), 0};
-      const auto at =
-          std::lower_bound(network.bundles.begin(), network.bundles.end(), ends, before);
-      ++num_links_[static_cast<size_t>(at - network.bundles.begin())];
-    }
+    for (const LinkId link : topology.Links())
+      ++num_links_[BundleOf(network.bundles, topology, link)];
   }
 
   Layers Search(int32_t source) const {
@@ -127,12 +117,6 @@ double CountHops(const FlowNetwork& network, const DemandTable& demand,
   return hops;
 }
 
-// Such that all units together stay in 62 bits.
-int64_t MostUnits(const DemandTable& demand, int64_t wanted) {
-  while (wanted > 1 && demand.Total() > (WideInteger{1} << 62) / wanted) wanted /= 2;
-  return wanted;
-}
-
 // The least common multiple of the pairs' numbers of paths, or what has many divisors.
 int64_t UnitsFor(const Routing& paths, const DemandTable& demand) {
   const WideInteger most = (WideInteger{1} << 62) / demand.Total();
@@ -142,7 +126,7 @@ int64_t UnitsFor(const Routing& paths, const DemandTable& demand) {
       const int64_t count = paths.Paths(source, destination).size();
       if (count == 0) continue;
       const WideInteger common = WideInteger{units} / std::gcd(units, count) * count;
-      if (common > most) return MostUnits(demand, kSmoothUnits);
+      if (common > most) return FineUnits(demand);
       units = static_cast<int64_t>(common);
     }
   return units;
@@ -172,7 +156,7 @@ Result<Routing> PeelAlike(const Topology& topology, const FlowNetwork& network,
   ConcurrentFlow flow;
   flow.bundles = network.bundles;
   flow.demand = options.demand;
-  flow.units_per_demand = MostUnits(demand, kSmoothUnits);
+  flow.units_per_demand = FineUnits(demand);
   flow.flow_from.resize(static_cast<size_t>(network.num_ranks));
   ParallelFor(network.num_ranks, 16, [&](int64_t begin, int64_t end) {
     for (int64_t s = begin; s < end && !CancelRequested(); ++s)

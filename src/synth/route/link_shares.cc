@@ -4,6 +4,7 @@
 #include <limits>
 #include <numeric>
 
+#include "route/common.h"
 #include "tutti/base/check.h"
 
 namespace tutti {
@@ -24,15 +25,9 @@ int64_t FactorOf(int64_t load, int64_t link_bandwidth, int64_t bandwidth) {
 Result<LinkShares> LinkShares::Make(const Topology& topology, std::span<const LinkBundle> bundles,
                                     const std::vector<WideInteger>& load) {
   LinkShares shares;
-  const auto before = [](const LinkBundle& a, const LinkBundle& b) {
-    return a.head != b.head ? a.head < b.head : a.tail < b.tail;
-  };
   std::vector<std::vector<LinkId>> links(bundles.size());
-  for (const LinkId link : topology.Links()) {
-    const LinkBundle ends{topology.tail(link), topology.head(link), 0};
-    const auto at = std::lower_bound(bundles.begin(), bundles.end(), ends, before);
-    links[static_cast<size_t>(at - bundles.begin())].push_back(link);
-  }
+  for (const LinkId link : topology.Links())
+    links[BundleOf(bundles, topology, link)].push_back(link);
   WideInteger most = 0;
   for (size_t b = 0; b < bundles.size(); ++b) {
     most = std::max(most, load[b]);

@@ -99,21 +99,23 @@ class BoundedLister : public Lister {
 };
 
 // As many link-disjoint paths as there are, of the fewest hops in total: shortest augmenting paths,
-// searched towards the destination. Hops to it are the first potentials, so that a search looks at
-// little more than the nodes of the path that it finds.
+// searched from the destination back to the source. Hops from it are the first potentials, so that
+// a search looks at little more than the nodes of the path that it finds. (Searched the other way
+// the sets of genkautz(4,30 .. 150) carry up to 2 % less: detours then lie near the source.)
 class DisjointLister : public Lister {
  public:
-  DisjointLister(const Topology& topology, const std::vector<std::vector<int32_t>>& distance_to)
+  explicit DisjointLister(const Topology& topology)
       : topology_(topology),
-        distance_to_(distance_to),
         used_(static_cast<size_t>(topology.num_links()), false),
         state_(static_cast<size_t>(topology.num_nodes())) {}
 
-  void Start(NodeId source) override { source_ = source; }
+  void Start(NodeId source) override {
+    source_ = source;
+    hops_from_source_ = DistancesFrom(topology_.graph(), source);
+  }
 
   void List(NodeId destination, size_t /*most_hops*/, Listed& out) override {
-    hops_left_ = &distance_to_[destination.index()];
-    if ((*hops_left_)[source_.index()] == kUnreachable) return;
+    if (hops_from_source_[destination.index()] == kUnreachable) return;
     ++pair_;
     flow_.clear();
     // No more paths leave the source, or arrive, than there are links.
@@ -139,16 +141,17 @@ class DisjointLister : public Lister {
 
   int32_t Potential(NodeId node) const {
     const NodeState& state = state_[node.index()];
-    return (state.pair == pair_ ? state.potential : 0) - (*hops_left_)[node.index()];
+    return (state.pair == pair_ ? state.potential : 0) - hops_from_source_[node.index()];
   }
 
-  // Shortest distances in links that cost 1 + the potential of the tail - that of the head, >= 0;
-  // links with flow lead back and cost the opposite. Ends once the destination is settled.
+  // Shortest distances back from the destination in links that cost 1 + the potential of the head -
+  // that of the tail, >= 0; links with flow lead the other way and cost the opposite. Ends once the
+  // source is settled.
   bool Search(NodeId destination) {
     ++search_;
     for (std::vector<NodeId>& bucket : buckets_) bucket.clear();
     settled_.clear();
-    Reach(source_, 0, LinkId{-1});
+    Reach(destination, 0, LinkId{-1});
     for (size_t level = 0; level < buckets_.size(); ++level)
       for (size_t i = 0; i < buckets_[level].size(); ++i) {
         const NodeId at = buckets_[level][i];
@@ -157,16 +160,16 @@ class DisjointLister : public Lister {
         state.settled = true;
         settled_.push_back(at);
         const auto distance = static_cast<int32_t>(level);
-        if (at == destination) return Finish(distance);
+        if (at == source_) return Finish(distance);
         const int32_t potential = Potential(at);
-        for (const LinkId link : topology_.OutLinks(at)) {
-          const NodeId head = topology_.head(link);
-          if (!used_[link.index()] && (*hops_left_)[head.index()] != kUnreachable)
-            Reach(head, distance + 1 + potential - Potential(head), link);
+        for (const LinkId link : topology_.InLinks(at)) {
+          const NodeId tail = topology_.tail(link);
+          if (!used_[link.index()] && hops_from_source_[tail.index()] != kUnreachable)
+            Reach(tail, distance + 1 + potential - Potential(tail), link);
         }
-        for (const LinkId link : topology_.InLinks(at))
+        for (const LinkId link : topology_.OutLinks(at))
           if (used_[link.index()])
-            Reach(topology_.tail(link), distance - 1 + potential - Potential(topology_.tail(link)),
+            Reach(topology_.head(link), distance - 1 + potential - Potential(topology_.head(link)),
                   link);
       }
     return false;
@@ -183,8 +186,8 @@ class DisjointLister : public Lister {
       buckets_.resize(static_cast<size_t>(distance) + 1);
     buckets_[static_cast<size_t>(distance)].push_back(node);
   }
-  // Potentials grow by the distance, by that of the destination where it is larger; less that of
-  // the destination, which is the same for all, only settled nodes change.
+  // Potentials grow by the distance, by that of the source where it is larger; less that of the
+  // source, which is the same for all, only settled nodes change.
   bool Finish(int32_t distance) {
     for (const NodeId node : settled_) {
       NodeState& state = state_[node.index()];
@@ -196,16 +199,16 @@ class DisjointLister : public Lister {
   }
 
   void Augment(NodeId destination) {
-    for (NodeId at = destination; at != source_;) {
+    for (NodeId at = source_; at != destination;) {
       const LinkId link = state_[at.index()].came_by;
-      if (topology_.head(link) == at) {
+      if (topology_.tail(link) == at) {
         used_[link.index()] = true;
         flow_.push_back(link);
-        at = topology_.tail(link);
+        at = topology_.head(link);
       } else {
         used_[link.index()] = false;
         flow_.erase(std::find(flow_.begin(), flow_.end(), link));
-        at = topology_.head(link);
+        at = topology_.tail(link);
       }
     }
   }
@@ -231,9 +234,8 @@ class DisjointLister : public Lister {
   }
 
   const Topology& topology_;
-  const std::vector<std::vector<int32_t>>& distance_to_;  // [destination][node]
-  const std::vector<int32_t>* hops_left_ = nullptr;       // to the destination at hand
   NodeId source_{0};
+  std::vector<int32_t> hops_from_source_;
   std::vector<bool> used_;    // of a link: carries a path
   std::vector<LinkId> flow_;  // the used links
   int64_t pair_ = 0, search_ = 0;
@@ -261,8 +263,9 @@ Result<Routing> ListPaths(const Topology& topology, const DemandTable& demand, P
                           int32_t extra_hops) {
   const auto ranks = static_cast<size_t>(topology.num_ranks());
   std::vector<std::vector<int32_t>> distance_to;
-  for (const NodeId destination : topology.Ranks())
-    distance_to.push_back(DistancesTo(topology.graph(), destination));
+  if (set != PathSet::kDisjoint)
+    for (const NodeId destination : topology.Ranks())
+      distance_to.push_back(DistancesTo(topology.graph(), destination));
   // Both the lists and the routing made from them.
   const auto most_hops = static_cast<size_t>(AvailableMemoryBytes()) / (4 * sizeof(LinkId));
   std::vector<Listed> listed(ranks);
@@ -270,7 +273,7 @@ Result<Routing> ListPaths(const Topology& topology, const DemandTable& demand, P
   ParallelFor(topology.num_ranks(), 1, [&](int64_t begin, int64_t end) {
     std::unique_ptr<Lister> lister;
     if (set == PathSet::kDisjoint)
-      lister = std::make_unique<DisjointLister>(topology, distance_to);
+      lister = std::make_unique<DisjointLister>(topology);
     else
       lister = std::make_unique<BoundedLister>(topology, distance_to,
                                                set == PathSet::kShortest ? 0 : extra_hops);

@@ -4,7 +4,7 @@
 //             cost flow. kShortest: every path of the fewest hops; parallel links are different
 //             paths. kBounded: every path of at most `extra_hops` more, no node twice.
 // Complexity  kDisjoint O(degree (n + m)) a pair at worst, about the hops found in practice; the
-//             others O(hops listed). 4 n^2 bytes besides.
+//             others O(hops listed) and 4 n^2 bytes besides.
 // Threads     Sources in parallel; same bytes for any number of threads.
 // Errors      kResourceExhausted: more paths than half of the memory holds (says of which set).
 //             kInfeasible: a pair with demand has no path. kCancelled.

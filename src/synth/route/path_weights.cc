@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "mcf/length_limit.h"
+#include "route/common.h"
 #include "tutti/base/cancel.h"
 #include "tutti/lp/linear_program.h"
 
@@ -16,8 +17,6 @@ namespace tutti {
 namespace {
 
 constexpr double kFar = std::numeric_limits<double>::infinity();
-// Chunks of a demand: halves, thirds, ... of it are whole, and rounding costs less than 1e-8.
-constexpr int64_t kUnits = 720'720 * 1024;
 
 // Flows of all paths, in mean demands, and the lengths that bound them.
 struct Solution {
@@ -112,8 +111,7 @@ Rational Problem::ExactUpper(const std::vector<int64_t>& length) const {
 }
 
 Routing Problem::InUnits(const std::vector<double>& flow) const {
-  int64_t units = kUnits;
-  while (units > 1 && demand_.Total() > (WideInteger{1} << 62) / units) units /= 2;
+  const int64_t units = FineUnits(demand_);
   RoutingBuilder builder(topology_.num_ranks(), units);
   for (const NodeId source : topology_.Ranks())
     for (const NodeId destination : topology_.Ranks()) {
