@@ -19,27 +19,29 @@ namespace {
 // Searches from every source, and their table, are worth it up to here: 4096 ranks.
 constexpr int64_t kMostPairsOfFarthest = int64_t{1} << 24;
 
-// How an attempt matches, counted from the seed. Without a policy that was asked for, several take
-// turns, and so do waiting and not waiting where that is not fixed either.
+// How an attempt matches. Without a policy that was asked for, several take turns, and so do
+// waiting and not waiting where that is not fixed either: whatever the seed, the plain ones first.
 struct TimedVariant {
   const Policy* policy;
   bool waits = true;
   uint64_t seed = 1;
 
-  TimedVariant(const Input& input, uint64_t number) : policy(input.policy) {
+  TimedVariant(const Input& input, uint64_t first_seed, uint64_t number)
+      : policy(input.policy), seed(first_seed + number) {
     if (policy != nullptr) {
       waits = policy->waits;
-      seed = number + 1;
     } else {
       const int64_t ranks = input.topology.num_ranks();
       const Policy* plain[] = {
           &ArrivalPolicy(),
           ranks * ranks <= kMostPairsOfFarthest ? &FarthestPolicy() : &RarestPolicy(),
           &RarestPolicy(), &RarestPolicy()};
-      const bool is_plain = number < std::size(plain);
+      // The last two differ in waiting only.
+      const size_t num_plain = std::size(plain) - (input.waiting == Waiting::kAuto ? 0 : 1);
+      const bool is_plain = number < num_plain;
       policy = is_plain ? plain[number] : &RandomPolicy();
       waits = is_plain ? number < 3 : number % 2 == 1;
-      seed = is_plain ? 1 : number;
+      seed = is_plain ? first_seed : seed - 1;
     }
     if (input.waiting != Waiting::kAuto) waits = input.waiting == Waiting::kAlways;
   }
@@ -71,8 +73,7 @@ Result<Schedule> MakeInEvents(const Input& input, const SynthOptions& options) {
   int64_t best_ps = std::numeric_limits<int64_t>::max();
   const int32_t passes = PassesOf(input, options);
   for (int32_t attempt = 0; attempt < TriesOf(input, options); ++attempt) {
-    const uint64_t variant = options.seed - 1 + static_cast<uint64_t>(attempt);
-    const TimedVariant how(input, variant);
+    const TimedVariant how(input, options.seed, static_cast<uint64_t>(attempt));
     const EventsProblem problem{.topology = input.topology,
                                 .source = input.source,
                                 .time = time,
