@@ -20,12 +20,12 @@ __extension__ using Wide = __int128;
 constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 // Seconds on one core; of the first also the memory, about 100 bytes a job.
 constexpr int64_t kMostJobs = 2'000'000;
-constexpr int64_t kJobPasses = 10'000'000;
-constexpr int64_t kLinksLookedAt = 20'000'000;
-constexpr int32_t kFewPasses = 6, kManyPasses = 60;
+constexpr int64_t kJobPasses = 6'000'000;
+constexpr int64_t kLinksLookedAt = 40'000'000;
+constexpr int32_t kFewPasses = 6, kManyPasses = 100;
 constexpr int32_t kPackingPasses = 20;
 // Chunks a shard that are tried where none are asked for.
-constexpr int32_t kChunks[] = {1, 2, 3, 4, 6, 8, 10, 12, 13, 14, 16, 20, 24, 32};
+constexpr int32_t kChunks[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32};
 
 // How trees grow, and how much later (in sixteenths of the whole) the last chunk counts than the
 // first: 0 reduces everything before it spreads, 16 takes chunk after chunk.
@@ -33,7 +33,19 @@ struct Variant {
   int32_t depth_weight, later;
 };
 constexpr Variant kVariants[] = {{4, 4}, {1, 12}, {4, 2}, {8, 6}};
-constexpr int32_t kLaterOfMatched[] = {1, 4};
+
+// One thing to try. Chunk c of its trees is of shard c % shards.
+struct Attempt {
+  int32_t chunks = 1;
+  int32_t variant = 0;
+  std::vector<ChunkTrees> trees{};  // empty: to be packed
+  int64_t end_ps = kNever;
+};
+const Variant& VariantOf(const Attempt& attempt) {
+  return kVariants[static_cast<size_t>(attempt.variant) % std::size(kVariants)];
+}
+// How many go on.
+constexpr size_t kBestChunks = 2, kBestAttempts = 1;
 
 class Overlapper {
  public:
@@ -47,27 +59,30 @@ class Overlapper {
         best_(std::move(concatenated)),
         best_ps_(EndOf(best_)) {}
 
+  // The best numbers of chunks go on to all variants, and the best of these to many passes.
   Result<Schedule> Run() {
     const int32_t chunks_before = best_.units_per_shard;
     if (IsNearlyBest(chunks_before)) return std::move(best_);
-    const std::optional<std::vector<ChunkTrees>> matched = TreesOf(best_);
-    int32_t chunks = options_.chunks;
-    if (chunks == 0) {
-      const Result<int32_t> chosen = ChooseChunks();
-      if (!chosen) return tl::unexpected(chosen.error());
-      chunks = *chosen;
+    std::vector<Attempt> attempts;
+    if (options_.chunks > 0) {
+      attempts.push_back({.chunks = options_.chunks});
+    } else {
+      for (int32_t chunks : kChunks) attempts.push_back({.chunks = chunks});
+      if (const Status tried = TryAll(attempts, kBestChunks); !tried)
+        return tl::unexpected(tried.error());
     }
-    const int32_t tries = TriesOf(chunks);
-    for (int32_t attempt = 0; attempt < tries; ++attempt) {
-      const Result<int64_t> tried = TryPacked(chunks, static_cast<uint64_t>(attempt), tries);
-      if (!tried) return tl::unexpected(tried.error());
-    }
-    if (!matched) return std::move(best_);
-    for (int32_t later : kLaterOfMatched) {
-      const Result<int64_t> tried =
-          Try(*matched, chunks_before, later, PassesOf(chunks_before, tries));
-      if (!tried) return tl::unexpected(tried.error());
-    }
+    const int32_t num_variants =
+        options_.tries > 0 ? options_.tries : static_cast<int32_t>(std::size(kVariants));
+    const size_t num_chunks = attempts.size();
+    for (int32_t variant = 1; variant < num_variants; ++variant)
+      for (size_t k = 0; k < num_chunks; ++k)
+        attempts.push_back({.chunks = attempts[k].chunks, .variant = variant});
+    if (std::optional<std::vector<ChunkTrees>> matched = TreesOf(best_))
+      attempts.push_back({.chunks = chunks_before, .trees = *std::move(matched)});
+    if (const Status tried = TryAll(attempts, kBestAttempts); !tried)
+      return tl::unexpected(tried.error());
+    if (const Status tried = TryAll(attempts, kBestAttempts); !tried)
+      return tl::unexpected(tried.error());
     return std::move(best_);
   }
 
@@ -75,16 +90,6 @@ class Overlapper {
   int64_t NumJobs(int32_t chunks) const {
     return int64_t{2} * (topology_.num_ranks() - 1) * collective_.num_shards() * chunks;
   }
-  int32_t TriesOf(int32_t chunks) const {
-    if (options_.tries > 0) return options_.tries;
-    return static_cast<int32_t>(
-        std::clamp<int64_t>(kJobPasses / (NumJobs(chunks) * kFewPasses), 1, std::ssize(kVariants)));
-  }
-  int32_t PassesOf(int32_t chunks, int32_t tries) const {
-    return static_cast<int32_t>(
-        std::clamp<int64_t>(kJobPasses / (NumJobs(chunks) * tries), kFewPasses, kManyPasses));
-  }
-
   Schedule HeaderOf(int32_t chunks) const {
     Schedule header{.collective = collective_};
     header.units_per_shard = chunks;
@@ -117,14 +122,19 @@ class Overlapper {
   }
 
   // Every chunk must be taken over a link 2 (N - 1) times: what the links can do between them is
-  // used to within one part in 256.
+  // used to within one part in 128.
   bool IsNearlyBest(int32_t chunks) const {
-    Wide chunks_in_unit_time = 0;
+    const std::vector<LinkTime> times = TimesOf(chunks);
     constexpr Wide kUnit = static_cast<Wide>(1) << 100;
-    for (const LinkTime& time : TimesOf(chunks)) chunks_in_unit_time += kUnit / time.hold_ps;
+    Wide chunks_in_unit_time = 0;
+    for (const LinkTime& time : times) chunks_in_unit_time += kUnit / time.hold_ps;
     if (chunks_in_unit_time == 0) return true;
-    const Wide least_ps = static_cast<Wide>(NumJobs(chunks)) * (kUnit / chunks_in_unit_time);
-    return best_ps_ <= least_ps + least_ps / 256;
+    Wide least_ps = static_cast<Wide>(NumJobs(chunks)) * (kUnit / chunks_in_unit_time);
+    if (in_rounds_) {
+      const int64_t links = topology_.num_links();
+      least_ps = RoundsPs((NumJobs(chunks) + links - 1) / links, chunks);
+    }
+    return best_ps_ <= least_ps + least_ps / 128;
   }
 
   bool IsTooMuch(int32_t chunks) const {
@@ -141,49 +151,60 @@ class Overlapper {
     return int64_t{collective_.num_shards()} * chunks * topology_.num_links() * (reverse_ ? 1 : 2);
   }
 
-  // That which ends first with few passes.
-  Result<int32_t> ChooseChunks() {
-    int32_t chosen = 1;
-    int64_t chosen_ps = kNever;
-    const auto num_tries = static_cast<int32_t>(std::size(kChunks));
-    for (int32_t chunks : kChunks) {
-      if (chunks > 1 && IsTooMuch(chunks)) break;
-      if (chunks > 1 && NumJobs(chunks) * kFewPasses * num_tries > kJobPasses) break;
-      const Result<int64_t> end_ps = TryPacked(chunks, 0, 2 * num_tries);
-      if (!end_ps) return tl::unexpected(end_ps.error());
-      if (*end_ps >= chosen_ps) continue;
-      chosen_ps = *end_ps;
-      chosen = chunks;
+  // Shares the work out among the attempts, of which those that are too much of it are left out,
+  // and keeps the `best_few`.
+  Status TryAll(std::vector<Attempt>& attempts, size_t best_few) {
+    std::erase_if(attempts, [this](const Attempt& attempt) { return IsTooMuch(attempt.chunks); });
+    int64_t jobs = 0, links = 0;
+    for (size_t k = 0; k < attempts.size(); ++k) {
+      jobs += NumJobs(attempts[k].chunks);
+      links += LinksLookedAt(attempts[k].chunks);
+      if (k > 0 && jobs * kFewPasses > kJobPasses) {
+        jobs -= NumJobs(attempts[k].chunks);
+        attempts.resize(k);
+      }
     }
-    return chosen;
+    if (attempts.empty()) return {};
+    const auto passes =
+        static_cast<int32_t>(std::clamp<int64_t>(kJobPasses / jobs, kFewPasses, kManyPasses));
+    const auto packing_passes =
+        static_cast<int32_t>(std::clamp<int64_t>(kLinksLookedAt / links, 1, kPackingPasses));
+    for (Attempt& attempt : attempts) {
+      if (attempt.trees.empty()) {
+        Result<std::vector<ChunkTrees>> packed = Pack(attempt, packing_passes);
+        if (!packed) return tl::unexpected(packed.error());
+        attempt.trees = *std::move(packed);
+      }
+      const Result<int64_t> end_ps = Try(attempt, passes);
+      if (!end_ps) return tl::unexpected(end_ps.error());
+      attempt.end_ps = *end_ps;
+    }
+    std::stable_sort(attempts.begin(), attempts.end(),
+                     [](const Attempt& a, const Attempt& b) { return a.end_ps < b.end_ps; });
+    if (attempts.size() > best_few) attempts.resize(best_few);
+    return {};
   }
 
-  // The n-th of `tries`; when it ends, or kNever when that is too much work.
-  Result<int64_t> TryPacked(int32_t chunks, uint64_t attempt, int32_t tries) {
-    if (IsTooMuch(chunks)) return kNever;
-    const Variant& variant = kVariants[attempt % std::size(kVariants)];
+  Result<std::vector<ChunkTrees>> Pack(const Attempt& attempt, int32_t passes) const {
     PackingProblem problem{.topology = topology_, .reverse = reverse_, .root = {}, .hold_ps = {}};
-    const int64_t num_chunks = int64_t{collective_.num_shards()} * chunks;
+    const int64_t num_chunks = int64_t{collective_.num_shards()} * attempt.chunks;
     for (int64_t chunk = 0; chunk < num_chunks; ++chunk)
       problem.root.push_back(NodeId{static_cast<int32_t>(chunk % topology_.num_ranks())});
-    for (const LinkTime& time : TimesOf(chunks)) problem.hold_ps.push_back(time.hold_ps);
-    problem.depth_weight = variant.depth_weight;
-    problem.seed = options_.seed + attempt;
-    problem.passes = static_cast<int32_t>(
-        std::clamp<int64_t>(kLinksLookedAt / (LinksLookedAt(chunks) * tries), 1, kPackingPasses));
-    const Result<std::vector<ChunkTrees>> trees = PackTrees(problem);
-    if (!trees) return tl::unexpected(trees.error());
-    return Try(*trees, chunks, variant.later, PassesOf(chunks, tries));
+    for (const LinkTime& time : TimesOf(attempt.chunks)) problem.hold_ps.push_back(time.hold_ps);
+    problem.depth_weight = VariantOf(attempt).depth_weight;
+    problem.seed = options_.seed + static_cast<uint64_t>(attempt.variant);
+    problem.passes = passes;
+    return PackTrees(problem);
   }
 
-  // Keeps what these trees make when it ends earlier than the best. Chunk c is of shard c % shards.
-  Result<int64_t> Try(const std::vector<ChunkTrees>& trees, int32_t chunks, int32_t later,
-                      int32_t passes) {
-    if (IsTooMuch(chunks)) return kNever;
+  // Keeps what the trees make when it ends earlier than the best; when it ends.
+  Result<int64_t> Try(const Attempt& attempt, int32_t passes) {
+    const int32_t chunks = attempt.chunks;
+    const std::vector<ChunkTrees>& trees = attempt.trees;
     std::vector<LinkTime> times = TimesOf(chunks);
     if (in_rounds_) std::fill(times.begin(), times.end(), LinkTime{});
     const int64_t most_ps = MostOf(trees, times);
-    const LinkJobs jobs = JobsOf(trees, times, most_ps * later / 16);
+    const LinkJobs jobs = JobsOf(trees, times, most_ps * VariantOf(attempt).later / 16);
     const Result<JobTimes> timed =
         TimeJobs(jobs, {.passes = passes, .enough_ps = most_ps, .seed = options_.seed});
     if (!timed) return tl::unexpected(timed.error());
@@ -265,7 +286,8 @@ class Overlapper {
     return schedule;
   }
 
-  // By chunk as Try() numbers them; nothing where transfers are not of whole chunks, or not trees.
+  // By chunk as attempts number them; nothing where transfers are not of whole chunks, or not
+  // trees.
   std::optional<std::vector<ChunkTrees>> TreesOf(const Schedule& schedule) const {
     const auto n = static_cast<size_t>(topology_.num_ranks());
     const auto num_shards = static_cast<size_t>(collective_.num_shards());
