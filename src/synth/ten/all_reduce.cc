@@ -39,6 +39,7 @@ struct Attempt {
   int32_t chunks = 1;
   int32_t variant = 0;
   std::vector<ChunkTrees> trees{};  // empty: to be packed
+  int32_t passes = 0;               // with which it was timed
   int64_t end_ps = kNever;
 };
 const Variant& VariantOf(const Attempt& attempt) {
@@ -63,6 +64,7 @@ class Overlapper {
   Result<Schedule> Run() {
     const int32_t chunks_before = best_.units_per_shard;
     if (IsNearlyBest(chunks_before)) return std::move(best_);
+    std::optional<std::vector<ChunkTrees>> matched = TreesOf(best_);
     std::vector<Attempt> attempts;
     if (options_.chunks > 0) {
       attempts.push_back({.chunks = options_.chunks});
@@ -77,8 +79,7 @@ class Overlapper {
     for (int32_t variant = 1; variant < num_variants; ++variant)
       for (size_t k = 0; k < num_chunks; ++k)
         attempts.push_back({.chunks = attempts[k].chunks, .variant = variant});
-    if (std::optional<std::vector<ChunkTrees>> matched = TreesOf(best_))
-      attempts.push_back({.chunks = chunks_before, .trees = *std::move(matched)});
+    if (matched) attempts.push_back({.chunks = chunks_before, .trees = *std::move(matched)});
     if (const Status tried = TryAll(attempts, kBestAttempts); !tried)
       return tl::unexpected(tried.error());
     if (const Status tried = TryAll(attempts, kBestAttempts); !tried)
@@ -90,6 +91,7 @@ class Overlapper {
   int64_t NumJobs(int32_t chunks) const {
     return int64_t{2} * (topology_.num_ranks() - 1) * collective_.num_shards() * chunks;
   }
+
   Schedule HeaderOf(int32_t chunks) const {
     Schedule header{.collective = collective_};
     header.units_per_shard = chunks;
@@ -175,8 +177,10 @@ class Overlapper {
         if (!packed) return tl::unexpected(packed.error());
         attempt.trees = *std::move(packed);
       }
+      if (passes <= attempt.passes) continue;
       const Result<int64_t> end_ps = Try(attempt, passes);
       if (!end_ps) return tl::unexpected(end_ps.error());
+      attempt.passes = passes;
       attempt.end_ps = *end_ps;
     }
     std::stable_sort(attempts.begin(), attempts.end(),
@@ -329,6 +333,21 @@ Result<Schedule> OverlapAllReduce(const Topology& topology, const Collective& co
                                   const SynthOptions& options, Schedule concatenated) {
   if (concatenated.transfers.empty()) return concatenated;
   return Overlapper(topology, collective, options, std::move(concatenated)).Run();
+}
+
+int64_t OverlapWorkNs(const Topology& topology, const Collective& collective,
+                      const SynthOptions& options) {
+  constexpr int64_t kNsAJobPass = 200, kNsALink = 40, kStages = 3;
+  const int64_t chunks = options.chunks > 0 ? options.chunks : 1;
+  const int64_t num_chunks = collective.num_shards() * chunks;
+  if (num_chunks > kMostJobs || topology.num_ranks() > kMostJobs) return 0;
+  const int64_t jobs = 2 * num_chunks * (topology.num_ranks() - 1);
+  const int64_t links = num_chunks * topology.num_links();
+  if (jobs > kMostJobs || links > kLinksLookedAt) return 0;
+  constexpr int64_t kAttempts = std::size(kChunks);
+  return kStages * kNsAJobPass *
+             std::max(jobs * kFewPasses, std::min(kJobPasses, jobs * kManyPasses * kAttempts)) +
+         kNsALink * std::min(kLinksLookedAt, links * kPackingPasses * kAttempts);
 }
 
 }  // namespace tutti::ten

@@ -18,6 +18,8 @@
 // Reference   [tacos] IV.E concatenates; this is the deviation.
 #pragma once
 
+#include <cstdint>
+
 #include "tutti/base/result.h"
 #include "tutti/synth/synthesizer.h"
 
@@ -27,5 +29,9 @@ namespace tutti::ten {
 // number of chunks is chosen. kCancelled.
 Result<Schedule> OverlapAllReduce(const Topology& topology, const Collective& collective,
                                   const SynthOptions& options, Schedule concatenated);
+
+// About, on one core, where it does not find that there is nothing to gain.
+int64_t OverlapWorkNs(const Topology& topology, const Collective& collective,
+                      const SynthOptions& options);
 
 }  // namespace tutti::ten

@@ -180,6 +180,8 @@ Forecast ForecastOf(const Topology& topology, const Collective& collective,
   Forecast forecast =
       ForecastByDeliveries(collective, options, steps_only ? kNsADelivery : kNsATimedDelivery);
   forecast.steps_only = steps_only;
+  if (collective.kind() == CollectiveKind::kAllReduce && options.final_pass)
+    forecast.work_ns += OverlapWorkNs(topology, collective, options);
   return forecast;
 }
 

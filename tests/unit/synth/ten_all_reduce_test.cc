@@ -186,7 +186,7 @@ TEST(TenAllReduceTest, OnAPathReducingAndSpreadingOverlap) {
   EXPECT_LE(schedule.num_steps, 68);
 }
 
-TEST(TenAllReduceProperty, IsNeverSlowerThanReduceScatterAndAllGather) {
+TEST(TenAllReduceProperty, TakesNoLongerThanReduceScatterAndAllGather) {
   for (const char* expression :
        {"mesh(3,4)", "dragonfly(4,5,bw=[400,200]GB/s)", "uniring(1,5)", "dgx1",
         "unwind(switch2d(4,2,bw=[300,25]GB/s),degree=1)", "without(torus(4,4),links=3,seed=1)"}) {
@@ -220,10 +220,11 @@ struct Efficiency {
 Efficiency EfficiencyOf(const std::string& expression) {
   constexpr int64_t kSize = 1'000'000'000;
   const Topology topology = Network(expression);
-  const double seconds = SecondsOf(topology, MustAllReduce(topology, {.size_bytes = kSize}), kSize);
+  const double seconds = SecondsOf(
+      topology, MustAllReduce(topology, {.size_bytes = kSize, .auto_chunks = true}), kSize);
   const Bounds bounds =
       *ComputeBounds(topology, *Collective::Make(CollectiveKind::kAllReduce, topology.num_ranks()));
-  const double ideal = bounds.ideal_seconds_per_byte->ToDouble() * kSize;
+  const double ideal = bounds.ideal_seconds_per_byte.value_or(0).ToDouble() * kSize;
   return {bounds.Seconds(kSize, /*step_barrier=*/false) / seconds, ideal / seconds};
 }
 
@@ -238,7 +239,9 @@ TEST(TenAllReduceSlow, IsWithinThreePercentOfTheBoundOnAverageOnFigure15) {
     SCOPED_TRACE(expression);
     const Efficiency efficiency = EfficiencyOf(expression);
     EXPECT_GE(efficiency.of_bound, 0.95);
-    if (expression[0] == 'd') EXPECT_GE(efficiency.of_ideal, 0.9084);
+    if (expression[0] == 'd') {
+      EXPECT_GE(efficiency.of_ideal, 0.9084);
+    }
     sum += efficiency.of_bound;
   }
   EXPECT_GE(sum / 4, 0.97);
