@@ -132,7 +132,8 @@ class Overlapper {
     for (const LinkTime& time : times) chunks_in_unit_time += kUnit / time.hold_ps;
     if (chunks_in_unit_time == 0) return true;
     Wide least_ps = static_cast<Wide>(NumJobs(chunks)) * (kUnit / chunks_in_unit_time);
-    if (in_rounds_) {
+    // With more chunks a shard the last round may be fuller.
+    if (in_rounds_ && options_.chunks > 0) {
       const int64_t links = topology_.num_links();
       least_ps = RoundsPs((NumJobs(chunks) + links - 1) / links, chunks);
     }
