@@ -2,14 +2,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <memory>
 
+#include "best_by_size.h"
+#include "choice.h"
 #include "common.h"
 #include "routing.h"
 #include "sim_flags.h"
 #include "tutti/base/cancel.h"
 #include "tutti/base/units.h"
+#include "tutti/synth/auto.h"
 #include "tutti/synth/synthesizer.h"
 #include "tutti/topo/expression.h"
 #include "tutti/verify/verifier.h"
@@ -26,8 +30,13 @@ struct Flags {
   uint64_t seed = 1;
 };
 
+// A name and what it stands for; nothing: the best of all.
+struct Entry {
+  std::string name;
+  const Synthesizer* synthesizer = nullptr;
+};
 struct Choice {
-  std::vector<const Synthesizer*> synthesizers;
+  std::vector<Entry> entries;
   std::vector<const Router*> routers;
 };
 
@@ -38,20 +47,18 @@ Result<Choice> Chosen(const std::string& names, CollectiveKind kind) {
     for (const Synthesizer& synthesizer : Synthesizers())
       if (!synthesizer.on_request_only &&
           std::count(synthesizer.collectives.begin(), synthesizer.collectives.end(), kind) > 0)
-        chosen.synthesizers.push_back(&synthesizer);
+        chosen.entries.push_back({std::string(synthesizer.name), &synthesizer});
     return chosen;
   }
   size_t begin = 0;
   for (;;) {
     const size_t comma = std::min(names.find(',', begin), names.size());
-    const std::string name = names.substr(begin, comma - begin);
-    const Result<const Synthesizer*> found = FindSynthesizer(name);
+    std::string name = names.substr(begin, comma - begin);
+    const Result<const Synthesizer*> found = FindAlgorithm(name);
     const Router* const router = FindRouter(name);
-    if (!found && router == nullptr)
-      return MakeError(found.error().code,
-                       found.error().message + "; for all-to-all also " + RouterNames());
-    if (found) chosen.synthesizers.push_back(*found);
+    if (!found && router == nullptr) return tl::unexpected(found.error());
     if (router != nullptr) chosen.routers.push_back(router);
+    if (found) chosen.entries.push_back({std::move(name), *found});
     if (comma == names.size()) return chosen;
     begin = comma + 1;
   }
@@ -62,25 +69,90 @@ struct Made {
   double synthesis_s;
 };
 
-Result<Made> Make(const Synthesizer& synthesizer, const Topology& topology, const Flags& flags,
-                  int64_t size) {
-  const Result<Collective> collective =
-      flags.collective.Make(topology, synthesizer.one_shard_all_reduce);
+Result<Schedule> Synthesize(const Entry& entry, const Topology& topology,
+                            const Collective& collective, const SynthOptions& options) {
+  if (entry.synthesizer != nullptr)
+    return RunSynthesizer(*entry.synthesizer, topology, collective, options);
+  return ChooseSynthesizer(topology, collective, options).map([](AutoChoice choice) {
+    return std::move(choice.schedule);
+  });
+}
+
+Result<Made> Make(const Entry& entry, const Topology& topology, const Flags& flags, int64_t size) {
+  const Result<Collective> collective = flags.collective.Make(
+      topology, entry.synthesizer != nullptr && entry.synthesizer->one_shard_all_reduce);
   if (!collective) return tl::unexpected(collective.error());
   const auto before = std::chrono::steady_clock::now();
   Result<Schedule> schedule =
-      RunSynthesizer(synthesizer, topology, *collective,
-                     {.chunks = flags.chunks, .seed = flags.seed, .size_bytes = size});
+      Synthesize(entry, topology, *collective,
+                 {.chunks = flags.chunks, .seed = flags.seed, .size_bytes = size});
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - before;
   if (!schedule) return tl::unexpected(schedule.error());
-  const VerifyReport report = Verify(topology, *collective, *schedule);
+  const VerifyReport report = Verify(topology, schedule->collective, *schedule);
   if (report.cancelled) return tl::unexpected(CancelledError());
   if (!report.verified())
     return MakeError(ErrorCode::kInfeasible,
-                     fmt::format("the schedule of '{}' is not correct: {}", synthesizer.name,
+                     fmt::format("the schedule of '{}' is not correct: {}", entry.name,
                                  report.violations.front().message));
   return Made{std::move(*schedule), elapsed.count()};
 }
+
+// The schedules that stand for each algorithm at all sizes (best_by_size.h).
+class Held {
+ public:
+  // Beyond so many transfers a schedule is made for the sizes asked for only; all together, they
+  // are not simulated at many sizes. Both keep that below a few seconds.
+  static constexpr size_t kMostToMakeAgain = 50'000, kMostToSimulate = 200'000;
+
+  // False where it is one of those already held.
+  bool Add(const std::string& algorithm, const Schedule& schedule) {
+    for (const HeldSchedule& held : schedules_)
+      if (held.algorithm == algorithm && held.schedule == schedule) return false;
+    transfers_ += schedule.transfers.size();
+    schedules_.push_back({algorithm, schedule});
+    return true;
+  }
+
+  // What the algorithm makes of other sizes. Most make one schedule for all of them.
+  Status AddOtherSizes(const Entry& entry, const Topology& topology, const Flags& flags) {
+    if (entry.synthesizer == nullptr || schedules_.empty() ||
+        schedules_.back().algorithm != entry.name ||
+        schedules_.back().schedule.transfers.size() > kMostToMakeAgain)
+      return {};
+    for (int64_t size : kOtherSizes) {
+      const Result<Made> made = Make(entry, topology, flags, size);
+      if (!made && made.error().code == ErrorCode::kCancelled) return tl::unexpected(made.error());
+      if (!made) return {};
+      if (!Add(entry.name, made->schedule) && size == kOtherSizes.front()) return {};
+    }
+    return {};
+  }
+
+  Result<std::string> Describe(const Topology& topology, const SimOptions& options,
+                               Json& out) const {
+    if (schedules_.empty()) return std::string();
+    const Result<std::vector<BestRange>> by_cost = BestByCost(topology, schedules_);
+    if (!by_cost) return tl::unexpected(by_cost.error());
+    out["best_by_size_analytic"] = ToJson(*by_cost);
+    out["best_by_size"] = nullptr;
+    if (transfers_ > kMostToSimulate)
+      return fmt::format("best, analytic: {}\nbest, simulated: too many transfers for all sizes\n",
+                         Text(*by_cost));
+    const Result<std::vector<BestRange>> simulated =
+        BestBySimulation(topology, schedules_, options);
+    if (!simulated) return tl::unexpected(simulated.error());
+    out["best_by_size"] = ToJson(*simulated);
+    const std::string one = Text(*by_cost), other = Text(*simulated);
+    if (one == other) return fmt::format("best: {}\n", one);
+    return fmt::format("best, analytic: {}\nbest, simulated: {}\n", one, other);
+  }
+
+ private:
+  static constexpr std::array<int64_t, 5> kOtherSizes{1 << 10, 1 << 15, 1 << 20, 1 << 25, 1 << 30};
+
+  std::vector<HeldSchedule> schedules_;
+  size_t transfers_ = 0;
+};
 
 int Compare(const Program& program, const Flags& flags) {
   const Result<std::vector<int64_t>> sizes = ParseSizes(flags.size);
@@ -102,19 +174,19 @@ int Compare(const Program& program, const Flags& flags) {
                "efficiency", "busbw", "synthesis"});
   std::string reasons;
   bool some = false;
-  for (const Synthesizer* synthesizer : chosen->synthesizers) {
+  Held held;
+  for (const Entry& entry : chosen->entries) {
     for (int64_t size : *sizes) {
       if (CancelRequested()) return Report(CancelledError());
-      const std::string name(synthesizer->name);
-      const Result<Made> made = Make(*synthesizer, *topology, flags, size);
+      const Result<Made> made = Make(entry, *topology, flags, size);
       Json row;
-      row["algorithm"] = name;
+      row["algorithm"] = entry.name;
       row["size_bytes"] = size;
       if (!made) {
         if (made.error().code == ErrorCode::kCancelled) return Report(made.error());
         row["error"] = made.error().message;
         out["rows"].push_back(row);
-        reasons += fmt::format("  {}: {}\n", name, made.error().message);
+        reasons += fmt::format("  {}: {}\n", entry.name, made.error().message);
         break;  // the other sizes fail alike
       }
       const Result<Evaluation> evaluation = Evaluate(*topology, made->schedule, size);
@@ -127,6 +199,14 @@ int Compare(const Program& program, const Flags& flags) {
           evaluation->bounds.Seconds(size, step && options.step_mode == StepMode::kBarrier);
       some = true;
       DescribeSchedule(made->schedule, row);
+      std::string shown = entry.name;
+      if (entry.synthesizer == nullptr) {
+        row["algorithm"] = entry.name;
+        row["chosen"] = made->schedule.algorithm;
+        shown += ": " + made->schedule.algorithm;
+      } else {
+        held.Add(entry.name, made->schedule);
+      }
       DescribeEvaluation(made->schedule, *evaluation, size, row);
       row["analytic_s"] = evaluation->time_s;
       row["analytic_bound_s"] = evaluation->bound_s;
@@ -138,13 +218,17 @@ int Compare(const Program& program, const Flags& flags) {
       row["synthesis_s"] = made->synthesis_s;
       row["verified"] = true;
       out["rows"].push_back(row);
-      table.AddRow({name, FormatSize(size), step ? std::to_string(evaluation->cost.tl) : "-",
+      table.AddRow({shown, FormatSize(size), step ? std::to_string(evaluation->cost.tl) : "-",
                     step ? fmt::format("{:.4f}", evaluation->cost.tb.ToDouble()) : "-",
                     Seconds(evaluation->time_s), Seconds(sim->time_s), Seconds(bound),
                     Percent(bound / sim->time_s), BytesPerSecond(sim->busbw),
                     Seconds(made->synthesis_s)});
     }
+    if (const Status added = held.AddOtherSizes(entry, *topology, flags); !added)
+      return Report(added.error());
   }
+  const Result<std::string> best = held.Describe(*topology, options, out);
+  if (!best) return Report(best.error());
   std::string routings;
   if (!chosen->routers.empty()) {
     const Result<std::string> text =
@@ -164,6 +248,7 @@ int Compare(const Program& program, const Flags& flags) {
                flags.sim.link_model, flags.sim.mode, table.ToString());
   else
     fmt::print(": no algorithm makes a schedule\n\n");
+  if (!best->empty()) fmt::print("{}\n", *best);
   if (!routings.empty())
     fmt::print("routings, every one verified; times are those of the busiest link\n\n{}\n",
                routings);
@@ -183,8 +268,8 @@ void AddCompare(Program& program) {
       ->required();
   flags->collective.AddTo(command);
   command->add_option("-a,--algorithms", flags->algorithms,
-                      "Algorithms and routers, separated by commas; default: all algorithms but "
-                      "taccl-like");
+                      "Algorithms and routers, separated by commas, auto for the best predicted; "
+                      "default: all algorithms but taccl-like");
   flags->routing.AddTo(command);
   command->add_option("--size", flags->size, "Sizes M, separated by commas")->capture_default_str();
   command->add_option("--chunks", flags->chunks, "Equal chunks a shard; 0 means what each needs")

@@ -16,6 +16,8 @@
 namespace tutti::cli {
 namespace {
 
+constexpr const char* kWhyChosen = "it alone has a symmetric form";
+
 double TransfersInFull(const Collective& collective) {
   const double n = collective.num_ranks();
   return n * (n - 1) * (collective.kind() == CollectiveKind::kAllReduce ? 2 : 1);
@@ -46,7 +48,7 @@ void DescribeSymmetric(const SymmetricSchedule& schedule, Json& out) {
 }
 
 bool MayBeSymmetric(const std::string& algorithm, const Collective& collective) {
-  return algorithm == "bfb" && HasSymmetricForm(collective);
+  return algorithm == kSymmetricAlgorithm && HasSymmetricForm(collective);
 }
 
 bool IsTooLargeInFull(const Collective& collective) {
@@ -97,6 +99,13 @@ std::optional<int> SynthesizeSymmetric(const Program& program, Topology topology
     DescribeTopology(topology, evaluation->bounds.steps, out);
     DescribeSymmetric(*schedule, out);
     DescribeEvaluation(folded, *evaluation, job.options.size_bytes, out);
+    if (job.by_choice) {
+      out["chosen"] = job.algorithm;
+      out["why"] = kWhyChosen;
+      out["candidates"] = Json::array({{{"algorithm", job.algorithm},
+                                        {"time_s", evaluation->time_s},
+                                        {"chunks", folded.units_per_shard}}});
+    }
     out["synthesis_s"] = elapsed.count();
     out["peak_rss_bytes"] = PeakRssBytes();
     out["verified"] = job.verify ? Json(true) : Json(nullptr);
@@ -114,6 +123,7 @@ std::optional<int> SynthesizeSymmetric(const Program& program, Topology topology
              folded.units_per_shard == 1 ? "" : "s", Seconds(elapsed.count()),
              job.verify ? "verified" : "not verified");
   fmt::print("{}", EvaluationText(folded, *evaluation, job.options.size_bytes));
+  if (job.by_choice) fmt::print("chosen: {}; {}\n", job.algorithm, kWhyChosen);
   if (!job.output.empty()) fmt::print("written to {}\n", job.output);
   return kDone;
 }

@@ -12,6 +12,7 @@
 
 namespace tutti::cli {
 
+inline constexpr const char* kSymmetricAlgorithm = "bfb";
 // Whether `algorithm` makes this collective in the symmetric form too, where the network has one.
 bool MayBeSymmetric(const std::string& algorithm, const Collective& collective);
 // Whether the schedule of all ranks and its proof need more than half of this machine's memory.
@@ -21,7 +22,8 @@ struct SymmetricJob {
   std::string algorithm, output;
   SynthOptions options;
   bool verify = true;
-  bool asked_for = true;  // or chosen because of the size
+  bool asked_for = true;   // or chosen because of the size
+  bool by_choice = false;  // `-a auto`: the only algorithm that has this form
 };
 // `tutti synth` from the parsed topology on. nullopt: the network has no translations, and nobody
 // asked for the symmetric form.

@@ -6,7 +6,9 @@
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <utility>
 
+#include "choice.h"
 #include "common.h"
 #include "routing.h"
 #include "symmetric.h"
@@ -14,6 +16,7 @@
 #include "tutti/base/memory.h"
 #include "tutti/base/units.h"
 #include "tutti/sched/store.h"
+#include "tutti/synth/auto.h"
 #include "tutti/synth/synthesizer.h"
 #include "tutti/synth/ten.h"
 #include "tutti/topo/expression.h"
@@ -151,6 +154,18 @@ bool MakesRouting(const Flags& flags) {
          !FindSynthesizer(flags.algorithm);
 }
 
+// By the one that is named, or by the best of all, which `choice` then tells of.
+Result<Schedule> Make(const Synthesizer* synthesizer, const Topology& topology,
+                      const Collective& collective, const SynthOptions& options,
+                      std::optional<AutoChoice>& choice) {
+  if (synthesizer != nullptr) return RunSynthesizer(*synthesizer, topology, collective, options);
+  Result<AutoChoice> chosen = ChooseSynthesizer(topology, collective, options);
+  if (!chosen) return tl::unexpected(chosen.error());
+  Schedule schedule = std::move(chosen->schedule);
+  choice = *std::move(chosen);
+  return schedule;
+}
+
 int MakeRouting(const Program& program, const Flags& flags) {
   if (!flags.policy.empty() || !flags.unwind.empty() || flags.wait != "auto" ||
       flags.chunks.is_auto() || flags.no_final_pass)
@@ -167,15 +182,20 @@ int MakeRouting(const Program& program, const Flags& flags) {
       {flags.algorithm, flags.output, flags.seed, sizes->front(), !flags.no_verify});
 }
 
-Result<Network> MakeNetwork(const Flags& flags, const Synthesizer& synthesizer,
+// `synthesizer`: none for the best of all.
+Result<Network> MakeNetwork(const Flags& flags, const Synthesizer* synthesizer,
                             const SynthOptions& options) {
   if (flags.unwind.empty()) {
     Result<Topology> topology = ParseTopology(flags.topology);
     if (!topology) return tl::unexpected(topology.error());
     return Network{std::move(*topology), std::nullopt};
   }
+  if (synthesizer == nullptr)
+    return InvalidArgument(
+        "--unwind tries networks for one algorithm, and auto algorithms for one network: name one, "
+        "or unwind(...) in the expression");
   Result<Unwound> unwound =
-      Unwind(flags.topology, flags.unwind, synthesizer, flags.collective, options);
+      Unwind(flags.topology, flags.unwind, *synthesizer, flags.collective, options);
   if (!unwound) return tl::unexpected(unwound.error());
   Topology topology = unwound->topology;
   return Network{std::move(topology), std::move(*unwound)};
@@ -183,13 +203,13 @@ Result<Network> MakeNetwork(const Flags& flags, const Synthesizer& synthesizer,
 
 int Synthesize(const Program& program, const Flags& flags) {
   if (MakesRouting(flags)) return MakeRouting(program, flags);
-  const Result<const Synthesizer*> synthesizer = FindSynthesizer(flags.algorithm);
-  if (!synthesizer)
-    return Report({synthesizer.error().code,
-                   synthesizer.error().message + "; for all-to-all also " + RouterNames()});
+  const Result<const Synthesizer*> found = FindAlgorithm(flags.algorithm);
+  if (!found) return Report(found.error());
+  const Synthesizer* synthesizer = *found;
   const Result<std::vector<int64_t>> sizes = ParseSizes(flags.size);
   if (!sizes) return Report(sizes.error());
   const int64_t size = sizes->front();
+  SynthNotes notes;
   const SynthOptions options{.chunks = flags.chunks.count(),
                              .seed = flags.seed,
                              .size_bytes = size,
@@ -199,22 +219,30 @@ int Synthesize(const Program& program, const Flags& flags) {
                                         : flags.wait == "never" ? Waiting::kNever
                                                                 : Waiting::kAuto,
                              .auto_chunks = flags.chunks.is_auto(),
-                             .final_pass = !flags.no_final_pass};
-  const Result<Network> network = MakeNetwork(flags, **synthesizer, options);
+                             .final_pass = !flags.no_final_pass,
+                             .max_seconds = flags.routing.time_limit,
+                             .notes = &notes};
+  const Result<Network> network = MakeNetwork(flags, synthesizer, options);
   if (!network) return Report(network.error());
   const Topology* topology = &network->topology;
   const Result<Collective> collective =
-      flags.collective.Make(*topology, (*synthesizer)->one_shard_all_reduce);
+      flags.collective.Make(*topology, synthesizer != nullptr && synthesizer->one_shard_all_reduce);
   if (!collective) return Report(collective.error());
-  if (const Status has = CheckSynthOptions(**synthesizer, options); !has)
-    return Report(has.error());
+  if (synthesizer != nullptr)
+    if (const Status has = CheckSynthOptions(*synthesizer, options); !has)
+      return Report(has.error());
   if (network->unwound && !program.json) fmt::print("{}\n", UnwoundText(*network->unwound));
 
   // A million ranks: their translations tell from one of them what all do.
+  const std::string in_symmetry = synthesizer != nullptr ? flags.algorithm : kSymmetricAlgorithm;
   if (flags.symmetric ||
-      (MayBeSymmetric(flags.algorithm, *collective) && IsTooLargeInFull(*collective))) {
-    const SymmetricJob job{flags.algorithm, flags.output, options, !flags.no_verify,
-                           flags.symmetric};
+      (MayBeSymmetric(in_symmetry, *collective) && IsTooLargeInFull(*collective))) {
+    const SymmetricJob job{.algorithm = in_symmetry,
+                           .output = flags.output,
+                           .options = options,
+                           .verify = !flags.no_verify,
+                           .asked_for = flags.symmetric,
+                           .by_choice = synthesizer == nullptr};
     if (const auto code = SynthesizeSymmetric(program, *topology, *collective, job)) return *code;
   }
 
@@ -223,14 +251,15 @@ int Synthesize(const Program& program, const Flags& flags) {
   if (*streams) return SynthesizeStreamed(program, flags, *network, *collective, options);
 
   const auto before = std::chrono::steady_clock::now();
-  const Result<Schedule> schedule = RunSynthesizer(**synthesizer, *topology, *collective, options);
+  std::optional<AutoChoice> choice;
+  Result<Schedule> schedule = Make(synthesizer, *topology, *collective, options, choice);
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - before;
   if (!schedule) return Report(schedule.error());
   spdlog::debug("made {} transfers in {}", schedule->transfers.size(), Seconds(elapsed.count()));
 
   if (!flags.no_verify) {
-    const VerifyReport report = Verify(*topology, *collective, *schedule);
-    if (const Status proven = RequireVerified(report, flags.algorithm, "nothing was written");
+    const VerifyReport report = Verify(*topology, schedule->collective, *schedule);
+    if (const Status proven = RequireVerified(report, schedule->algorithm, "nothing was written");
         !proven)
       return Report(proven.error());
   }
@@ -247,6 +276,9 @@ int Synthesize(const Program& program, const Flags& flags) {
     DescribeSchedule(*schedule, out);
     DescribeEvaluation(*schedule, *evaluation, size, out);
     if (network->unwound) DescribeUnwound(*network->unwound, out);
+    if (choice) DescribeChoice(*choice, out);
+    if (notes.gap) out["gap"] = *notes.gap;
+    if (!notes.remark.empty()) out["remark"] = notes.remark;
     out["synthesis_s"] = elapsed.count();
     out["peak_rss_bytes"] = PeakRssBytes();
     out["verified"] = flags.no_verify ? Json(nullptr) : Json(true);
@@ -254,11 +286,13 @@ int Synthesize(const Program& program, const Flags& flags) {
     return kDone;
   }
   fmt::print("{} on {} by {}: {} transfers, {} chunk{} a shard, made in {}, {}\n",
-             Name(collective->kind()), topology->name(), flags.algorithm,
+             Name(collective->kind()), topology->name(), schedule->algorithm,
              schedule->transfers.size(), schedule->units_per_shard,
              schedule->units_per_shard == 1 ? "" : "s", Seconds(elapsed.count()),
              flags.no_verify ? "not verified" : "verified");
   fmt::print("{}", EvaluationText(*schedule, *evaluation, size));
+  if (!notes.remark.empty()) fmt::print("  {}\n", notes.remark);
+  if (choice) fmt::print("{}", ChoiceText(*choice));
   if (!flags.output.empty()) fmt::print("written to {}\n", flags.output);
   return kDone;
 }
@@ -278,7 +312,8 @@ void AddSynth(Program& program) {
     names += (names.empty() ? "" : ", ") + std::string(synthesizer.name);
   command
       ->add_option("-a,--algorithm", flags->algorithm,
-                   "Algorithm: " + names + "; for routings of all-to-all: " + RouterNames())
+                   "auto (the best predicted for --size), or one of " + names +
+                       "; for routings of all-to-all: " + RouterNames())
       ->required();
   flags->chunks.AddTo(command);
   command->add_option("--size", flags->size, "Size M that the printed time is for")

@@ -217,6 +217,64 @@ class Commands(harness.CliTest):
         # torus-dims needs a grid, and says so.
         self.assertTrue(any("error" in row and row["algorithm"] == "torus-dims" for row in answer["rows"]))
 
+    def test_compare_says_where_the_best_changes(self):
+        for sizes, mode in (("1KiB,1MiB,1GiB", "barrier"), ("64KiB,256MiB", "eager")):
+            answer = self.json("compare", "mesh(4,4)", "-c", "all-reduce", "--size", sizes, "--mode", mode)
+            for key, column in (("best_by_size", "time_s"), ("best_by_size_analytic", "analytic_s")):
+                ranges = answer[key]
+                self.assertGreater(len(ranges), 1)
+                self.assertEqual((ranges[0]["from_bytes"], ranges[-1]["to_bytes"]), (1, None))
+                for one, next_one in zip(ranges, ranges[1:]):
+                    self.assertEqual(one["to_bytes"] + 1, next_one["from_bytes"])
+                    self.assertNotEqual(one["algorithm"], next_one["algorithm"])
+                for size in {row["size_bytes"] for row in answer["rows"]}:
+                    rows = {row["algorithm"]: row[column] for row in answer["rows"]
+                            if row["size_bytes"] == size and "error" not in row}
+                    best = next(one["algorithm"] for one in ranges
+                                if one["to_bytes"] is None or size <= one["to_bytes"])
+                    self.assertLessEqual(rows[best], min(rows.values()) * (1 + 1e-6), (size, key))
+        self.assertRegex(self.ok("compare", "mesh(4,4)", "-c", "all-reduce"), r"best.*: bfb up to .* MiB, then tto")
+        self.assertIn("best: bfb at every size", self.ok("compare", "ring(8)", "-c", "all-reduce"))
+
+    def test_auto_takes_the_best(self):
+        path = self.path("auto.sched")
+        for network, collective in (("mesh(3,4)", "all-reduce"), ("torus(2,4,bw=[20,50]GB/s)", "all-gather"),
+                                    ("ring(5)", "all-to-all")):
+            for size in ("1KiB", "16MiB"):
+                made = self.json("synth", network, "-c", collective, "-a", "auto", "--size", size, "-o", path)
+                self.assertEqual(made["algorithm"], made["chosen"])
+                self.assertIs(made["verified"], True)
+                self.assertEqual(self.json("cost", path)["algorithm"], made["chosen"])
+                candidates = {one["algorithm"]: one for one in made["candidates"]}
+                self.assertEqual(candidates[made["chosen"]]["time_s"], made["time_s"])
+                rows = self.json("compare", network, "-c", collective, "--size", size)["rows"]
+                for row in rows:
+                    self.assertIn(row["algorithm"], candidates)
+                    if "error" not in row:
+                        self.assertLessEqual(made["time_s"], row["analytic_s"], row["algorithm"])
+                row = self.json("compare", network, "-c", collective, "-a", "auto", "--size", size)["rows"][0]
+                self.assertEqual((row["algorithm"], row["chosen"]), ("auto", made["chosen"]))
+        text = self.ok("synth", "torus(4,4)", "-c", "all-gather", "-a", "auto")
+        self.assertIn("chosen: bfb; no schedule in steps is faster: it meets their bound", text)
+        self.assertIn("ring: takes at least", text)
+        large = self.json("synth", "torus(50,50,50)", "-a", "auto")
+        self.assertEqual((large["chosen"], large["symmetric"]), ("bfb", True))
+
+    def test_auto_is_one_of_the_names(self):
+        for command in ("synth", "compare"):
+            self.refused(command, "ring(4)", "-a", "nope", says=["unknown algorithm 'nope'; accepted are bfb", ", auto"])
+
+    def test_auto_says_why_nothing_fits(self):
+        error = self.refused("synth", "switch(4)", "-c", "all-reduce", "-a", "auto", code=1,
+                             says=["no algorithm makes this", "bfb: ", "unwind(switch(4))", "taccl-like: runs on request"])
+        self.assertGreater(len(error.splitlines()), 5)
+
+    def test_searches_say_what_they_have_proven(self):
+        made = self.json("synth", "mesh(2,3)", "-a", "taccl-like", "--time-limit", "50")
+        self.assertEqual(made["gap"], 0)
+        self.assertIn("proven: no schedule takes fewer than", made["remark"])
+        self.refused("synth", "mesh(3,3)", "-a", "taccl-like", "--time-limit", "0.000001", says=["no answer in"])
+
     def test_lower_writes_xml_that_passes_its_checker(self):
         path = self.synth("dgx1", "all-reduce", "bfb")
         for dialect in ("msccl", "executor-nccl", "rccl"):

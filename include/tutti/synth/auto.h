@@ -1,15 +1,15 @@
 // The best of all synthesizers for one size: what `-a auto` runs.
 //
-// Model       Every synthesizer that makes the collective is run as `tutti compare` runs it, with
-//             the chunks it takes by default; where more or fewer may be faster (chunk_choice)
-//             doubled and halved while that helps. An all-reduce is tried over N shards and over
-//             one. What each schedule takes is predicted by PredictedSeconds (sched/cost.h): the
-//             alpha-beta cost with a barrier a step, the completion of a timed schedule. An
+// Model       Every synthesizer that makes the collective is run as `tutti compare` runs it, an
+//             all-reduce then also over one shard instead of N, or N instead of one; then, where
+//             more or fewer chunks may be faster (chunk_choice), they are doubled or halved while
+//             that helps. What each schedule takes is predicted by PredictedSeconds (sched/cost.h):
+//             the alpha-beta cost with a barrier a step, the completion of a timed schedule. An
 //             executor without barriers is never later than that under this model; by how much it
 //             is earlier differs between algorithms and is not looked at.
 //             Not run is what cannot be better than the best so far (the network's limits and
-//             Forecast::least_steps say so), what is forecast to take longer than the budget, and
-//             what runs on request only. Routers (synth/router.h) make no schedule.
+//             Forecast::least_steps say so), what is forecast to take longer than is left of the
+//             budget, and what runs on request only. Routers (synth/router.h) make no schedule.
 // Exactness   Times are compared as fractions; of equal ones the first in the registry's order.
 //             Which are run depends on forecasts, not on clocks: the same choice on every machine.
 // Invariants  No candidate that was predicted, or skipped for its limit, is faster than the chosen.
@@ -31,7 +31,7 @@
 namespace tutti {
 
 inline constexpr std::string_view kAutoName = "auto";
-inline constexpr int64_t kAutoBudgetNs = 20'000'000'000;  // a candidate
+inline constexpr int64_t kAutoBudgetNs = 60'000'000'000;  // forecast work, of all runs
 
 // One synthesizer, in the best variant that was tried of it.
 struct AutoCandidate {
@@ -52,7 +52,8 @@ struct AutoChoice {
 };
 
 // `collective` as the user named it; a shape of all-reduce that a candidate wants is made here.
-// options.chunks > 0: with so many chunks and no others.
+// options.chunks > 0: with so many chunks and no others. Options that some synthesizers lack
+// (policies, counting chunks) reach the others only.
 Result<AutoChoice> ChooseSynthesizer(const Topology& topology, const Collective& collective,
                                      const SynthOptions& options,
                                      int64_t budget_ns = kAutoBudgetNs);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,6 +17,13 @@ namespace tutti {
 
 // Whether slow links leave to faster ones what those are about to bring (ten).
 enum class Waiting : uint8_t { kAuto, kAlways, kNever };
+
+// What an answer is worth beyond being correct: of searches that may end before they have proven
+// that nothing is better.
+struct SynthNotes {
+  std::optional<double> gap = {};  // (it - the proven limit) / it, in the unit of `remark`
+  std::string remark = {};
+};
 
 struct SynthOptions {
   int32_t chunks = 0;  // P equal chunks a shard; 0: what the algorithm needs
@@ -30,7 +38,9 @@ struct SynthOptions {
   // Instead of `chunks`: as many as are predicted to be fastest for size_bytes, of algorithms that
   // can tell (Synthesizer::counts_chunks).
   bool auto_chunks = false;
-  bool final_pass = true;  // of ten: transfers are moved earlier and useless ones dropped
+  bool final_pass = true;       // of ten: transfers are moved earlier and useless ones dropped
+  double max_seconds = 0;       // of those that search: what is found by then; 0: their default
+  SynthNotes* notes = nullptr;  // where to leave them
 };
 
 // What is known of a run before it is made, from sizes alone: the same on every machine.
@@ -42,7 +52,7 @@ struct Forecast {
 // A run that takes `ns` for each chunk at each rank that it goes to or comes from.
 Forecast ForecastByDeliveries(const Collective& collective, const SynthOptions& options,
                               int64_t ns);
-inline constexpr int64_t kUsualNsADelivery = 2000;
+inline constexpr int64_t kUsualNsADelivery = 1000;
 
 struct Synthesizer {
   std::string_view name;         // as in `-a name`

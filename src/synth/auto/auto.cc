@@ -46,19 +46,34 @@ class Chooser {
       : topology_(topology),
         options_(options),
         budget_ns_(budget_ns),
+        left_ns_(budget_ns),
         bounds_(std::move(bounds)),
         limit_s_(bounds_.Limit(options.size_bytes)) {}
 
-  Status Consider(const Synthesizer& synthesizer, const Collective& collective) {
+  void Add(const Synthesizer& synthesizer) {
     candidates_.push_back({.algorithm = synthesizer.name});
-    if (synthesizer.on_request_only) {
+    if (synthesizer.on_request_only)
       candidates_.back().reason = fmt::format("runs on request only: -a {}", synthesizer.name);
-      return {};
-    }
-    const Result<std::vector<Collective>> shapes = ShapesFor(synthesizer, collective);
-    if (!shapes) return tl::unexpected(shapes.error());
-    for (const Collective& shape : *shapes)
-      if (const Status tried = TryChunks(synthesizer, shape); !tried) return tried;
+  }
+
+  // `number`: of the candidate, in the order of Add(). Only an error that ends the whole choice is
+  // one.
+  Status TryDefault(const Synthesizer& synthesizer, size_t number, const Collective& shape) {
+    const Result<std::optional<Tried>> tried = Try(synthesizer, number, shape, options_.chunks);
+    if (!tried) return tl::unexpected(tried.error());
+    if (*tried && synthesizer.chunk_choice && options_.chunks == 0)
+      starts_.push_back({&synthesizer, number, shape, **tried});
+    return {};
+  }
+
+  // From each default that was predicted to more chunks while that helps, or else to fewer.
+  Status TryOtherChunks() {
+    for (const Start& start : starts_)
+      for (const bool more : {true, false}) {
+        const Result<bool> helped = Climb(start, more);
+        if (!helped) return tl::unexpected(helped.error());
+        if (*helped) break;
+      }
     return {};
   }
 
@@ -78,35 +93,45 @@ class Chooser {
     int32_t chunks = 0;
     Rational seconds;
   };
+  struct Start {
+    const Synthesizer* synthesizer;
+    size_t number;
+    Collective shape;
+    Tried tried;
+  };
 
-  // The default, then more chunks while that helps, or else fewer.
-  Status TryChunks(const Synthesizer& synthesizer, const Collective& shape) {
-    const Result<std::optional<Tried>> first = Try(synthesizer, shape, options_.chunks);
-    if (!first) return tl::unexpected(first.error());
-    if (!*first || !synthesizer.chunk_choice || options_.chunks > 0) return {};
-    for (const bool more : {true, false}) {
-      Tried last = **first;
-      bool helped = false;
-      while (more ? last.chunks <= kMostChunks / 2 : last.chunks % 2 == 0) {
-        const int32_t chunks = more ? last.chunks * 2 : last.chunks / 2;
-        const Result<std::optional<Tried>> next = Try(synthesizer, shape, chunks);
-        if (!next) return tl::unexpected(next.error());
-        if (!*next || (*next)->seconds >= last.seconds) break;
-        last = **next;
-        helped = true;
-      }
-      if (helped) break;
+  // Whether it helped at all. A step that gains less than a hundredth is the last.
+  Result<bool> Climb(const Start& start, bool more) {
+    constexpr int32_t kMostChunks = 512;
+    const Rational enough(99, 100);
+    Tried last = start.tried;
+    for (;;) {
+      if (more ? last.chunks > kMostChunks / 2 : last.chunks % 2 != 0) break;
+      const int32_t chunks = more ? last.chunks * 2 : last.chunks / 2;
+      const Result<std::optional<Tried>> next =
+          Try(*start.synthesizer, start.number, start.shape, chunks);
+      if (!next) return tl::unexpected(next.error());
+      if (!*next || (*next)->seconds >= last.seconds) break;
+      const bool last_step = (*next)->seconds > last.seconds * enough;
+      last = **next;
+      if (last_step) break;
     }
-    return {};
+    return last.seconds < start.tried.seconds;
   }
 
   // Nothing where it was not run or is not made; the error is one that ends the whole choice.
-  Result<std::optional<Tried>> Try(const Synthesizer& synthesizer, const Collective& shape,
-                                   int32_t chunks) {
+  Result<std::optional<Tried>> Try(const Synthesizer& synthesizer, size_t number,
+                                   const Collective& shape, int32_t chunks) {
     if (CancelRequested()) return tl::unexpected(CancelledError());
-    AutoCandidate& candidate = candidates_.back();
+    AutoCandidate& candidate = candidates_[number];
     SynthOptions options = options_;
     options.chunks = chunks;
+    options.notes = nullptr;
+    if (!synthesizer.has_policies) {
+      options.policy.clear();
+      options.waiting = Waiting::kAuto;
+    }
+    options.auto_chunks = options.auto_chunks && synthesizer.counts_chunks && chunks == 0;
     const Forecast forecast = synthesizer.forecast != nullptr
                                   ? synthesizer.forecast(topology_, shape, options)
                                   : ForecastByDeliveries(shape, options, kUsualNsADelivery);
@@ -114,6 +139,7 @@ class Chooser {
       Decline(candidate, false, std::move(reason));
       return std::nullopt;
     }
+    left_ns_ -= forecast.work_ns;
     Result<Schedule> made = RunSynthesizer(synthesizer, topology_, shape, options);
     if (!made) {
       if (made.error().code == ErrorCode::kCancelled) return tl::unexpected(made.error());
@@ -131,7 +157,7 @@ class Chooser {
     if (!best_ || tried.seconds < best_s_) {
       best_ = *std::move(made);
       best_s_ = tried.seconds;
-      chosen_ = candidates_.size() - 1;
+      chosen_ = number;
     }
     return tried;
   }
@@ -153,21 +179,22 @@ class Chooser {
         return fmt::format("takes at least {}, '{}' takes {}", Microseconds(least),
                            candidates_[chosen_].algorithm, Microseconds(best_s_));
     }
-    if (forecast.work_ns <= budget_ns_) return {};
+    if (forecast.work_ns <= left_ns_) return {};
     constexpr double kNsPerSecond = 1e9;
-    return fmt::format("is forecast to work for {:.3g} s, more than the {:.3g} s allowed",
-                       static_cast<double>(forecast.work_ns) / kNsPerSecond,
-                       static_cast<double>(budget_ns_) / kNsPerSecond);
+    return fmt::format(
+        "is forecast to work for {:.3g} s, of the {:.3g} s allowed {:.3g} s are left",
+        static_cast<double>(forecast.work_ns) / kNsPerSecond,
+        static_cast<double>(budget_ns_) / kNsPerSecond,
+        static_cast<double>(left_ns_) / kNsPerSecond);
   }
-
-  static constexpr int32_t kMostChunks = 1 << 12;
 
   const Topology& topology_;
   const SynthOptions& options_;
-  int64_t budget_ns_;
+  int64_t budget_ns_, left_ns_;
   Bounds bounds_;
   Rational limit_s_;
   std::vector<AutoCandidate> candidates_;
+  std::vector<Start> starts_;
   std::optional<Schedule> best_;
   Rational best_s_;
   size_t chosen_ = 0;
@@ -180,13 +207,25 @@ Result<AutoChoice> ChooseSynthesizer(const Topology& topology, const Collective&
   Result<Bounds> bounds = ComputeBounds(topology, collective);
   if (!bounds) return tl::unexpected(bounds.error());
   Chooser chooser(topology, options, budget_ns, *std::move(bounds));
-  ProgressScope progress("auto", static_cast<int64_t>(Synthesizers().size()));
+  std::vector<const Synthesizer*> runs;
   for (const Synthesizer& synthesizer : Synthesizers()) {
-    if (Makes(synthesizer, collective.kind()))
-      if (const Status considered = chooser.Consider(synthesizer, collective); !considered)
-        return tl::unexpected(considered.error());
-    progress.Add(1);
+    if (!Makes(synthesizer, collective.kind())) continue;
+    chooser.Add(synthesizer);
+    runs.push_back(synthesizer.on_request_only ? nullptr : &synthesizer);
   }
+  // All defaults first: the better the best so far, the more can be left out.
+  const size_t num_shapes = collective.kind() == CollectiveKind::kAllReduce ? 2 : 1;
+  ProgressScope progress("auto", static_cast<int64_t>(runs.size() * num_shapes));
+  for (size_t shape = 0; shape < num_shapes; ++shape)
+    for (size_t number = 0; number < runs.size(); ++number) {
+      progress.Add(1);
+      if (runs[number] == nullptr) continue;
+      const Result<std::vector<Collective>> shapes = ShapesFor(*runs[number], collective);
+      if (!shapes) return tl::unexpected(shapes.error());
+      if (const Status tried = chooser.TryDefault(*runs[number], number, (*shapes)[shape]); !tried)
+        return tl::unexpected(tried.error());
+    }
+  if (const Status tried = chooser.TryOtherChunks(); !tried) return tl::unexpected(tried.error());
   return std::move(chooser).Finish();
 }
 

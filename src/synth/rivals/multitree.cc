@@ -8,9 +8,11 @@
 //             units.
 // Cost        steps shards of M / N over one link.
 // Complexity  O(N * (frontier of a tree) * degree) a step, O(N^2) memory.
-// Reference   [multitree] as [tacos] sections V.A, VI.4 and VII tell it: height-balanced trees from
-//             all ranks, connectivity only, no overlap of chunks. Assumption: order of the turns
-//             and of parents.
+// Reference   [multitree] Huang, Majumder, Kim, Muzahid, Yum, Kim, "Communication
+//             Algorithm-Architecture Co-Design for Distributed Deep Learning" (ISCA 2021), as
+//             [tacos] sections V.A, VI.4 and VII tell it: height-balanced trees from all ranks,
+//             connectivity only, no overlap of chunks. Assumption: order of the turns and of
+//             parents.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -9,6 +9,7 @@
 //             proven limit until the integer program has an answer; each attempt gets half of the
 //             time that is left, so that one that is hard to refuse does not take it all.
 //             Reduce-scatter is the reverse, all-reduce both.
+//             options.notes says whether the number of slots is proven to be the least.
 // Complexity  Exponential; at most kMaxColumns columns, which is about 16 ranks.
 // Errors      kInfeasible: switches. kResourceExhausted: too many columns, or no answer in time;
 // the
@@ -185,10 +186,30 @@ class TimeExpandedProgram {
   std::vector<std::vector<int32_t>> least_;  // by source and node
 };
 
+// Of an all-reduce both halves leave theirs: the larger gap counts.
+void LeaveNotes(const TimeExpandedAnswer& answer, double seconds, SynthNotes& notes) {
+  std::string remark;
+  if (answer.slots == answer.least_slots) {
+    remark = fmt::format("proven: no schedule takes fewer than {} slots", answer.slots);
+  } else {
+    constexpr double kPercent = 100;
+    remark = fmt::format(
+        "not proven optimal: {} slots, fewer than {} are impossible, gap {:.1f} %; the time limit "
+        "of "
+        "{:g} s was reached",
+        answer.slots, answer.least_slots, answer.Gap() * kPercent, seconds);
+  }
+  if (notes.gap && *notes.gap >= answer.Gap()) return;
+  notes = {answer.Gap(), std::move(remark)};
+}
+
 Result<Schedule> MakeForwardSchedule(const Topology& topology, const Collective& forward,
                                      const SynthOptions& options) {
-  return SolveTimeExpanded(topology, forward, options, kTimeExpandedSeconds)
-      .map([](TimeExpandedAnswer answer) { return std::move(answer.schedule); });
+  const double seconds = options.max_seconds > 0 ? options.max_seconds : kTimeExpandedSeconds;
+  return SolveTimeExpanded(topology, forward, options, seconds).map([&](TimeExpandedAnswer answer) {
+    if (options.notes != nullptr) LeaveNotes(answer, seconds, *options.notes);
+    return std::move(answer.schedule);
+  });
 }
 
 Result<Schedule> SynthesizeTacclLike(const Topology& topology, const Collective& collective,

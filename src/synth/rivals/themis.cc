@@ -6,10 +6,14 @@
 //             first dimension carries most; then its own times are added. Within a dimension the
 //             chunk that carries least goes first. rivals/dimensions.h says the rest.
 // Complexity  O(chunks * dimensions * log dimensions) to choose.
-// Reference   [themis] as [tacos] sections V.A and VI.3 tell it. Deviations: no threshold below
+// Reference   [themis] Rashidi, Won, Srinivasan, Sridharan, Krishna, "Themis: A Network
+//             Bandwidth-Aware Collective Scheduling Policy for Distributed Training of DL Models"
+//             (ISCA 2022), as [tacos] sections V.A and VI.3 tell it. Deviations: no threshold below
 //             which loads count as equal; times are exact integers; on a mesh a chunk runs along
 //             the lines both ways, where a ring would come back over the whole line and take up to
-//             twice the time; the 49 % of [tacos] figure 16 there suggest that it was a ring.
+//             twice the time; the 49 % of [tacos] figure 16 there suggest that it was a ring. One
+//             that comes back passes ranks that have the chunk already, which rule V3 of the
+//             verifier forbids: what is left of it without that is the two ways along the line.
 #include <algorithm>
 #include <limits>
 #include <numeric>

@@ -196,7 +196,7 @@ TEST(AutoTest, FigureTwoB) {
 TEST(AutoTest, WhatIsForecastToTakeTooLongIsLeftOutWithItsReason) {
   const Topology topology = Network("torus(4,4)");
   const Collective collective = CollectiveFor("bfb", Kind::kAllGather, 16);
-  // 16 shards at 16 ranks: 51.2 us of bfb, 25.6 us of ten, 512 us of others.
+  // 16 shards at 16 ranks: 51.2 us of bfb, 25.6 us of ten, 256 us of others.
   const Result<AutoChoice> some = ChooseSynthesizer(topology, collective, {}, 100'000);
   ASSERT_TRUE(some.has_value()) << some.error().message;
   for (const AutoCandidate& candidate : some->candidates)

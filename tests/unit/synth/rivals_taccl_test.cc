@@ -66,6 +66,18 @@ TEST(TacclLikeTest, SlowLinksTakeMoreSlots) {
   ExpectSound("taccl-like", topology, answer->schedule.collective, answer->schedule);
 }
 
+TEST(TacclLikeTest, NotesSayWhatIsProven) {
+  for (Kind kind : {Kind::kAllGather, Kind::kAllReduce}) {
+    SynthNotes notes;
+    const Topology topology = Network("mesh(2,3)");
+    const Result<Schedule> made = Synthesize("taccl-like", topology, CollectiveFor("ring", kind, 6),
+                                             {.max_seconds = 30, .notes = &notes});
+    ASSERT_TRUE(made.has_value()) << made.error().message;
+    EXPECT_EQ(notes.gap, 0.0);
+    EXPECT_EQ(notes.remark, "proven: no schedule takes fewer than 3 slots");
+  }
+}
+
 TEST(TacclLikeTest, SchedulesAreProvenOnManyNetworks) {
   for (const char* expression :
        {"ring(2)", "ring(6)", "mesh(2,3)", "torus(3,2)", "bipartite(2)", "kautz(2,1)",

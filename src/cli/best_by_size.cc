@@ -1,0 +1,162 @@
+#include "best_by_size.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <functional>
+#include <map>
+
+#include "tutti/base/cancel.h"
+#include "tutti/sched/cost.h"
+
+namespace tutti::cli {
+namespace {
+
+constexpr int64_t kLargest = int64_t{1} << 40;
+
+// Of schedules whose times are sums of doubles, one must be less by more than rounding.
+constexpr double kRounding = 1e-9;
+
+using TimeAt = std::function<Result<double>(size_t schedule, int64_t size)>;
+
+class Bisection {
+ public:
+  Bisection(const std::vector<HeldSchedule>& held, const TimeAt& time_at)
+      : held_(held), time_at_(time_at) {}
+
+  Result<std::vector<BestRange>> Run() {
+    const Result<size_t> first = BestAt(1);
+    if (!first) return tl::unexpected(first.error());
+    ranges_.push_back({held_[*first].algorithm, 1});
+    size_t before = *first;
+    for (int64_t size = 2; size <= kLargest; size *= 2) {
+      const Result<size_t> best = BestAt(size);
+      if (!best) return tl::unexpected(best.error());
+      if (const Status split = Split(size / 2, before, size, *best); !split)
+        return tl::unexpected(split.error());
+      before = *best;
+    }
+    return std::move(ranges_);
+  }
+
+ private:
+  Status Split(int64_t low, size_t best_low, int64_t high, size_t best_high) {
+    if (held_[best_low].algorithm == held_[best_high].algorithm) return {};
+    if (high == low + 1) {
+      ranges_.push_back({held_[best_high].algorithm, high});
+      return {};
+    }
+    const int64_t middle = low + (high - low) / 2;
+    const Result<size_t> best = BestAt(middle);
+    if (!best) return tl::unexpected(best.error());
+    if (const Status split = Split(low, best_low, middle, *best); !split) return split;
+    return Split(middle, *best, high, best_high);
+  }
+
+  Result<size_t> BestAt(int64_t size) const {
+    if (CancelRequested()) return tl::unexpected(CancelledError());
+    size_t best = 0;
+    double least = 0;
+    for (size_t k = 0; k < held_.size(); ++k) {
+      const Result<double> seconds = time_at_(k, size);
+      if (!seconds) return tl::unexpected(seconds.error());
+      if (k > 0 && *seconds >= least * (1 - kRounding)) continue;
+      best = k;
+      least = *seconds;
+    }
+    return best;
+  }
+
+  const std::vector<HeldSchedule>& held_;
+  const TimeAt& time_at_;
+  std::vector<BestRange> ranges_;
+};
+
+Result<double> SimulatedSeconds(const Topology& topology, const Schedule& schedule,
+                                SimOptions options, int64_t size) {
+  options.size_bytes = size;
+  return Simulate(topology, schedule, options).map([](const SimReport& report) {
+    return report.time_s;
+  });
+}
+
+// Of ranges between sizes that need not be whole.
+std::vector<BestRange> InWholeBytes(const std::vector<HeldSchedule>& held,
+                                    const std::vector<LeastRange>& exact) {
+  std::vector<BestRange> ranges;
+  for (const LeastRange& range : exact) {
+    // At the very size where two are equal the one before still counts.
+    const std::optional<int64_t> last = range.from_bytes.Floor().Num64();
+    if (!last) break;
+    const int64_t from = ranges.empty() ? 1 : *last + 1;
+    const std::string& algorithm = held[range.curve].algorithm;
+    if (!ranges.empty() && ranges.back().from_bytes == from) ranges.pop_back();
+    if (ranges.empty() || ranges.back().algorithm != algorithm)
+      ranges.push_back({algorithm, ranges.empty() ? 1 : from});
+  }
+  return ranges;
+}
+
+std::string AboutBytes(int64_t bytes) {
+  constexpr std::array<const char*, 5> kUnits{"B", "KiB", "MiB", "GiB", "TiB"};
+  constexpr double kNext = 1024;
+  auto value = static_cast<double>(bytes);
+  size_t unit = 0;
+  for (; value >= kNext && unit + 1 < kUnits.size(); ++unit) value /= kNext;
+  return fmt::format("{:.4g} {}", value, kUnits[unit]);
+}
+
+}  // namespace
+
+Result<std::vector<BestRange>> BestByCost(const Topology& topology,
+                                          const std::vector<HeldSchedule>& held) {
+  std::vector<CostCurve> curves(held.size());
+  bool all_in_steps = true;
+  for (size_t k = 0; k < held.size(); ++k) {
+    if (held[k].schedule.kind == ScheduleKind::kStep)
+      curves[k] = AnalyticCurve(topology, held[k].schedule);
+    else
+      all_in_steps = false;
+  }
+  if (all_in_steps) return InWholeBytes(held, LeastCurves(curves, 1));
+  const TimeAt time_at = [&](size_t k, int64_t size) -> Result<double> {
+    if (!curves[k].empty()) return SecondsAt(curves[k], size).ToDouble();
+    return SimulatedSeconds(topology, held[k].schedule, {.link_model = held[k].schedule.link_model},
+                            size);
+  };
+  return Bisection(held, time_at).Run();
+}
+
+Result<std::vector<BestRange>> BestBySimulation(const Topology& topology,
+                                                const std::vector<HeldSchedule>& held,
+                                                const SimOptions& options) {
+  const TimeAt time_at = [&](size_t k, int64_t size) {
+    return SimulatedSeconds(topology, held[k].schedule, options, size);
+  };
+  return Bisection(held, time_at).Run();
+}
+
+Json ToJson(const std::vector<BestRange>& ranges) {
+  Json out = Json::array();
+  for (size_t k = 0; k < ranges.size(); ++k) {
+    Json row;
+    row["algorithm"] = ranges[k].algorithm;
+    row["from_bytes"] = ranges[k].from_bytes;
+    row["to_bytes"] = k + 1 < ranges.size() ? Json(ranges[k + 1].from_bytes - 1) : Json(nullptr);
+    out.push_back(row);
+  }
+  return out;
+}
+
+std::string Text(const std::vector<BestRange>& ranges) {
+  if (ranges.size() == 1) return ranges.front().algorithm + " at every size";
+  std::string text;
+  for (size_t k = 0; k + 1 < ranges.size(); ++k)
+    text +=
+        fmt::format("{} up to {}, ", ranges[k].algorithm, AboutBytes(ranges[k + 1].from_bytes - 1));
+  return text + "then " + ranges.back().algorithm;
+}
+
+}  // namespace tutti::cli

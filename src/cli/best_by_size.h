@@ -1,0 +1,44 @@
+// At which sizes the best algorithm changes.
+//
+// Model   Schedules are held as they were made; each has a time at every size, and of an algorithm
+//         the fastest one counts. By the alpha-beta cost the changes are exact (LeastCurves). By
+//         simulation, and where some schedule is timed, all sizes 2^k are looked at and the changes
+//         between them bisected to the byte: two changes between neighbours that undo each other
+//         are not seen.
+// Units   Whole bytes of M, from 1 on.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common.h"
+#include "tutti/sim/simulator.h"
+
+namespace tutti::cli {
+
+struct HeldSchedule {
+  std::string algorithm;
+  Schedule schedule;
+};
+
+struct BestRange {
+  std::string algorithm;
+  int64_t from_bytes = 1;  // up to where the next begins
+};
+
+// By the alpha-beta cost, which for a timed schedule is its plan on the clock of another size.
+Result<std::vector<BestRange>> BestByCost(const Topology& topology,
+                                          const std::vector<HeldSchedule>& held);
+// By simulation; options.size_bytes is not looked at.
+Result<std::vector<BestRange>> BestBySimulation(const Topology& topology,
+                                                const std::vector<HeldSchedule>& held,
+                                                const SimOptions& options);
+
+// [{"algorithm": .., "from_bytes": .., "to_bytes": ..}], the last up to null.
+Json ToJson(const std::vector<BestRange>& ranges);
+// "direct up to 36.2 KiB, then bfb".
+std::string Text(const std::vector<BestRange>& ranges);
+
+}  // namespace tutti::cli
