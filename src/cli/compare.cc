@@ -83,9 +83,11 @@ Result<Made> Make(const Entry& entry, const Topology& topology, const Flags& fla
       topology, entry.synthesizer != nullptr && entry.synthesizer->one_shard_all_reduce);
   if (!collective) return tl::unexpected(collective.error());
   const auto before = std::chrono::steady_clock::now();
-  Result<Schedule> schedule =
-      Synthesize(entry, topology, *collective,
-                 {.chunks = flags.chunks, .seed = flags.seed, .size_bytes = size});
+  Result<Schedule> schedule = Synthesize(entry, topology, *collective,
+                                         {.chunks = flags.chunks,
+                                          .seed = flags.seed,
+                                          .size_bytes = size,
+                                          .max_seconds = flags.routing.time_limit});
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - before;
   if (!schedule) return tl::unexpected(schedule.error());
   const VerifyReport report = Verify(topology, schedule->collective, *schedule);
@@ -113,17 +115,19 @@ class Held {
     return true;
   }
 
-  // What the algorithm makes of other sizes. Most make one schedule for all of them.
+  // What the algorithm makes of other sizes. Most make one schedule of all of them.
   Status AddOtherSizes(const Entry& entry, const Topology& topology, const Flags& flags) {
     if (entry.synthesizer == nullptr || schedules_.empty() ||
         schedules_.back().algorithm != entry.name ||
         schedules_.back().schedule.transfers.size() > kMostToMakeAgain)
       return {};
+    bool differs = false;
     for (int64_t size : kOtherSizes) {
+      if (size == kOtherSizes.back() && !differs) break;
       const Result<Made> made = Make(entry, topology, flags, size);
       if (!made && made.error().code == ErrorCode::kCancelled) return tl::unexpected(made.error());
       if (!made) return {};
-      if (!Add(entry.name, made->schedule) && size == kOtherSizes.front()) return {};
+      differs = Add(entry.name, made->schedule) || differs;
     }
     return {};
   }
@@ -148,7 +152,8 @@ class Held {
   }
 
  private:
-  static constexpr std::array<int64_t, 5> kOtherSizes{1 << 10, 1 << 15, 1 << 20, 1 << 25, 1 << 30};
+  // Where the two ends are made alike, so is what lies between.
+  static constexpr std::array<int64_t, 3> kOtherSizes{1 << 10, 1 << 30, 1 << 20};
 
   std::vector<HeldSchedule> schedules_;
   size_t transfers_ = 0;

@@ -205,7 +205,8 @@ void RoutingFlags::AddTo(CLI::App* command) {
       ->check(CLI::Range(0.0, 1.0));
   command
       ->add_option("--time-limit", time_limit,
-                   "Seconds after which a router gives the best routing it has; 0: no limit")
+                   "Seconds after which a router gives the best routing it has, and an algorithm "
+                   "that searches (taccl-like) its best schedule; 0: no limit, or its default")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
   command

@@ -165,7 +165,7 @@ TEST(AutoTest, AllReduceIsTriedOverOneShardToo) {
 // every other on its own; here direct passes on what goes to several, which leaves to ring only the
 // steps that it has too many. The paper's direct carries, over the busiest link, all pairs whose
 // shortest way it is on: 64 * 65 / 2 shards, a half and a half again.
-TEST(AutoTest, FigureTwoB) {
+TEST(AutoSlow, FigureTwoB) {
   const Topology topology = Network("ring(128,alpha=30ns,bw=150GB/s)");
   const int64_t kilo = 1000, giga = 1'000'000'000;
   for (int64_t size : {kilo, giga}) {
