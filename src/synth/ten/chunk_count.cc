@@ -11,7 +11,9 @@ namespace {
 // Seconds.
 constexpr int64_t kMostTransfers = 4'000'000;
 constexpr int kMostInVain = 2;
-constexpr int32_t kTriesToCompare = 2;  // a number
+// Of more deliveries a chunk, numbers are compared by fewer tries.
+constexpr int64_t kFewDeliveries = 1000;
+constexpr int32_t kTriesToCompare = 2;
 
 // 1, 2, 3, 4, 6, 8, 12, ...
 int32_t NextCount(int32_t count) {
@@ -31,18 +33,20 @@ int64_t BytesOfLargestShard(const Collective& collective, int64_t size_bytes) {
 }  // namespace
 
 Result<Schedule> WithBestChunkCount(
-    const Topology& topology, const SynthOptions& options,
+    const Topology& topology, const Collective& collective, const SynthOptions& options,
     const std::function<Result<Schedule>(const SynthOptions&)>& make) {
   SynthOptions with_count = options;
   with_count.auto_chunks = false;
   with_count.chunks = 1;
-  const bool is_first_look = options.tries == 0 || options.tries > kTriesToCompare;
+  const int64_t deliveries = int64_t{collective.num_shards()} * (collective.num_ranks() - 1);
+  const bool is_first_look =
+      deliveries > kFewDeliveries && (options.tries == 0 || options.tries > kTriesToCompare);
   if (is_first_look) with_count.tries = kTriesToCompare;
   Result<Schedule> best = make(with_count);
   if (!best || best->transfers.empty()) return best;
   Rational best_s = PredictedSeconds(topology, *best, options.size_bytes);
   const auto transfers_a_chunk = static_cast<int64_t>(best->transfers.size());
-  const int64_t most_chunks = BytesOfLargestShard(best->collective, options.size_bytes);
+  const int64_t most_chunks = BytesOfLargestShard(collective, options.size_bytes);
   int64_t transfers = 0;
   int in_vain = 0;
   for (int32_t count = 2; in_vain < kMostInVain && count <= most_chunks; count = NextCount(count)) {

@@ -4,8 +4,8 @@
 // Model       1, 2, 3, 4, 6, 8, 12, ...: powers of two, and three times those. With more chunks
 //             alpha is paid more often, with fewer links are idle at the begin and at the end, so
 //             the time falls and then rises: two numbers in a row that save nothing end the search.
-//             Of equal times the smaller number stays. Numbers are compared by two tries each; what
-//             was found is then made with as many as asked for.
+//             Of equal times the smaller number stays. Of large networks numbers are compared by
+//             two tries each; what was found is then made with as many as asked for.
 // Complexity  Schedules of at most kMostTransfers transfers together, besides the first, which is
 //             of one chunk.
 // Threads     As the maker.
@@ -20,7 +20,7 @@ namespace tutti::ten {
 
 // `make` gets the options with the number of chunks.
 Result<Schedule> WithBestChunkCount(
-    const Topology& topology, const SynthOptions& options,
+    const Topology& topology, const Collective& collective, const SynthOptions& options,
     const std::function<Result<Schedule>(const SynthOptions&)>& make);
 
 }  // namespace tutti::ten

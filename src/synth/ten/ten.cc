@@ -162,7 +162,7 @@ Result<Schedule> Synthesize(const Topology& topology, const Collective& collecti
                             const SynthOptions& options) {
   Result<Schedule> made =
       options.auto_chunks
-          ? WithBestChunkCount(topology, options,
+          ? WithBestChunkCount(topology, collective, options,
                                [&](const SynthOptions& with_count) {
                                  return MakeWithCount(topology, collective, with_count);
                                })
