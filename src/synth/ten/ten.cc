@@ -179,8 +179,6 @@ Forecast ForecastOf(const Topology& topology, const Collective& collective,
                           collective.demand().empty();
   Forecast forecast =
       ForecastByDeliveries(collective, options, steps_only ? kNsADelivery : kNsATimedDelivery);
-  constexpr int64_t kNsToOverlap = 2'000'000'000;  // at most
-  if (collective.kind() == CollectiveKind::kAllReduce) forecast.work_ns += kNsToOverlap;
   forecast.steps_only = steps_only;
   if (collective.kind() == CollectiveKind::kAllReduce && options.final_pass)
     forecast.work_ns += OverlapWorkNs(topology, collective, options);
