@@ -115,6 +115,12 @@ Json ToJson(const Chart& chart) {
   out["series"] = Json::array();
   for (const ChartSeries& series : chart.series)
     out["series"].push_back({{"name", series.name}, {"points", series.points}});
+  if (chart.heat) {
+    out["columns"] = chart.heat->columns;
+    out["cells"] = Json::array();
+    for (const std::optional<double>& cell : chart.heat->cells)
+      out["cells"].push_back(cell ? Json(*cell) : Json(nullptr));
+  }
   return out;
 }
 
@@ -166,7 +172,7 @@ int Bench(const Program& program, const Flags& flags) {
   if (!result) return Report(result.error());
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - before;
   if (!flags.output.empty()) {
-    const Result<std::string> svg = DrawSvg(result->charts);
+    const Result<std::string> svg = DrawSvg(result->charts, result->charts_a_row);
     if (!svg) return Report(svg.error());
     if (const Status written = WriteFileAtomically(flags.output, *svg); !written)
       return Report(written.error());
@@ -228,6 +234,8 @@ void AddBench(Program& program) {
       ->add_option("--step", flags->options.step,
                    "Of sweeps over N take every STEPth N; 0: what the experiment takes")
       ->capture_default_str();
+  command->add_flag("--large", flags->options.large,
+                    "Also what takes minutes; each experiment's notes say what that is");
   command->callback(
       [&program, flags] { program.action = [&program, flags] { return Bench(program, *flags); }; });
 }

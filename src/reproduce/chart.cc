@@ -12,13 +12,15 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <string_view>
 
 extern char** environ;
 
 namespace tutti {
 namespace {
 
-constexpr int kWidth = 960, kHeight = 480;  // of one chart, in SVG units
+constexpr int kWidth = 960, kHeight = 480;  // of one chart that has a row for itself, in SVG units
+constexpr int kSquare = 320;                // side of one of several in a row
 // Told apart by people who see few colours, too; dark enough for thin lines on white.
 constexpr std::array<const char*, 8> kColours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                                  "#e69f00", "#56b4e9", "#000000", "#7a4f9e"};
@@ -32,6 +34,51 @@ std::string Quoted(const std::string& text) {
     out += c;
   }
   return out + "'";
+}
+
+void AppendHeatMap(const HeatMap& heat, int block, std::string& script) {
+  const auto columns = static_cast<size_t>(heat.columns);
+  script += fmt::format("$heat{} << EOD\n", block);
+  for (size_t i = 0; i < heat.cells.size(); ++i) {
+    script += heat.cells[i] ? fmt::format("{:.4g}", *heat.cells[i]) : std::string("NaN");
+    script += (i + 1) % columns == 0 ? '\n' : ' ';
+  }
+  script += fmt::format(
+      "EOD\n"
+      "set object 1 rectangle from graph 0,0 to graph 1,1 behind fillcolor rgb '#000000' fillstyle "
+      "solid noborder\n"
+      "set xrange [-0.5:{}.5]\nset yrange [{}.5:-0.5]\n"
+      "plot $heat{} matrix with image notitle\n"
+      "unset object 1\nset xrange [*:*]\n",
+      columns - 1, heat.cells.size() / columns - 1, block);
+}
+
+Status CheckDrawable(const Chart& chart) {
+  if (chart.heat) {
+    const HeatMap& heat = *chart.heat;
+    if (heat.columns < 1 || heat.cells.empty() ||
+        heat.cells.size() % static_cast<size_t>(heat.columns) != 0)
+      return InvalidArgument(fmt::format("the heat map '{}' has {} cells in {} columns",
+                                         chart.title, heat.cells.size(), heat.columns));
+    return {};
+  }
+  for (const ChartSeries& series : chart.series)
+    if (series.points.empty())
+      return InvalidArgument(
+          fmt::format("nothing to draw: '{}' of '{}' is empty", series.name, chart.title));
+  return {};
+}
+
+// Cells are few and large: a viewer should not smooth them.
+std::string WithSharpImages(const std::string& svg) {
+  constexpr std::string_view kImage = "<image ";
+  std::string out;
+  size_t begin = 0;
+  for (size_t at; (at = svg.find(kImage, begin)) != svg.npos; begin = at + kImage.size()) {
+    out.append(svg, begin, at - begin);
+    out += "<image style='image-rendering:pixelated' ";
+  }
+  return out.append(svg, begin);
 }
 
 struct FileClose {
@@ -61,7 +108,9 @@ std::string Contents(std::FILE* file) {
 
 }  // namespace
 
-std::string GnuplotScript(std::span<const Chart> charts) {
+std::string GnuplotScript(std::span<const Chart> charts, int32_t charts_a_row) {
+  const int count = static_cast<int>(charts.size());
+  const int rows = (count + charts_a_row - 1) / charts_a_row;
   std::string script = fmt::format(
       "set terminal svg size {},{} font 'sans-serif,15' linewidth 1.5 noenhanced background "
       "'#ffffff'\n"
@@ -70,15 +119,23 @@ std::string GnuplotScript(std::span<const Chart> charts) {
       "set tics nomirror\n"
       "set autoscale xfix\n"
       "set grid linecolor '#dddddd' linetype 1\n"
-      "set key outside right top reverse Left samplen 2\n",
-      kWidth, kHeight * static_cast<int>(charts.size()));
-  if (charts.size() > 1)
-    script += fmt::format("set multiplot layout {},1\n", static_cast<int>(charts.size()));
+      "set key outside right top reverse Left samplen 2\n"
+      "set palette defined (0 '#ffffe0', 0.35 '#fdb863', 0.7 '#d7301f', 1 '#67001f')\n"
+      "set cbrange [0:1]\n",
+      charts_a_row == 1 ? kWidth : kSquare * charts_a_row,
+      (charts_a_row == 1 ? kHeight : kSquare) * rows);
+  if (count > 1) script += fmt::format("set multiplot layout {},{}\n", rows, charts_a_row);
   int block = 0;
   std::map<std::string, size_t> place;  // of each name among the coloured ones of all charts
   for (const Chart& chart : charts) {
     script += fmt::format("set title {}\nset xlabel {}\nset ylabel {}\n", Quoted(chart.title),
                           Quoted(chart.x_label), Quoted(chart.y_label));
+    if (chart.heat) {
+      script += "unset logscale\n";
+      AppendHeatMap(*chart.heat, block++, script);
+      continue;
+    }
+    script += chart.log_x ? "set logscale x\n" : "unset logscale x\n";
     script += chart.log_y ? "set logscale y\n" : "unset logscale y\n";
     script += chart.y_min ? fmt::format("set yrange [{:.10g}:*]\n", *chart.y_min)
                           : std::string("set yrange [*:*]\n");
@@ -104,18 +161,16 @@ std::string GnuplotScript(std::span<const Chart> charts) {
     }
     script += plots + "\n";
   }
-  if (charts.size() > 1) script += "unset multiplot\n";
+  if (count > 1) script += "unset multiplot\n";
   return script;
 }
 
-Result<std::string> DrawSvg(std::span<const Chart> charts) {
+Result<std::string> DrawSvg(std::span<const Chart> charts, int32_t charts_a_row) {
   for (const Chart& chart : charts)
-    for (const ChartSeries& series : chart.series)
-      if (series.points.empty())
-        return InvalidArgument(
-            fmt::format("nothing to draw: '{}' of '{}' is empty", series.name, chart.title));
+    if (const Status drawable = CheckDrawable(chart); !drawable)
+      return tl::unexpected(drawable.error());
   if (charts.empty()) return InvalidArgument("nothing to draw: this result has no chart");
-  const File script = TemporaryFile(GnuplotScript(charts));
+  const File script = TemporaryFile(GnuplotScript(charts, charts_a_row));
   const File drawing = TemporaryFile("");
   const File complaints = TemporaryFile("");
   if (!script || !drawing || !complaints)
@@ -148,7 +203,7 @@ Result<std::string> DrawSvg(std::span<const Chart> charts) {
   if (status != 0 || svg.find("</svg>") == svg.npos)
     return MakeError(ErrorCode::kIo,
                      fmt::format("gnuplot failed: {}", Contents(complaints.get()).substr(0, 500)));
-  return svg;
+  return WithSharpImages(svg);
 }
 
 }  // namespace tutti

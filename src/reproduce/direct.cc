@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <utility>
-
 #include "tutti/base/cancel.h"
 #include "tutti/synth/synthesizer.h"
 #include "tutti/verify/verifier.h"
@@ -39,17 +37,6 @@ Result<StepCost> MeasureSchedule(const Topology& topology, CollectiveKind kind,
                      fmt::format("the schedule of '{}' on {} is not correct: {}", algorithm,
                                  topology.name(), report.violations.front().message));
   return AnalyticCost(topology, *schedule);
-}
-
-ResultCell Figure(const Rational& ours, std::string paper) {
-  return {.ours = ours, .paper = std::move(paper)};
-}
-ResultCell Word(std::string text, std::string paper) {
-  return {.text = std::move(text), .paper = std::move(paper)};
-}
-
-bool WithinSize(const ExperimentOptions& options, int64_t ranks) {
-  return options.max_ranks == 0 || ranks <= options.max_ranks;
 }
 
 }  // namespace tutti::direct

@@ -4,6 +4,7 @@
 
 #include <string_view>
 
+#include "cells.h"
 #include "tutti/base/rational.h"
 #include "tutti/base/result.h"
 #include "tutti/reproduce/experiment.h"
@@ -26,11 +27,8 @@ Rational AllToAllUs(int32_t ranks, int32_t degree, const Rational& flow);
 Result<StepCost> MeasureSchedule(const Topology& topology, CollectiveKind kind,
                                  std::string_view algorithm);
 
-// A figure of ours, or the word that stands for its absence.
-ResultCell Figure(const Rational& ours, std::string paper = "");
-ResultCell Word(std::string text, std::string paper = "");
-
-// Of those the options leave in.
-bool WithinSize(const ExperimentOptions& options, int64_t ranks);
+using tutti::Figure;
+using tutti::WithinSize;
+using tutti::Word;
 
 }  // namespace tutti::direct

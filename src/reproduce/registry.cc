@@ -8,10 +8,29 @@ namespace tutti {
 
 std::span<const Experiment> Experiments() {
   // One line an experiment.
+  // clang-format off
   static const std::vector<Experiment> kTable = {
-      DirectTable4(),  DirectTable5(),  DirectTable6(),   DirectTable7(),   DirectTable8(),
-      DirectFigure7(), DirectFigure9(), DirectFigure15(), DirectFigure18(),
+      DirectTable4(),
+      DirectTable5(),
+      DirectTable6(),
+      DirectTable7(),
+      DirectTable8(),
+      DirectFigure7(),
+      DirectFigure9(),
+      DirectFigure15(),
+      DirectFigure18(),
+      TacosFigure1(),
+      TacosFigure2a(),
+      TacosFigure2b(),
+      TacosFigure14(),
+      TacosFigure15(),
+      TacosTable5(),
+      TacosFigure16(),
+      TacosFigure17(),
+      TacosFigure18(),
+      TacosFigure19(),
   };
+  // clang-format on
   return kTable;
 }
 

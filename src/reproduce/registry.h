@@ -14,5 +14,15 @@ Experiment DirectFigure7();
 Experiment DirectFigure9();
 Experiment DirectFigure15();
 Experiment DirectFigure18();
+Experiment TacosFigure1();
+Experiment TacosFigure2a();
+Experiment TacosFigure2b();
+Experiment TacosFigure14();
+Experiment TacosFigure15();
+Experiment TacosTable5();
+Experiment TacosFigure16();
+Experiment TacosFigure17();
+Experiment TacosFigure18();
+Experiment TacosFigure19();
 
 }  // namespace tutti

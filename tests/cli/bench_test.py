@@ -39,6 +39,8 @@ class Bench(harness.CliTest):
             for chart in result["charts"]:
                 for series in chart["series"]:
                     self.assertGreater(len(series["points"]), 0, series["name"])
+                if "cells" in chart:
+                    self.assertEqual(len(chart["cells"]) % chart["columns"], 0)
 
     def test_ours_beside_the_papers(self):
         result = self.json("bench", "direct-table5")
@@ -56,6 +58,29 @@ class Bench(harness.CliTest):
         lines = self.ok("bench", "direct-table5", "--markdown").splitlines()
         self.assertIn("| topology | N | paper's name | TL (steps) | paper | diff | TB (M/B) | paper | diff |", lines)
         self.assertIn("| complete(5) | 5 | K5 | 2 | 2 | = | 8/5 | 8/5 | = |", lines)
+
+    def test_a_schedule_beside_what_the_paper_draws(self):
+        result = self.json("bench", "tacos-fig14")
+        steps = result["tables"][1]["rows"]
+        self.assertEqual([row["cells"]["links used"]["ours"]["value"] for row in steps][0], 24)
+        chart = result["charts"][0]
+        self.assertEqual((chart["columns"], len(chart["cells"])), (len(steps), 24 * len(steps)))
+        self.assertIsNone(chart["cells"][chart["cells"].index(None)])
+
+    def test_large_instances_are_on_request(self):
+        self.assertIn("--large", self.ok("bench", "tacos-fig19", "--max-ranks", 16))
+        labels = [row["label"] for row in self.json("bench", "tacos-fig19", "--max-ranks", 9, "--large")["tables"][2]["rows"]]
+        self.assertEqual(labels, ["mesh(2,2)", "mesh(3,3)"])
+
+    @unittest.skipUnless(shutil.which("gnuplot"), "no gnuplot")
+    def test_heat_maps_as_svg(self):
+        path = self.path("f.svg")
+        self.ok("bench", "tacos-fig1", "-o", path)
+        root = xml.etree.ElementTree.parse(path).getroot()
+        text = "".join(root.itertext())
+        for words in ("Direct on FC", "TACOS (-a ten) on 3D HC", "from", "to"):
+            self.assertIn(words, text)
+        self.assertEqual(len(list(root.iter("{http://www.w3.org/2000/svg}image"))), 16)
 
     @unittest.skipUnless(shutil.which("gnuplot"), "no gnuplot")
     def test_svg(self):

@@ -67,22 +67,32 @@ struct ChartSeries {
   std::vector<std::pair<double, double>> points = {};
 };
 
+// Cells of one colour each, from light (0) to dark (1).
+struct HeatMap {
+  int32_t columns = 0;
+  std::vector<std::optional<double>> cells = {};  // row after row from the top; none: black
+};
+
+// Lines and points, or a heat map.
 struct Chart {
   std::string title, x_label, y_label;
-  bool log_y = false;
+  bool log_x = false, log_y = false;
   std::optional<double> y_min = {};  // nothing below is drawn
   std::vector<ChartSeries> series = {};
+  std::optional<HeatMap> heat = {};
 };
 
 struct ExperimentResult {
   std::vector<ResultTable> tables = {};
   std::vector<std::string> notes = {};  // how it was measured, where and why it differs
   std::vector<Chart> charts = {};
+  int32_t charts_a_row = 1;
 };
 
 struct ExperimentOptions {
   int64_t max_ranks = 0;  // leave out larger networks; 0: as large as the paper's
   int64_t step = 0;       // of sweeps over N, every step-th N; 0: what the experiment takes
+  bool large = false;     // also what takes minutes: each experiment says what that is
 };
 
 struct Experiment {

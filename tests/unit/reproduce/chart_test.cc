@@ -33,6 +33,48 @@ TEST(ChartTest, SeveralChartsStandBelowEachOther) {
     EXPECT_NE(script.find(part), std::string::npos) << part << "\n" << script;
 }
 
+Chart Heat() {
+  return {.title = "loads",
+          .x_label = "to",
+          .y_label = "from",
+          .heat = HeatMap{.columns = 2, .cells = {std::nullopt, 0.5, 1.0, 0.0}}};
+}
+
+TEST(ChartTest, HeatMapsStandSeveralInARow) {
+  const std::string script = GnuplotScript(std::vector{Heat(), Heat(), Small()}, 2);
+  for (const char* part :
+       {"size 640,640", "multiplot layout 2,2", "$heat0 << EOD\nNaN 0.5\n1 0\nEOD\n",
+        "set xrange [-0.5:1.5]", "plot $heat1 matrix with image", "$series2"})
+    EXPECT_NE(script.find(part), std::string::npos) << part << "\n" << script;
+}
+
+TEST(ChartTest, BothAxesCanBeLogarithmic) {
+  Chart chart = Small();
+  EXPECT_NE(GnuplotScript(std::vector{chart}).find("unset logscale x"), std::string::npos);
+  chart.log_x = true;
+  EXPECT_NE(GnuplotScript(std::vector{chart}).find("\nset logscale x"), std::string::npos);
+}
+
+TEST(ChartTest, GnuplotDrawsHeatMapsWithSharpCells) {
+  const Result<std::string> svg = DrawSvg(std::vector{Heat(), Heat()}, 2);
+  if (!svg && svg.error().code == ErrorCode::kNotFound) GTEST_SKIP() << svg.error().message;
+  ASSERT_TRUE(svg.has_value()) << svg.error().message;
+  for (const char* part : {"loads", "from", "image-rendering:pixelated", "data:image/png"})
+    EXPECT_NE(svg->find(part), std::string::npos) << part;
+}
+
+TEST(ChartTest, AHeatMapThatIsNoRectangleIsRefused) {
+  for (const HeatMap& heat : {HeatMap{.columns = 2, .cells = {0.5, 0.5, 0.5}},
+                              HeatMap{.columns = 0, .cells = {0.5}}, HeatMap{.columns = 3}}) {
+    Chart chart = Heat();
+    chart.heat = heat;
+    const Result<std::string> svg = DrawSvg(std::vector{chart});
+    ASSERT_FALSE(svg.has_value());
+    EXPECT_EQ(svg.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_NE(svg.error().message.find("'loads'"), std::string::npos);
+  }
+}
+
 TEST(ChartTest, GnuplotDrawsIt) {
   const Result<std::string> svg = DrawSvg(std::vector{Small()});
   if (!svg && svg.error().code == ErrorCode::kNotFound) GTEST_SKIP() << svg.error().message;
