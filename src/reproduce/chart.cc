@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -25,6 +26,7 @@ constexpr int kSquare = 320;                // side of one of several in a row
 constexpr std::array<const char*, 8> kColours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                                  "#e69f00", "#56b4e9", "#000000", "#7a4f9e"};
 constexpr const char* kGrey = "#aaaaaa";
+constexpr const char* kGrid = "set grid linecolor '#dddddd' linetype 1\n";
 constexpr std::array<int, 3> kShapes = {7, 9, 5};  // full circle, triangle and square
 
 std::string Quoted(const std::string& text) {
@@ -36,6 +38,12 @@ std::string Quoted(const std::string& text) {
   return out + "'";
 }
 
+// A few numbers at the side of a small square.
+size_t TicsEvery(size_t cells) {
+  constexpr size_t kTics = 4;
+  return std::max<size_t>(1, cells / kTics);
+}
+
 void AppendHeatMap(const HeatMap& heat, int block, std::string& script) {
   const auto columns = static_cast<size_t>(heat.columns);
   script += fmt::format("$heat{} << EOD\n", block);
@@ -43,14 +51,17 @@ void AppendHeatMap(const HeatMap& heat, int block, std::string& script) {
     script += heat.cells[i] ? fmt::format("{:.4g}", *heat.cells[i]) : std::string("NaN");
     script += (i + 1) % columns == 0 ? '\n' : ' ';
   }
+  const size_t rows = heat.cells.size() / columns;
   script += fmt::format(
       "EOD\n"
       "set object 1 rectangle from graph 0,0 to graph 1,1 behind fillcolor rgb '#000000' fillstyle "
       "solid noborder\n"
+      "set size square\nunset grid\nset xtics {}\nset ytics {}\n"
       "set xrange [-0.5:{}.5]\nset yrange [{}.5:-0.5]\n"
       "plot $heat{} matrix with image notitle\n"
-      "unset object 1\nset xrange [*:*]\n",
-      columns - 1, heat.cells.size() / columns - 1, block);
+      "unset object 1\nset size nosquare\n{}set xtics autofreq\nset ytics autofreq\n"
+      "set xrange [*:*]\n",
+      TicsEvery(columns), TicsEvery(rows), columns - 1, rows - 1, block, kGrid);
 }
 
 Status CheckDrawable(const Chart& chart) {
@@ -118,12 +129,12 @@ std::string GnuplotScript(std::span<const Chart> charts, int32_t charts_a_row) {
       "set border 3 linecolor '#666666'\n"
       "set tics nomirror\n"
       "set autoscale xfix\n"
-      "set grid linecolor '#dddddd' linetype 1\n"
+      "{}"
       "set key outside right top reverse Left samplen 2\n"
       "set palette defined (0 '#ffffe0', 0.35 '#fdb863', 0.7 '#d7301f', 1 '#67001f')\n"
       "set cbrange [0:1]\n",
       charts_a_row == 1 ? kWidth : kSquare * charts_a_row,
-      (charts_a_row == 1 ? kHeight : kSquare) * rows);
+      (charts_a_row == 1 ? kHeight : kSquare) * rows, kGrid);
   if (count > 1) script += fmt::format("set multiplot layout {},{}\n", rows, charts_a_row);
   int block = 0;
   std::map<std::string, size_t> place;  // of each name among the coloured ones of all charts

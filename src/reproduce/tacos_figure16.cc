@@ -69,7 +69,8 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
       Chart chart{.title = fmt::format("Links in use during an all-reduce of 1 GB on {}, {}",
                                        named.name, model.name),
                   .x_label = "time / that of TACOS",
-                  .y_label = "links busy (%)"};
+                  .y_label = "links busy (%)",
+                  .y_min = 0};
       for (int64_t size : kSizes) {
         const bool draw = size == kLargest;
         std::vector<Outcome> outcomes;

@@ -46,7 +46,8 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
     Chart chart{.title = fmt::format("Links in use during an all-reduce of 1 GB on {} {}",
                                      one.network.name, one.network.expression),
                 .x_label = "time / that of TACOS",
-                .y_label = "links busy (%)"};
+                .y_label = "links busy (%)",
+                .y_min = 0};
     for (const auto& [name, outcome] :
          {std::pair("TACOS (-a ten)", &*own), std::pair("Ring", &*ring)}) {
       ResultRow row = OutcomeRow(fmt::format("{}: {}", one.network.name, name), *outcome, *network,
