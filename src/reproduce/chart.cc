@@ -56,10 +56,11 @@ void AppendHeatMap(const HeatMap& heat, int block, std::string& script) {
       "EOD\n"
       "set object 1 rectangle from graph 0,0 to graph 1,1 behind fillcolor rgb '#000000' fillstyle "
       "solid noborder\n"
-      "set size square\nunset grid\nset xtics {}\nset ytics {}\n"
+      "set size square\nset margins 7,7,3,2\nunset grid\nset xtics {}\nset ytics {}\n"
       "set xrange [-0.5:{}.5]\nset yrange [{}.5:-0.5]\n"
       "plot $heat{} matrix with image notitle\n"
-      "unset object 1\nset size nosquare\n{}set xtics autofreq\nset ytics autofreq\n"
+      "unset object 1\nset size nosquare\nset margins -1,-1,-1,-1\n{}set xtics autofreq\nset ytics "
+      "autofreq\n"
       "set xrange [*:*]\n",
       TicsEvery(columns), TicsEvery(rows), columns - 1, rows - 1, block, kGrid);
 }
