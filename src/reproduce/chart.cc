@@ -132,7 +132,7 @@ std::string GnuplotScript(std::span<const Chart> charts, int32_t charts_a_row) {
       "set autoscale xfix\n"
       "{}"
       "set key outside right top reverse Left samplen 2\n"
-      "set palette defined (0 '#ffffe0', 0.35 '#fdb863', 0.7 '#d7301f', 1 '#67001f')\n"
+      "set palette maxcolors 32 defined (0 '#ffffe0', 0.35 '#fdb863', 0.7 '#d7301f', 1 '#67001f')\n"
       "set cbrange [0:1]\n",
       charts_a_row == 1 ? kWidth : kSquare * charts_a_row,
       (charts_a_row == 1 ? kHeight : kSquare) * rows, kGrid);
