@@ -32,8 +32,9 @@
 namespace tutti::tacos {
 
 inline constexpr int64_t kGigabyte = 1'000'000'000;
-// Chunks a shard that are tried for `ten`.
-inline constexpr std::array<int32_t, 5> kTenChunks = {1, 2, 4, 8, 16};
+// Chunks a shard that are tried for `ten`: 1, 2, 4, 8 and 16, as far as ranks^2 * chunks stays
+// within 2^15; with --large all of them.
+std::vector<int32_t> TenChunks(const Topology& topology, const ExperimentOptions& options);
 
 struct NamedNetwork {
   std::string_view name;  // the paper's
@@ -76,7 +77,8 @@ struct NamedLinkModel {
 inline constexpr std::array<NamedLinkModel, 2> kLinkModels = {
     {{LinkModel::kPipelined, "pipelined"}, {LinkModel::kHeld, "held"}}};
 
-// The fastest over all networks and numbers of chunks.
+// The fastest over all networks and numbers of chunks, which ascend: on each network they are tried
+// until more is slower.
 Result<Outcome> RunFastest(std::span<const Network> networks, std::string_view algorithm,
                            std::span<const int32_t> chunks, const RunOptions& options);
 inline Result<Outcome> RunFastest(const Network& network, std::string_view algorithm,

@@ -61,7 +61,7 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
       if (!outcome) return tl::unexpected(outcome.error());
       outcomes.push_back(*std::move(outcome));
     }
-    Result<Outcome> own = RunFastest(*network, "ten", kTenChunks, {});
+    Result<Outcome> own = RunFastest(*network, "ten", TenChunks(network->topology, options), {});
     if (!own) return tl::unexpected(own.error());
     outcomes.push_back(*std::move(own));
     for (size_t k = 0; k < outcomes.size(); ++k)

@@ -20,8 +20,7 @@ constexpr int64_t kRanks = 64;
 constexpr std::array<NamedNetwork, 2> kNetworks = {
     {{"3D Torus", "torus(4,4,4,alpha=0.7us,bw=25GB/s)"},
      {"3D HC", "mesh(4,4,4,alpha=0.7us,bw=25GB/s)"}}};
-constexpr std::array<int64_t, 5> kSizes = {1'000'000, 16'000'000, 64'000'000, 256'000'000,
-                                           kGigabyte};
+constexpr std::array<int64_t, 3> kSizes = {1'000'000, 64'000'000, kGigabyte};
 constexpr int64_t kSmallest = kSizes.front(), kLargest = kSizes.back();
 
 struct Contender {
@@ -75,9 +74,9 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
         const bool draw = size == kLargest;
         std::vector<Outcome> outcomes;
         for (const Contender& contender : kContenders) {
-          const std::array<int32_t, 1> fixed = {contender.chunks};
-          const std::span<const int32_t> chunks =
-              contender.chunks == 0 ? std::span<const int32_t>(kTenChunks) : fixed;
+          const std::vector<int32_t> chunks = contender.chunks == 0
+                                                  ? TenChunks(network->topology, options)
+                                                  : std::vector<int32_t>{contender.chunks};
           Result<Outcome> outcome =
               RunFastest(*network, contender.algorithm, chunks,
                          {.size_bytes = size, .link_model = model.model, .record = draw});

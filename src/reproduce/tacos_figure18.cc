@@ -39,7 +39,8 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
     if (!WithinSize(options, one.ranks)) continue;
     const Result<Network> network = MakeNetwork(one.network.expression);
     if (!network) return tl::unexpected(network.error());
-    const Result<Outcome> own = RunFastest(*network, "ten", kTenChunks, {.record = true});
+    const Result<Outcome> own =
+        RunFastest(*network, "ten", TenChunks(network->topology, options), {.record = true});
     if (!own) return tl::unexpected(own.error());
     const Result<Outcome> ring = RunBasic(*network, Basic::kRing, {.record = true});
     if (!ring) return tl::unexpected(ring.error());

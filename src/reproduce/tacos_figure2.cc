@@ -24,14 +24,16 @@ struct Entry {
   Outcome outcome;
 };
 
-Result<std::vector<Entry>> RunAll(const Network& network, const RunOptions& options) {
+Result<std::vector<Entry>> RunAll(const Network& network, const ExperimentOptions& experiment,
+                                  const RunOptions& options) {
   std::vector<Entry> entries;
   for (Basic basic : kBasics) {
     Result<Outcome> outcome = RunBasic(network, basic, options);
     if (!outcome) return tl::unexpected(outcome.error());
     entries.push_back({std::string(Name(basic)), *std::move(outcome)});
   }
-  Result<Outcome> own = RunFastest(network, "ten", kTenChunks, options);
+  Result<Outcome> own =
+      RunFastest(network, "ten", TenChunks(network.topology, experiment), options);
   if (!own) return tl::unexpected(own.error());
   entries.push_back({kOwn, *std::move(own)});
   return entries;
@@ -66,7 +68,7 @@ Result<ExperimentResult> RunA(const ExperimentOptions& options) {
     if (!WithinSize(options, kMotivatingRanks)) break;
     Result<Network> network = MakeNetwork(named.expression);
     if (!network) return tl::unexpected(network.error());
-    Result<std::vector<Entry>> entries = RunAll(*network, {.size_bytes = kSize});
+    Result<std::vector<Entry>> entries = RunAll(*network, options, {.size_bytes = kSize});
     if (!entries) return tl::unexpected(entries.error());
     all.push_back({fmt::format("{} {}", named.name, named.expression), *std::move(entries),
                    *std::move(network)});
@@ -154,7 +156,7 @@ Result<ExperimentResult> RunB(const ExperimentOptions& options) {
     double lowest = 0;  // bandwidth
     for (const SizePoint& size : kSizes) {
       Result<std::vector<Entry>> entries =
-          RunAll(*network, {.size_bytes = size.bytes, .link_model = model.model});
+          RunAll(*network, options, {.size_bytes = size.bytes, .link_model = model.model});
       if (!entries) return tl::unexpected(entries.error());
       for (const Entry& entry : *entries) {
         const double bandwidth = static_cast<double>(size.bytes) / entry.outcome.time_s;
