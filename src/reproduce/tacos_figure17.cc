@@ -80,7 +80,10 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
       for (int64_t size : part.sizes) {
         std::vector<Outcome> outcomes;
         for (const Contender& contender : part.contenders) {
-          Result<Outcome> outcome = RunFastest(*network, contender.algorithm, contender.chunks,
+          const std::vector<int32_t> chunks = contender.chunks == kOfTen
+                                                  ? TenChunks(network->topology, options)
+                                                  : std::vector<int32_t>{contender.chunks};
+          Result<Outcome> outcome = RunFastest(*network, contender.algorithm, chunks,
                                                {.size_bytes = size, .link_model = model.model});
           if (!outcome) return tl::unexpected(outcome.error());
           outcomes.push_back(*std::move(outcome));
