@@ -223,6 +223,13 @@ int32_t DiameterOf(const Topology& topology) {
   return CountHops(topology, sources).diameter;
 }
 
+std::optional<Rational> MooreFlowOf(const Topology& topology) {
+  const std::optional<int32_t> degree = topology.regular_degree();
+  if (!degree || topology.num_ranks() < 2 || topology.has_switches() || !topology.is_homogeneous())
+    return std::nullopt;
+  return MooreFlow(topology.num_ranks(), *degree);
+}
+
 void DescribeTopology(const Topology& topology, Json& out) {
   DescribeTopology(topology, DiameterOf(topology), out);
 }

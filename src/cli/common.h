@@ -123,6 +123,9 @@ struct CollectiveFlags {
 
 int32_t DiameterOf(const Topology& topology);
 
+// [alltoall-mcf] Theorem 1, where the network is regular, without switches and with equal links.
+std::optional<Rational> MooreFlowOf(const Topology& topology);
+
 // Keys `topology nodes ranks links degree diameter`.
 void DescribeTopology(const Topology& topology, Json& out);
 // The same where the diameter is known, or unknown and too dear.

@@ -128,6 +128,8 @@ int Show(const Program& program, const std::string& expression, const std::strin
   const MooreSteps moore = MooreStepsOf(*topology, out["bidirectional"].get<bool>());
   if (moore.directed) out["moore_steps"] = *moore.directed;
   if (moore.bidirectional) out["moore_steps_bidirectional"] = *moore.bidirectional;
+  const std::optional<Rational> moore_flow = MooreFlowOf(*topology);
+  if (moore_flow) out["moore_f"] = ToJson(*moore_flow);
   Table table({"collective", "steps >=", "latency >=", "TB >= (M/B)", "seconds a GB >=", "because"},
               Table::Last::kProse);
   Json bounds_json = Json::object();
@@ -180,6 +182,9 @@ int Show(const Program& program, const std::string& expression, const std::strin
                  : fmt::format("{}{} classes of alike nodes", orbits.proven ? "" : "at most ",
                                orbits.num_orbits()));
   if (array) fmt::print("  distances    distance-regular, {}\n", array->ToString());
+  if (moore_flow)
+    fmt::print("  all-to-all   f at most {} on any {} ranks of this degree\n", Exact(*moore_flow),
+               topology->num_ranks());
   fmt::print("  B            {} into the best-connected rank\n\n",
              FormatBandwidth(topology->max_in_bandwidth()));
   fmt::print("{}", table.ToString());

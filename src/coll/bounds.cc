@@ -264,6 +264,20 @@ int32_t MooreBoundSteps(int64_t num_ranks, int64_t degree) {
   return steps;
 }
 
+Rational MooreFlow(int64_t num_ranks, int64_t degree) {
+  TUTTI_CHECK(num_ranks >= 2 && degree >= 1);
+  if (degree == 1) return Rational(2) / (Rational(num_ranks) * Rational(num_ranks - 1));
+  Rational distances;
+  WideCapacity layer = 1;
+  int64_t left = num_ranks - 1;
+  for (int64_t step = 1; left > 0; ++step) {
+    layer = std::min<WideCapacity>(layer * degree, left);
+    distances += Rational(static_cast<int64_t>(layer)) * Rational(step);
+    left -= static_cast<int64_t>(layer);
+  }
+  return Rational(degree) / distances;
+}
+
 int32_t BidirectionalMooreBoundSteps(int64_t num_ranks, int64_t degree) {
   TUTTI_CHECK(num_ranks >= 1 && degree >= 1 && (degree >= 2 || num_ranks <= 2));
   if (degree <= 2) return static_cast<int32_t>(num_ranks / 2);

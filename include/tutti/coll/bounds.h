@@ -73,5 +73,10 @@ int32_t MooreBoundSteps(int64_t num_ranks, int64_t degree);
 // [TL**] The same of networks where every link has its reverse: 1 + d + d (d - 1) + .. ranks. Of
 // degree 1 these have two ranks at most.
 int32_t BidirectionalMooreBoundSteps(int64_t num_ranks, int64_t degree);
+// [alltoall-mcf] Theorem 1: the most that any network of N >= 2 ranks with d equal ports each gives
+// every pair of an all-to-all, in units of a link's bandwidth: d over the sum of the distances from
+// the root of a d-ary tree of N ranks, since no rank is nearer to the others. 1 over it is the
+// theorem's time.
+Rational MooreFlow(int64_t num_ranks, int64_t degree);
 
 }  // namespace tutti

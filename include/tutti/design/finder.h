@@ -81,8 +81,4 @@ Result<std::vector<SizedFrontier>> FindAllFrontiers(const std::vector<int32_t>& 
 // Makes inexact diameters exact, by building those networks.
 Status MeasureDiameters(std::vector<Design>& designs);
 
-// The most that any digraph of this degree gives each pair of an all-to-all, in units of a link's
-// bandwidth: d over the sum of the least distances there can be.
-Rational MooreFlow(int32_t ranks, int32_t degree);
-
 }  // namespace tutti

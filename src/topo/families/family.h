@@ -86,6 +86,9 @@ Result<Draft> BuildGenkautz(const FamilyCall& call);
 // found.cc
 Result<Draft> BuildDiamond(const FamilyCall& call);
 Result<Draft> BuildDebruijnMod(const FamilyCall& call);
+// expanders.cc
+Result<Draft> BuildRandomRegular(const FamilyCall& call);
+Result<Draft> BuildXpander(const FamilyCall& call);
 // cayley.cc
 Result<Draft> BuildCayley(const FamilyCall& call);
 // machines.cc

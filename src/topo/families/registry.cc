@@ -37,6 +37,7 @@ const std::vector<Family>& Registry() {
       {{"mesh", "mesh(a,b,...)", "grid of any dimensions without wrap-around links"}, kNone, {1, kAny}, BuildMesh},
       {{"power", "power(G,n)", "Cartesian product of n copies of G"}, kOne, kOne, BuildPower},
       {{"product", "product(G,H,...)", "Cartesian product, the first factor slowest"}, {1, kAny}, kNone, BuildProduct},
+      {{"random_regular", "random_regular(d,n,seed=1)", "n ranks of degree d with cables drawn at random, connected and without parallel ones"}, kNone, kTwo, BuildRandomRegular, {"seed"}},
       {{"rfs", "rfs(a,b,c,bw=[ring,full,switch])", "ring of a x fully connected b x switches of c"}, kNone, {3, 3}, BuildRfs, {}, true},
       {{"ring", "ring(m)", "bidirectional ring, one cable between neighbours: biring(2,m)"}, kNone, kOne, BuildRing},
       {{"switch", "switch(n)", "n ranks around one switch"}, kNone, kOne, BuildSwitch, {}, true},
@@ -48,6 +49,7 @@ const std::vector<Family>& Registry() {
       {{"uniring", "uniring(d,m)", "unidirectional ring of m ranks, d parallel links to the next"}, kNone, kTwo, BuildUniring},
       {{"unwind", "unwind(G,degree=d)", "every switch replaced by links from each rank to the d ranks after it"}, kOne, kNone, BuildUnwind, {"degree"}},
       {{"without", "without(G,links=0,nodes=0,seed=1)", "G without randomly drawn cables and nodes, still connected"}, kOne, kNone, BuildWithout, {"links", "nodes", "seed"}},
+      {{"xpander", "xpander(d,k,seed=1)", "random lift of the complete graph of d + 1 ranks: k copies of each, a random matching between the copies of two"}, kNone, kTwo, BuildXpander, {"seed"}},
   };
   // clang-format on
   return families;

@@ -603,5 +603,42 @@ TEST(MooreBoundTest, NoRegularNetworkIsShallower) {
     }
 }
 
+TEST(MooreFlowTest, ByHandAndOfThePaper) {
+  EXPECT_EQ(MooreFlow(2, 1), Rational(1));
+  EXPECT_EQ(MooreFlow(5, 1), Rational(1, 10));  // distances 1 + 2 + 3 + 4
+  EXPECT_EQ(MooreFlow(7, 2), Rational(2, 10));  // two at 1, four at 2
+  EXPECT_EQ(MooreFlow(6, 2), Rational(2, 8));
+  EXPECT_EQ(MooreFlow(5, 4), Rational(1));
+  // 1 / f of degree 4 as measured for [alltoall-mcf] figure 10.
+  EXPECT_EQ(MooreFlow(50, 4), Rational(4, 123));  // 30.75
+  EXPECT_EQ(MooreFlow(100, 4), Rational(1, 72));
+  EXPECT_EQ(MooreFlow(1000, 4), Rational(4, 4547));  // 1136.75
+  EXPECT_EQ(MooreFlow(int64_t{1} << 40, 1),
+            Rational(1) / (Rational(int64_t{1} << 39) * Rational((int64_t{1} << 40) - 1)));
+}
+
+TEST(MooreFlowTest, IsTheSumOfTheTheoremOnFullTrees) {
+  // 1 + d + .. + d^(k-1) ranks: ((k - 1) d^(k+1) - k d^k + d) / (d - 1)^2 is the sum of distances.
+  for (int64_t d = 2; d <= 6; ++d) {
+    int64_t ranks = 1, power = d;  // d^k
+    for (int64_t k = 2; k <= 8; ++k) {
+      ranks += power;
+      power *= d;
+      EXPECT_EQ(MooreFlow(ranks, d),
+                Rational(d * (d - 1) * (d - 1), (k - 1) * power * d - k * power + d))
+          << d << " " << k;
+    }
+  }
+}
+
+TEST(MooreFlowTest, NoRegularNetworkCarriesMore) {
+  for (int32_t m = 2; m <= 24; ++m)
+    for (int32_t d = 2; d <= 4; ++d) {
+      if (m <= d) continue;
+      const Bounds bounds = BoundsOf(GenKautz(d, m), Kind::kAllToAll);
+      EXPECT_LE(*bounds.f_upper, MooreFlow(m, d)) << d << " " << m;
+    }
+}
+
 }  // namespace
 }  // namespace tutti
