@@ -20,6 +20,7 @@
 // Threads     Same bytes for any number of threads. Interruptible (base/cancel.h).
 // Errors      kInvalidArgument: one rank alone, a demand matrix of the wrong size, with a negative
 //             entry or without any demand, a gap or limit that makes no sense.
+//             Of an earlier answer to start from: one that contradicts itself.
 //             kResourceExhausted: flows need more memory than there is (says how much).
 //             kCancelled. A pass or time limit that is hit is no error: the best answer so far.
 // Reference   [alltoall-mcf] 3.1.2 for the problem; [Dial 2006], [Bertsekas 1982] for the method,
@@ -27,7 +28,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "tutti/base/ids.h"
@@ -36,6 +39,15 @@
 #include "tutti/topo/topology.h"
 
 namespace tutti {
+
+struct ConcurrentFlow;
+
+// An earlier answer to start from, of a network most of whose nodes and links are still there: what
+// without() leaves of it, say. Nodes are told apart by their names.
+struct FlowStart {
+  std::span<const std::string> node_names;  // of the earlier network, ranks first
+  const ConcurrentFlow& flow;
+};
 
 struct ConcurrentFlowOptions {
   // Stops when (f_upper - f_lower) / f_upper is at most this. 0 asks for equality, which only
@@ -53,6 +65,9 @@ struct ConcurrentFlowOptions {
   // N x N, what rank s sends to rank d at [s * N + d] relative to the others; the diagonal counts
   // for nothing. Empty: 1 for every pair.
   std::vector<int64_t> demand = {};
+  // After the loss of a link the flow is set right where it used it and is close to the new optimum
+  // in a few passes. No symmetry is looked for then.
+  std::optional<FlowStart> start = {};
 };
 
 // All parallel links from one node to another, as one.
@@ -87,6 +102,8 @@ struct ConcurrentFlow {
 
 // The bundles of a topology, in the order of ConcurrentFlow::bundles. O(m log m).
 std::vector<LinkBundle> BundlesOf(const Topology& topology);
+// As FlowStart wants them.
+std::vector<std::string> NodeNamesOf(const Topology& topology);
 
 Result<ConcurrentFlow> SolveConcurrentFlow(const Topology& topology,
                                            const ConcurrentFlowOptions& options = {});

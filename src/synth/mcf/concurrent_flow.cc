@@ -14,6 +14,7 @@
 #include "mcf/iteration.h"
 #include "mcf/length_limit.h"
 #include "mcf/network.h"
+#include "mcf/restart.h"
 #include "mcf/source_flow.h"
 #include "tutti/base/memory.h"
 #include "tutti/base/parallel.h"
@@ -141,9 +142,16 @@ Result<ConcurrentFlow> SolveConcurrentFlow(const Topology& topology,
   const FlowNetwork network(topology);
   const DemandTable demand(topology.num_ranks(), options.demand);
   const NetworkGroup group =
-      options.symmetry ? FindFreeGroup(topology, network, !options.demand.empty(), kSymmetryBudget)
-                       : IdentityGroup(network);
-  FlowIteration iteration(network, demand, group);
+      options.symmetry && !options.start
+          ? FindFreeGroup(topology, network, !options.demand.empty(), kSymmetryBudget)
+          : IdentityGroup(network);
+  std::optional<Restart> restart;
+  if (options.start) {
+    Result<Restart> found = RestartFrom(topology, network, demand, demand.Mean(), *options.start);
+    if (!found) return tl::unexpected(found.error());
+    restart = *std::move(found);
+  }
+  FlowIteration iteration(network, demand, group, std::move(restart));
   GapProgress progress(options.exact ? kProofGaps[0] : options.gap);
   ConcurrentFlow result;
   const double gap_wanted = options.exact ? 0 : options.gap;

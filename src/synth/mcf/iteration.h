@@ -7,10 +7,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "mcf/link_lengths.h"
 #include "mcf/network.h"
+#include "mcf/restart.h"
 #include "mcf/shifter.h"
 #include "mcf/source_flow.h"
 
@@ -19,7 +21,9 @@ namespace tutti {
 class FlowIteration {
  public:
   // `group` acts freely on the ranks and keeps demands; a flow for each of its representatives.
-  FlowIteration(const FlowNetwork& network, const DemandTable& demand, const NetworkGroup& group);
+  // With a start it is the identity.
+  FlowIteration(const FlowNetwork& network, const DemandTable& demand, const NetworkGroup& group,
+                std::optional<Restart> start = {});
 
   // kCancelled.
   Status Pass();
@@ -52,7 +56,9 @@ class FlowIteration {
   std::vector<int64_t> best_lengths_;
   Rational upper_;
   double now_lower_ = 0, kept_lower_ = 0, upper_value_ = 0;
-  double steepness_, weight_step_;
+  bool is_restart_;
+  double scale_ = 1;  // of steepness
+  double steepness_ = 0, weight_step_;
   int32_t passes_ = 0, last_progress_ = 0;
 };
 

@@ -41,8 +41,7 @@ Result<double> SolveConcurrentFlowProgram(const Topology& topology, FlowProgram 
     return tl::unexpected(status.error());
   const FlowNetwork network(topology);
   const DemandTable demand(ranks, demand_matrix);
-  const double mean =
-      ToRational(demand.Total()).ToDouble() / (static_cast<double>(ranks) * (ranks - 1));
+  const double mean = demand.Mean();
 
   LinearProgram lp(LinearProgram::Goal::kMaximize);
   const int32_t rate = lp.AddColumn(0, kNoLimit, 1);

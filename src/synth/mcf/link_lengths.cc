@@ -1,5 +1,7 @@
 #include "mcf/link_lengths.h"
 
+#include "tutti/base/check.h"
+
 namespace tutti {
 namespace {
 
@@ -10,6 +12,7 @@ constexpr double kLeastWeight = 1e-11;
 
 LinkLengths::LinkLengths(const FlowNetwork& network, const NetworkGroup& group)
     : group_(group),
+      has_orbits_(group.orbit_size.size() < network.num_bundles()),
       states_(group.orbit_size.size()),
       first_member_(group.orbit_size.size() + 1, 0),
       members_(network.num_bundles()),
@@ -50,13 +53,23 @@ void LinkLengths::Update(double steepness, double strain) {
 }
 
 void LinkLengths::FollowLengths(double step) {
-  double sum = 0;
-  for (size_t o = 0; o < states_.size(); ++o) {
-    State& state = states_[o];
+  for (State& state : states_) {
     const double excess = state.load / (state.capacity * strain_) - 1;
     state.weight = std::max(0.0, state.weight + step * steepness_ * excess);
-    sum += state.weight * group_.orbit_size[o];
   }
+  ScaleWeights();
+}
+
+void LinkLengths::SetWeights(const std::vector<double>& lengths) {
+  TUTTI_CHECK(!has_orbits_);
+  for (size_t e = 0; e < states_.size(); ++e) states_[e].weight = lengths[e] * states_[e].capacity;
+  ScaleWeights();
+}
+
+// To mean 1.
+void LinkLengths::ScaleWeights() {
+  double sum = 0;
+  for (size_t o = 0; o < states_.size(); ++o) sum += states_[o].weight * group_.orbit_size[o];
   const double scale = static_cast<double>(length_.size()) / sum;
   for (State& state : states_) state.weight *= scale;
 }

@@ -34,6 +34,8 @@ class LinkLengths {
   }
   double LargestStrain() const;  // load over capacity
 
+  // Weights in proportion to lengths of the bundles, which form no orbits.
+  void SetWeights(const std::vector<double>& lengths);
   // Lengths afresh from loads and weights.
   void Update(double steepness, double strain);
   // Weights take `step` times the change that their lengths took; then they are scaled to mean 1.
@@ -41,11 +43,13 @@ class LinkLengths {
 
   // A representative's flow on one bundle changes, and with it loads and lengths.
   void Shift(size_t bundle, double change) {
-    const auto orbit = static_cast<size_t>(group_.bundle_orbit[bundle]);
+    const size_t orbit = Orbit(bundle);
     State& state = states_[orbit];
     state.load += state.repeats * change;
     state.raw += state.slope * change;
     const double length = std::max(state.raw, state.least);
+    length_[bundle] = length;
+    if (!has_orbits_) return;
     for (int32_t i = first_member_[orbit]; i < first_member_[orbit + 1]; ++i)
       length_[static_cast<size_t>(members_[static_cast<size_t>(i)])] = length;
   }
@@ -59,7 +63,9 @@ class LinkLengths {
   double SlopeUp(size_t bundle) const { return StateOf(bundle).slope; }
   // The flow that changes weight + steepness * excess by 1.
   double Room(size_t bundle) const { return StateOf(bundle).room; }
-  size_t Orbit(size_t bundle) const { return static_cast<size_t>(group_.bundle_orbit[bundle]); }
+  size_t Orbit(size_t bundle) const {
+    return has_orbits_ ? static_cast<size_t>(group_.bundle_orbit[bundle]) : bundle;
+  }
   size_t num_orbits() const { return states_.size(); }
 
  private:
@@ -72,7 +78,10 @@ class LinkLengths {
   State& StateOf(size_t bundle) { return states_[Orbit(bundle)]; }
   const State& StateOf(size_t bundle) const { return states_[Orbit(bundle)]; }
 
+  void ScaleWeights();
+
   const NetworkGroup& group_;
+  const bool has_orbits_;                        // of more than one bundle
   std::vector<State> states_;                    // of an orbit
   std::vector<int32_t> first_member_, members_;  // bundles of an orbit
   std::vector<double> length_;                   // of a bundle

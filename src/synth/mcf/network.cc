@@ -74,6 +74,10 @@ WideInteger DemandTable::Total() const {
   return sum;
 }
 
+double DemandTable::Mean() const {
+  return ToRational(Total()).ToDouble() / (static_cast<double>(num_ranks_) * (num_ranks_ - 1));
+}
+
 int64_t DemandTable::LargestFromRank() const {
   int64_t largest = 0;
   for (int32_t from = 0; from < num_ranks_; ++from) largest = std::max(largest, FromRank(from));

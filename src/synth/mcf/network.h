@@ -43,6 +43,7 @@ class DemandTable {
   }
   int64_t FromRank(int32_t from) const;  // sum over all others
   WideInteger Total() const;
+  double Mean() const;  // over all pairs of different ranks
   int64_t LargestFromRank() const;
 
  private:

@@ -28,14 +28,16 @@ Shifter::Shifter(const FlowNetwork& network)
       long_slot_(Index(network.num_nodes)),
       short_slot_(Index(network.num_nodes)) {}
 
-void Shifter::Visit(SourceFlow& flow, LinkLengths& lengths) {
+void Shifter::Visit(SourceFlow& flow, LinkLengths& lengths, double slack) {
   FindLongest(flow, lengths.length());
   if (flow.order.size() < longest_.size()) ReachTheRest(flow, lengths.length());
   SortByPotential(flow.order);
   FindShortest(flow, lengths.length());
   for (size_t i = flow.order.size(); i-- > 1;) {
     const size_t v = Index(flow.order[i]);
-    if (long_slot_[v] >= 0 && long_slot_[v] != short_slot_[v]) ShiftInto(flow.order[i], lengths);
+    if (long_slot_[v] >= 0 && long_slot_[v] != short_slot_[v] &&
+        longest_[v] - shortest_[v] > slack * longest_[v])
+      ShiftInto(flow.order[i], lengths);
   }
   Store(flow);
 }
@@ -142,24 +144,19 @@ void Shifter::FindShortest(const SourceFlow& flow, const std::vector<double>& le
 
 void Shifter::ShiftInto(int32_t node, LinkLengths& lengths) {
   const std::vector<double>& length = lengths.length();
-  // `most` bounds the step: no flow below 0, no length far from where its slope is known.
-  double difference = 0, whole = 0, slope = 0, most = kFar;
+  // Back along both ways to where they part.
+  double difference = 0, whole = 0;
   size_t a = Index(node), b = a;
   const auto walk_long = [&] {
     const Slot& slot = slots_[Index(long_slot_[a])];
-    const size_t e = Index(slot.bundle);
-    difference += length[e];
-    whole += length[e];
-    slope += lengths.SlopeDown(e);
-    most = std::min({most, slot.flow, lengths.Room(e)});
+    const double part = length[Index(slot.bundle)];
+    difference += part;
+    whole += part;
     a = Index(slot.tail);
   };
   const auto walk_short = [&] {
     const Slot& slot = slots_[Index(short_slot_[b])];
-    const size_t e = Index(slot.bundle);
-    difference -= length[e];
-    slope += lengths.SlopeUp(e);
-    most = std::min(most, lengths.Room(e));
+    difference -= length[Index(slot.bundle)];
     b = Index(slot.tail);
   };
   walk_long();
@@ -171,7 +168,22 @@ void Shifter::ShiftInto(int32_t node, LinkLengths& lengths) {
       walk_short();
     }
   }
-  if (difference <= kTolerance * whole || most <= 0) return;
+  if (difference <= kTolerance * whole) return;
+  // `most` bounds the step: no flow below 0, no length far from where its slope is known.
+  double slope = 0, most = kFar;
+  for (size_t v = Index(node); v != a;) {
+    const Slot& slot = slots_[Index(long_slot_[v])];
+    slope += lengths.SlopeDown(Index(slot.bundle));
+    most = std::min({most, slot.flow, lengths.Room(Index(slot.bundle))});
+    v = Index(slot.tail);
+  }
+  if (most <= 0) return;
+  for (size_t v = Index(node); v != b;) {
+    const Slot& slot = slots_[Index(short_slot_[v])];
+    slope += lengths.SlopeUp(Index(slot.bundle));
+    most = std::min(most, lengths.Room(Index(slot.bundle)));
+    v = Index(slot.tail);
+  }
   if (lengths.num_orbits() < network_.num_bundles()) slope = SlopeOverOrbits(node, a, lengths);
   const double shift = slope > 0 ? std::min(difference / slope, most) : most;
   for (size_t v = Index(node); v != a;) {

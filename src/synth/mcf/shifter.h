@@ -23,8 +23,9 @@ class Shifter {
  public:
   explicit Shifter(const FlowNetwork& network);
 
-  // Improves `flow` under `lengths`, whose loads and lengths it updates.
-  void Visit(SourceFlow& flow, LinkLengths& lengths);
+  // Improves `flow` under `lengths`, whose loads and lengths it updates. Nodes whose longest used
+  // way is longer than their shortest one by less than this part of it are left alone.
+  void Visit(SourceFlow& flow, LinkLengths& lengths, double slack);
 
  private:
   struct Slot {
