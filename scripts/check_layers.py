@@ -30,7 +30,7 @@ RUNTIME_HEADERS = {"tutti/lower/plan.h", "tutti/coll/collective.h"}
 THIRD_PARTY = {
     "gmp.h": {"base"},
     "tbb/": {"base"},
-    "nlohmann/": {"topo", "sched", "sim", "runtime", "cli"},
+    "nlohmann/": {"topo", "sched", "synth", "sim", "runtime", "cli"},
     "pugixml": {"lower"},
     "coin/": {"lp"},
     "ClpSimplex": {"lp"},

@@ -2,48 +2,132 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "common.h"
-#include "tutti/base/file.h"
 #include "tutti/synth/concurrent_flow.h"
+#include "tutti/synth/flow_file.h"
 #include "tutti/topo/expression.h"
 
 namespace tutti::cli {
 namespace {
 
 struct Flags {
-  std::string topology, demand_path, output;
+  std::vector<std::string> topologies;
+  std::string demand_path, output, start_path;
   ConcurrentFlowOptions options;
 };
 
-// The file of `-o`: docs/formats/flow.md.
-std::string FlowFileText(const Topology& topology, const ConcurrentFlow& flow) {
-  Json file;
-  file["format"] = "tutti-flow";
-  file["version"] = 1;
-  file["topology"] = topology.name();
-  file["topology_fingerprint"] = fmt::format("{:016x}", topology.Fingerprint());
-  file["f"] = ToJson(flow.f_lower);
-  file["f_upper"] = ToJson(flow.f_upper);
-  file["units_per_demand"] = flow.units_per_demand;
-  if (!flow.demand.empty()) file["demand"] = flow.demand;
-  Json& bundles = file["bundles"] = Json::array();
-  for (const LinkBundle& bundle : flow.bundles)
-    bundles.push_back({bundle.tail.value, bundle.head.value, bundle.bandwidth});
-  file["lengths"] = flow.lengths;
-  Json& flows = file["flow_from"] = Json::array();
-  for (const auto& from : flow.flow_from) {
-    Json list = Json::array();
-    for (const auto& [bundle, units] : from) list.push_back({bundle, units});
-    flows.push_back(std::move(list));
+std::string GapNote(const ConcurrentFlow& flow, const ConcurrentFlowOptions& options) {
+  if (flow.gap() <= (options.exact ? 0 : options.gap)) return "";
+  return options.exact ? " (no proof of the optimum was found)"
+                       : " (a limit was hit before the gap asked for)";
+}
+
+double BytesPerSecondOf(const Topology& topology, const Rational& f) {
+  return f.ToDouble() * static_cast<double>(LeastBandwidth(topology));
+}
+
+void Describe(const Topology& topology, const ConcurrentFlow& flow, Json& out) {
+  DescribeTopology(topology, out);
+  out["f"] = ToJson(flow.f_lower);
+  out["f_upper"] = ToJson(flow.f_upper);
+  out["gap"] = flow.gap();
+  if (const auto moore = MooreFlowOf(topology)) out["moore_f"] = ToJson(*moore);
+  out["f_bytes_per_s"] = BytesPerSecondOf(topology, flow.f_lower);
+  out["passes"] = flow.passes;
+  out["synthesis_s"] = flow.seconds;
+  out["peak_rss_bytes"] = PeakRssBytes();
+  out["verified"] = true;
+}
+
+void PrintOne(const Topology& topology, const ConcurrentFlow& flow, const Flags& flags) {
+  fmt::print("all-to-all on {}, in units of the smallest link ({})\n", topology.name(),
+             BytesPerSecond(static_cast<double>(LeastBandwidth(topology))));
+  fmt::print("  f            {} reached: {} between each pair at once\n", Exact(flow.f_lower),
+             BytesPerSecond(BytesPerSecondOf(topology, flow.f_lower)));
+  fmt::print("  f at most    {}\n", Exact(flow.f_upper));
+  fmt::print("  gap          {:.2g}{}\n", flow.gap(), GapNote(flow, flags.options));
+  if (const auto moore = MooreFlowOf(topology))
+    fmt::print("  limit        {} on any {} ranks of this degree\n", Exact(*moore),
+               topology.num_ranks());
+  fmt::print("  took         {} in {} passes, {} MiB; both limits checked\n", Seconds(flow.seconds),
+             flow.passes, PeakRssBytes() >> 20);
+  if (!flags.output.empty()) fmt::print("written to {}\n", flags.output);
+}
+
+Result<ConcurrentFlow> SolveAndCheck(const Topology& topology,
+                                     const ConcurrentFlowOptions& options) {
+  Result<ConcurrentFlow> flow = SolveConcurrentFlow(topology, options);
+  if (!flow) return flow;
+  if (const Status checked = CheckConcurrentFlow(topology, *flow); !checked)
+    return tl::unexpected(checked.error());
+  return flow;
+}
+
+// One network: everything that is known of its flow.
+int FlowOf(const Program& program, const Flags& flags) {
+  const Result<Topology> topology = ParseTopology(flags.topologies[0]);
+  if (!topology) return Report(topology.error());
+  ConcurrentFlowOptions options = flags.options;
+  std::optional<StoredFlow> start;
+  if (!flags.start_path.empty()) {
+    Result<StoredFlow> stored = ReadFlowFile(flags.start_path);
+    if (!stored) return Report(stored.error());
+    start = *std::move(stored);
+    options.start = start->AsStart();
   }
-  return file.dump() + "\n";
+  const Result<ConcurrentFlow> flow = SolveAndCheck(*topology, options);
+  if (!flow) return Report(flow.error());
+  if (!flags.output.empty())
+    if (const Status written = WriteFlowFile(flags.output, *topology, *flow); !written)
+      return Report(written.error());
+  if (!program.json) {
+    PrintOne(*topology, *flow, flags);
+    return kDone;
+  }
+  Json out;
+  Describe(*topology, *flow, out);
+  Print(out);
+  return kDone;
+}
+
+// Several networks: a row each.
+int FlowsOf(const Program& program, const Flags& flags) {
+  Table table({"topology", "ranks", "links", "degree", "diameter", "f", "f at most", "gap",
+               "of limit", "took"});
+  Json out;
+  out["rows"] = Json::array();
+  for (const std::string& expression : flags.topologies) {
+    const Result<Topology> topology = ParseTopology(expression);
+    if (!topology) return Report(topology.error());
+    const Result<ConcurrentFlow> flow = SolveAndCheck(*topology, flags.options);
+    if (!flow) return Report({flow.error().code, expression + ": " + flow.error().message});
+    Json row;
+    Describe(*topology, *flow, row);
+    const auto degree = topology->regular_degree();
+    const auto moore = MooreFlowOf(*topology);
+    table.AddRow(
+        {topology->name(), std::to_string(topology->num_ranks()),
+         std::to_string(topology->num_links()), degree ? std::to_string(*degree) : "-",
+         std::to_string(row["diameter"].get<int32_t>()),
+         fmt::format("{:.6g}", flow->f_lower.ToDouble()),
+         fmt::format("{:.6g}", flow->f_upper.ToDouble()), fmt::format("{:.2g}", flow->gap()),
+         moore ? Percent((flow->f_lower / *moore).ToDouble()) : "-", Seconds(flow->seconds)});
+    out["rows"].push_back(std::move(row));
+  }
+  if (program.json) {
+    Print(out);
+  } else {
+    fmt::print("{}", table.ToString());
+  }
+  return kDone;
 }
 
 int Flow(const Program& program, Flags flags) {
-  const Result<Topology> topology = ParseTopology(flags.topology);
-  if (!topology) return Report(topology.error());
   if (!flags.demand_path.empty()) {
     Result<std::vector<int64_t>> demand = ReadDemand(flags.demand_path);
     if (!demand) return Report(demand.error());
@@ -51,45 +135,12 @@ int Flow(const Program& program, Flags flags) {
     if (flags.options.demand.empty())
       return Report({ErrorCode::kInvalidArgument, flags.demand_path + " holds no demand"});
   }
-  const Result<ConcurrentFlow> flow = SolveConcurrentFlow(*topology, flags.options);
-  if (!flow) return Report(flow.error());
-  if (const Status checked = CheckConcurrentFlow(*topology, *flow); !checked)
-    return Report(checked.error());
-  if (!flags.output.empty())
-    if (const Status written = WriteFileAtomically(flags.output, FlowFileText(*topology, *flow));
-        !written)
-      return Report(written.error());
-
-  int64_t least = topology->bandwidth(LinkId{0});
-  for (LinkId link : topology->Links()) least = std::min(least, topology->bandwidth(link));
-  const double bytes_per_second = flow->f_lower.ToDouble() * static_cast<double>(least);
-  if (program.json) {
-    Json out;
-    DescribeTopology(*topology, out);
-    out["f"] = ToJson(flow->f_lower);
-    out["f_upper"] = ToJson(flow->f_upper);
-    out["gap"] = flow->gap();
-    out["f_bytes_per_s"] = bytes_per_second;
-    out["passes"] = flow->passes;
-    out["synthesis_s"] = flow->seconds;
-    out["peak_rss_bytes"] = PeakRssBytes();
-    out["verified"] = true;
-    Print(out);
-    return kDone;
-  }
-  fmt::print("all-to-all on {}, in units of the smallest link ({})\n", topology->name(),
-             BytesPerSecond(static_cast<double>(least)));
-  fmt::print("  f            {} reached: {} between each pair at once\n", Exact(flow->f_lower),
-             BytesPerSecond(bytes_per_second));
-  fmt::print("  f at most    {}\n", Exact(flow->f_upper));
-  fmt::print("  gap          {:.2g}{}\n", flow->gap(),
-             flow->gap() <= (flags.options.exact ? 0 : flags.options.gap) ? ""
-             : flags.options.exact ? " (no proof of the optimum was found)"
-                                   : " (a limit was hit before the gap asked for)");
-  fmt::print("  took         {} in {} passes, {} MiB; both limits checked\n",
-             Seconds(flow->seconds), flow->passes, PeakRssBytes() >> 20);
-  if (!flags.output.empty()) fmt::print("written to {}\n", flags.output);
-  return kDone;
+  if (flags.topologies.size() == 1) return FlowOf(program, flags);
+  if (!flags.output.empty() || !flags.start_path.empty())
+    return Report(
+        {ErrorCode::kInvalidArgument,
+         fmt::format("-o and --warm-start are for one topology, got {}", flags.topologies.size())});
+  return FlowsOf(program, flags);
 }
 
 }  // namespace
@@ -98,8 +149,11 @@ void AddFlow(Program& program) {
   auto flags = std::make_shared<Flags>();
   CLI::App* command = program.AddCommand(
       &program.app, "flow", "The rate of all-to-all that a network carries, proven from both sides",
-      "tutti flow 'genkautz(4,100)' --gap 1e-4");
-  command->add_option("topology", flags->topology, "Expression or path of a .json file")
+      "tutti flow 'genkautz(4,100)' --gap 1e-4\n"
+      "  tutti flow 'genkautz(4,60)' 'xpander(4,12)' 'random_regular(4,60)'");
+  command
+      ->add_option("topology", flags->topologies,
+                   "Expression or path of a .json file; several make a table")
       ->required();
   command
       ->add_option("--gap", flags->options.gap,
@@ -112,11 +166,14 @@ void AddFlow(Program& program) {
                    "Stop after so many passes over all sources at the latest")
       ->capture_default_str();
   command
-      ->add_option("--seconds", flags->options.max_seconds,
+      ->add_option("--time-limit,--seconds", flags->options.max_seconds,
                    "Stop after so many seconds at the latest; 0: no limit")
       ->capture_default_str();
   command->add_option("--demand", flags->demand_path,
                       "File with the square matrix of bytes between ranks (CSV or blanks)");
+  command->add_option("--warm-start", flags->start_path,
+                      "Start from the flow in this file, of a network with most of the same nodes "
+                      "and links, as after the loss of a link");
   command->add_option("-o,--output", flags->output, "Write flow and lengths as JSON to this file");
   command->callback(
       [&program, flags] { program.action = [&program, flags] { return Flow(program, *flags); }; });

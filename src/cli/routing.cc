@@ -70,9 +70,7 @@ Result<Task> MakeTask(const Topology& topology, const CollectiveFlags& collectiv
   task.options.extra_hops = paths->second;
   task.options.max_units = flags.max_chunks;
   task.options.max_paths = flags.max_paths;
-  task.least_bandwidth = topology.bandwidth(LinkId{0});
-  for (const LinkId link : topology.Links())
-    task.least_bandwidth = std::min(task.least_bandwidth, topology.bandwidth(link));
+  task.least_bandwidth = LeastBandwidth(topology);
   return task;
 }
 

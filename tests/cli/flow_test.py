@@ -61,6 +61,60 @@ class Flow(harness.CliTest):
         strain = max(Fraction(l, b[2]) for l, b in zip(load, flow["bundles"]))
         self.assertEqual(exact(flow["f"]), flow["units_per_demand"] / strain / 50_000_000_000)
 
+    def test_warm_start_after_a_loss(self):
+        path = self.path("old.flow")
+        self.ok("flow", "genkautz(4,100)", "--gap", "1e-3", "-o", path)
+        lost = "without(genkautz(4,100),links=1,seed=3)"
+        warm = self.json("flow", lost, "--gap", "1e-2", "--warm-start", path)
+        cold = self.json("flow", lost, "--gap", "1e-4")
+        self.assertLessEqual(warm["gap"], 1e-2)
+        self.assertLessEqual(exact(warm["f"]), exact(cold["f_upper"]))
+        self.assertGreaterEqual(exact(warm["f_upper"]), exact(cold["f"]))
+        self.refused("flow", lost, "--warm-start", self.path("missing"), says=["missing"])
+        with open(path, "w") as file:
+            file.write('{"format":"tutti-flow","version":2}')
+        self.refused("flow", lost, "--warm-start", path, says=["old.flow", "version: wanted 1"])
+        self.refused("flow", lost, "ring(4)", "--warm-start", path, says=["one topology, got 2"])
+        self.refused("flow", lost, "ring(4)", "-o", path, says=["one topology, got 2"])
+
+    def test_several_networks_make_a_table(self):
+        rows = self.json("flow", "ring(4)", "xpander(3,4)", "mesh(3)")["rows"]
+        self.assertEqual([row["ranks"] for row in rows], [4, 16, 3])
+        self.assertEqual(exact(rows[0]["f"]), Fraction(1, 2))
+        self.assertEqual(exact(rows[0]["moore_f"]), Fraction(2, 4))
+        self.assertLessEqual(exact(rows[1]["f_upper"]), exact(rows[1]["moore_f"]))
+        self.assertNotIn("moore_f", rows[2])
+        text = self.ok("flow", "ring(4)", "xpander(3,4)", "mesh(3)")
+        self.assertEqual(len(text.splitlines()), 4)
+        self.assertIn("100.0 %", text)
+        self.refused("flow", "ring(4)", "torus(1)", says=["torus(1)", "two ranks"])
+
+    def test_time_limit_gives_the_best_so_far(self):
+        out = self.json("flow", "genkautz(4,200)", "--gap", "0", "--time-limit", "0.01")
+        self.assertLess(exact(out["f"]), exact(out["f_upper"]))
+        self.assertGreater(out["gap"], 0)
+
+    def test_theorem_1(self):
+        # 1 / f of at least 72 for 100 ranks of degree 4.
+        out = self.json("flow", "genkautz(4,100)")
+        self.assertEqual(exact(out["moore_f"]), Fraction(1, 72))
+        self.assertEqual(exact(self.json("topo", "show", "genkautz(4,100)")["moore_f"]), Fraction(1, 72))
+        self.assertIn("f at most 1/72", self.ok("topo", "show", "genkautz(4,100)"))
+
+    def test_bad_networks(self):
+        path = self.path("net.json")
+        with open(path, "w") as file:
+            file.write('{"format":"tutti-topology","version":1,"ranks":3,"links":[[0,1],[1,0],[1,2]]}')
+        self.refused("flow", path, says=["2"])
+        self.refused("flow", "ring(4,bw=0GB/s)", says=["bw"])
+        self.refused("flow", "complete(2)", "--demand", self.demand("0,-1\n1,0\n"), says=["-1"])
+
+    def demand(self, text):
+        path = self.path("demand.csv")
+        with open(path, "w") as file:
+            file.write(text)
+        return path
+
     def test_demand(self):
         path = self.path("demand.csv")
         with open(path, "w") as file:

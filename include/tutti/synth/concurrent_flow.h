@@ -46,7 +46,7 @@ struct ConcurrentFlow;
 // without() leaves of it, say. Nodes are told apart by their names.
 struct FlowStart {
   std::span<const std::string> node_names;  // of the earlier network, ranks first
-  const ConcurrentFlow& flow;
+  const ConcurrentFlow* flow = nullptr;
 };
 
 struct ConcurrentFlowOptions {

@@ -1,5 +1,6 @@
 #include "tutti/lp/linear_program.h"
 
+#include <cstddef>
 #include <utility>
 
 #include "mcf/network.h"
@@ -63,6 +64,46 @@ Result<double> SolveConcurrentFlowProgram(const Topology& topology, FlowProgram 
   const Result<LpSolution> solution = lp.Solve();
   if (!solution) return tl::unexpected(solution.error());
   return solution->objective;
+}
+
+Result<ChildFlows> SolveChildProgram(const Topology& topology, const ConcurrentFlow& flow,
+                                     NodeId source) {
+  const DemandTable demand(topology.num_ranks(), flow.demand);
+  const std::vector<BundleFlow>& parts = flow.flow_from[source.index()];
+  LinearProgram lp(LinearProgram::Goal::kMinimize);
+  std::vector<std::vector<LinearProgram::Entry>> load(parts.size());
+  std::vector<int32_t> first_column;  // of a destination
+  for (NodeId to : topology.Ranks()) {
+    first_column.push_back(lp.num_columns());
+    const int64_t wanted = demand(source.value, to.value);
+    if (wanted == 0) continue;
+    std::vector<std::vector<LinearProgram::Entry>> balance(
+        static_cast<size_t>(topology.num_nodes()));
+    for (size_t k = 0; k < parts.size(); ++k) {
+      const LinkBundle& bundle = flow.bundles[static_cast<size_t>(parts[k].bundle)];
+      const int32_t column = lp.AddColumn(0, kNoLimit, 1);
+      load[k].push_back({column, 1});
+      balance[bundle.head.index()].push_back({column, 1});
+      balance[bundle.tail.index()].push_back({column, -1});
+    }
+    for (NodeId node : topology.Nodes())
+      if (node != source && !balance[node.index()].empty())
+        lp.AddRow(node == to ? static_cast<double>(wanted) : 0, kNoLimit, balance[node.index()]);
+  }
+  for (size_t k = 0; k < parts.size(); ++k)
+    if (!load[k].empty())
+      lp.AddRow(-kNoLimit,
+                static_cast<double>(parts[k].units) / static_cast<double>(flow.units_per_demand),
+                load[k]);
+  const Result<LpSolution> solution = lp.Solve();
+  if (!solution) return tl::unexpected(solution.error());
+  ChildFlows child{{}, solution->objective};
+  for (NodeId to : topology.Ranks()) {
+    const auto first = solution->columns.begin() + first_column[to.index()];
+    const bool any = demand(source.value, to.value) > 0;
+    child.to.emplace_back(first, any ? first + static_cast<std::ptrdiff_t>(parts.size()) : first);
+  }
+  return child;
 }
 
 }  // namespace tutti

@@ -15,7 +15,7 @@ namespace {
 constexpr int32_t kNone = -1;
 
 Status CheckStart(const FlowStart& start) {
-  const ConcurrentFlow& flow = start.flow;
+  const ConcurrentFlow& flow = *start.flow;
   const auto nodes = static_cast<int64_t>(start.node_names.size());
   const auto fault = [](const std::string& message) {
     return InvalidArgument("the flow to start from " + message);
@@ -49,7 +49,7 @@ Matching Match(const Topology& topology, const FlowNetwork& network, const FlowS
     const auto found = by_name.find(name);
     matching.node.push_back(found == by_name.end() ? kNone : found->second);
   }
-  for (const LinkBundle& bundle : start.flow.bundles) {
+  for (const LinkBundle& bundle : start.flow->bundles) {
     const int32_t tail = matching.node[bundle.tail.index()];
     const int32_t head = matching.node[bundle.head.index()];
     matching.bundle.push_back(kNone);
@@ -71,7 +71,7 @@ std::vector<double> LengthsOf(const FlowNetwork& network, const Matching& matchi
   for (size_t e = 0; e < matching.bundle.size(); ++e) {
     if (matching.bundle[e] == kNone) continue;
     const auto now = static_cast<size_t>(matching.bundle[e]);
-    price[now] = static_cast<double>(start.flow.lengths[e]) * network.capacity[now];
+    price[now] = static_cast<double>(start.flow->lengths[e]) * network.capacity[now];
     sum += price[now];
     known += 1;
   }
@@ -114,7 +114,13 @@ class Takeover {
   };
   void Add(int32_t bundle, double weight) {
     const auto e = static_cast<size_t>(bundle);
-    in_[static_cast<size_t>(network_.head[e])].push_back({bundle, weight});
+    std::vector<Part>& parts = in_[static_cast<size_t>(network_.head[e])];
+    for (Part& part : parts) {
+      if (part.bundle != bundle) continue;
+      part.weight += weight;
+      return;
+    }
+    parts.push_back({bundle, weight});
     out_[static_cast<size_t>(network_.tail[e])].push_back(network_.head[e]);
   }
 
@@ -220,9 +226,9 @@ Result<Restart> RestartFrom(const Topology& topology, const FlowNetwork& network
   const Matching matching = Match(topology, network, start);
   Restart restart{{}, LengthsOf(network, matching, start)};
   std::vector<const std::vector<BundleFlow>*> old(static_cast<size_t>(network.num_ranks), nullptr);
-  for (size_t s = 0; s < start.flow.flow_from.size(); ++s)
+  for (size_t s = 0; s < start.flow->flow_from.size(); ++s)
     if (matching.node[s] != kNone && matching.node[s] < network.num_ranks)
-      old[static_cast<size_t>(matching.node[s])] = &start.flow.flow_from[s];
+      old[static_cast<size_t>(matching.node[s])] = &start.flow->flow_from[s];
   restart.flows.resize(old.size());
   ParallelFor(network.num_ranks, 16, [&](int64_t begin, int64_t end) {
     Takeover takeover(network, demand, mean_demand);

@@ -1,5 +1,6 @@
 #include "tutti/synth/concurrent_flow.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -8,6 +9,8 @@
 #include "concurrent_flow_testing.h"
 #include "tutti/base/cancel.h"
 #include "tutti/base/parallel.h"
+#include "tutti/coll/bounds.h"
+#include "tutti/graph/distance.h"
 #include "tutti/synth/concurrent_flow_lp.h"
 
 namespace tutti {
@@ -59,6 +62,49 @@ TEST(ConcurrentFlow, SymmetricNetworksReachLinksOverDistancesExactly) {
     EXPECT_EQ(flow->f_upper, f) << expression << " " << flow->f_upper.ToString();
     EXPECT_EQ(flow->f_lower, f) << expression;
   }
+}
+
+// Links over the sum of all distances: what lengths 1 prove on any network of equal links.
+Rational LinksOverDistances(const Topology& topology) {
+  int64_t sum = 0;
+  for (NodeId from : topology.Ranks())
+    for (int32_t distance : DistancesFrom(topology.graph(), from)) sum += distance;
+  return {topology.num_links(), sum};
+}
+
+TEST(ConcurrentFlow, VertexAndArcTransitiveFamiliesReachLinksOverDistancesExactly) {
+  std::vector<std::string> expressions = {"hypercube(1)", "complete(2)"};
+  for (int n = 3; n <= 9; ++n)
+    for (const char* family : {"complete({})", "bipartite({})", "ring({})", "uniring(1,{})",
+                               "uniring(3,{})", "torus({0},{0})", "degree(uniring(1,{}),2)",
+                               "power(complete({}),2)", "degree(complete({}),2)"})
+      expressions.push_back(fmt::format(fmt::runtime(family), n));
+  for (const char* expression :
+       {"hypercube(3)", "hypercube(6)", "torus(4,4,4)", "torus(5,5,5)", "hamming(3,3)",
+        "hamming(2,5)", "power(ring(5),3)", "power(uniring(1,4),2)", "distreg(octahedron)",
+        "distreg(paley9)", "distreg(k55minus)", "distreg(heawood3)", "distreg(line_petersen)",
+        "distreg(pg23)", "distreg(odd4)", "distreg(line_tutte8)", "distreg(doubled_odd4)",
+        "distreg(gq33)"})
+    expressions.emplace_back(expression);
+  for (const std::string& expression : expressions) {
+    const Topology topology = MustParse(expression);
+    const ConcurrentFlow flow = MustSolve(topology, {});
+    EXPECT_EQ(flow.f_lower, LinksOverDistances(topology)) << expression;
+    EXPECT_EQ(flow.f_upper, LinksOverDistances(topology)) << expression;
+  }
+}
+
+TEST(ConcurrentFlow, NoNetworkOfEqualLinksCarriesMoreThanLinksOverDistancesAndTheTheorem) {
+  for (int seed = 1; seed <= 6; ++seed)
+    for (const char* family : {"random_regular(3,14,seed={})", "xpander(4,5,seed={})",
+                               "without(torus(4,4),links=3,seed={})"}) {
+      const Topology topology = MustParse(fmt::format(fmt::runtime(family), seed));
+      const ConcurrentFlow flow = MustSolve(topology, {});
+      EXPECT_LE(flow.f_upper, LinksOverDistances(topology)) << topology.name();
+      const auto degree = topology.regular_degree();
+      if (!degree) continue;
+      EXPECT_LE(flow.f_upper, MooreFlow(topology.num_ranks(), *degree)) << topology.name();
+    }
 }
 
 TEST(ConcurrentFlow, KnownValuesLieBetweenTheLimits) {
@@ -189,6 +235,51 @@ TEST(ConcurrentFlow, AgreesWithTheLinearProgramsOnRandomNetworks) {
     const ConcurrentFlow flow = MustSolve(topology, options);
     ExpectAsTheProgramSays(topology, flow, FlowProgram::kPerSource);
     if (i % 4 == 0) ExpectAsTheProgramSays(topology, flow, FlowProgram::kPerPair);
+  }
+}
+
+TEST(ConcurrentFlow, ChildProgramsPartAFlowOfASource) {
+  Random random(5);
+  for (int i = 0; i < 12; ++i) {
+    const auto ranks = static_cast<int32_t>(3 + random.Below(4));
+    const Topology topology = RandomNetwork(random, ranks, i % 3, 4);
+    ConcurrentFlowOptions options;
+    if (i % 2 == 0) options.demand = RandomDemand(random, ranks);
+    const ConcurrentFlow flow = MustSolve(topology, options);
+    for (NodeId source : topology.Ranks()) {
+      const std::vector<BundleFlow>& parts = flow.flow_from[source.index()];
+      if (parts.empty()) continue;
+      const Result<ChildFlows> child = SolveChildProgram(topology, flow, source);
+      ASSERT_TRUE(child.has_value()) << child.error().message;
+      // Nothing of an acyclic flow is left over, so that the least total is all of it.
+      double all = 0;
+      for (size_t k = 0; k < parts.size(); ++k) {
+        double sum = 0;
+        for (const auto& to : child->to) sum += to.empty() ? 0 : to[k];
+        const double of_flow =
+            static_cast<double>(parts[k].units) / static_cast<double>(flow.units_per_demand);
+        EXPECT_NEAR(sum, of_flow, 1e-4 * (1 + of_flow));
+        all += of_flow;
+      }
+      EXPECT_NEAR(child->total, all, 1e-5 * (1 + all));
+      EXPECT_TRUE(child->to[source.index()].empty());
+      // Each destination gets what it is sent.
+      for (NodeId to : topology.Ranks()) {
+        double kept = 0;
+        const std::vector<double>& mine = child->to[to.index()];
+        for (size_t k = 0; k < mine.size(); ++k) {
+          const LinkBundle& bundle = flow.bundles[static_cast<size_t>(parts[k].bundle)];
+          kept += (bundle.head == to ? mine[k] : 0) - (bundle.tail == to ? mine[k] : 0);
+        }
+        const double wanted =
+            to == source ? 0
+            : flow.demand.empty()
+                ? 1
+                : static_cast<double>(
+                      flow.demand[source.index() * static_cast<size_t>(ranks) + to.index()]);
+        EXPECT_NEAR(kept, wanted, 1e-4 * (1 + wanted));
+      }
+    }
   }
 }
 
