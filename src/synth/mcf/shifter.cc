@@ -90,15 +90,23 @@ void Shifter::ReachTheRest(SourceFlow& flow, const std::vector<double>& length) 
   }
 }
 
-// Almost sorted already. Stable: of equals the one before stays before.
+// Almost sorted already, but for flows that were taken over. Stable: of equals the one before stays
+// before.
 void Shifter::SortByPotential(std::vector<int32_t>& order) {
-  for (size_t i = 1; i < order.size(); ++i) {
+  constexpr size_t kMovesPerNode = 10;
+  size_t moves = 0;
+  for (size_t i = 1; i < order.size() && moves <= kMovesPerNode * order.size(); ++i) {
     const int32_t node = order[i];
     const double key = longest_[Index(node)];
     size_t j = i;
     for (; j > 0 && longest_[Index(order[j - 1])] > key; --j) order[j] = order[j - 1];
     order[j] = node;
+    moves += i - j;
   }
+  if (moves <= kMovesPerNode * order.size()) return;
+  std::stable_sort(order.begin(), order.end(), [this](int32_t a, int32_t b) {
+    return longest_[Index(a)] < longest_[Index(b)];
+  });
 }
 
 void Shifter::FindShortest(const SourceFlow& flow, const std::vector<double>& length) {
