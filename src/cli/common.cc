@@ -223,12 +223,6 @@ int32_t DiameterOf(const Topology& topology) {
   return CountHops(topology, sources).diameter;
 }
 
-int64_t LeastBandwidth(const Topology& topology) {
-  int64_t least = topology.bandwidth(LinkId{0});
-  for (LinkId link : topology.Links()) least = std::min(least, topology.bandwidth(link));
-  return least;
-}
-
 std::optional<Rational> MooreFlowOf(const Topology& topology) {
   const std::optional<int32_t> degree = topology.regular_degree();
   if (!degree || topology.num_ranks() < 2 || topology.has_switches() || !topology.is_homogeneous())

@@ -123,8 +123,6 @@ struct CollectiveFlags {
 
 int32_t DiameterOf(const Topology& topology);
 
-// Of the smallest link, in bytes a second: the unit of f.
-int64_t LeastBandwidth(const Topology& topology);
 // [alltoall-mcf] Theorem 1, where the network is regular, without switches and with equal links.
 std::optional<Rational> MooreFlowOf(const Topology& topology);
 

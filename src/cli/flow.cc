@@ -11,6 +11,7 @@
 #include "tutti/synth/concurrent_flow.h"
 #include "tutti/synth/flow_file.h"
 #include "tutti/topo/expression.h"
+#include "tutti/topo/operators.h"
 
 namespace tutti::cli {
 namespace {
@@ -28,7 +29,7 @@ std::string GapNote(const ConcurrentFlow& flow, const ConcurrentFlowOptions& opt
 }
 
 double BytesPerSecondOf(const Topology& topology, const Rational& f) {
-  return f.ToDouble() * static_cast<double>(LeastBandwidth(topology));
+  return f.ToDouble() * static_cast<double>(topology.min_bandwidth());
 }
 
 void Describe(const Topology& topology, const ConcurrentFlow& flow, Json& out) {
@@ -38,6 +39,9 @@ void Describe(const Topology& topology, const ConcurrentFlow& flow, Json& out) {
   out["gap"] = flow.gap();
   if (const auto moore = MooreFlowOf(topology)) out["moore_f"] = ToJson(*moore);
   out["f_bytes_per_s"] = BytesPerSecondOf(topology, flow.f_lower);
+  if (flow.demand.empty())
+    out["rank_bytes_per_s"] = BytesPerSecondOf(topology, flow.f_lower) * (topology.num_ranks() - 1);
+  out["host_limits"] = topology.has_host_limits();
   out["passes"] = flow.passes;
   out["synthesis_s"] = flow.seconds;
   out["peak_rss_bytes"] = PeakRssBytes();
@@ -46,10 +50,15 @@ void Describe(const Topology& topology, const ConcurrentFlow& flow, Json& out) {
 
 void PrintOne(const Topology& topology, const ConcurrentFlow& flow, const Flags& flags) {
   fmt::print("all-to-all on {}, in units of the smallest link ({})\n", topology.name(),
-             BytesPerSecond(static_cast<double>(LeastBandwidth(topology))));
+             BytesPerSecond(static_cast<double>(topology.min_bandwidth())));
   fmt::print("  f            {} reached: {} between each pair at once\n", Exact(flow.f_lower),
              BytesPerSecond(BytesPerSecondOf(topology, flow.f_lower)));
   fmt::print("  f at most    {}\n", Exact(flow.f_upper));
+  if (flow.demand.empty())
+    fmt::print(
+        "  a rank       {} to all others together{}\n",
+        BytesPerSecond(BytesPerSecondOf(topology, flow.f_lower) * (topology.num_ranks() - 1)),
+        topology.has_host_limits() ? ", host limits kept" : "");
   fmt::print("  gap          {:.2g}{}\n", flow.gap(), GapNote(flow, flags.options));
   if (const auto moore = MooreFlowOf(topology))
     fmt::print("  limit        {} on any {} ranks of this degree\n", Exact(*moore),
@@ -68,6 +77,14 @@ Result<ConcurrentFlow> SolveAndCheck(const Topology& topology,
   return flow;
 }
 
+// Where hosts forward, flows pass them: their limits are links of the network that is solved. The
+// unit of f stays the smallest link of the one asked for.
+void UseUnitOf(const Topology& topology, const Topology& solved, ConcurrentFlow& flow) {
+  const Rational unit(solved.min_bandwidth(), topology.min_bandwidth());
+  flow.f_lower *= unit;
+  flow.f_upper *= unit;
+}
+
 // One network: everything that is known of its flow.
 int FlowOf(const Program& program, const Flags& flags) {
   const Result<Topology> topology = ParseTopology(flags.topologies[0]);
@@ -80,11 +97,14 @@ int FlowOf(const Program& program, const Flags& flags) {
     start = *std::move(stored);
     options.start = start->AsStart();
   }
-  const Result<ConcurrentFlow> flow = SolveAndCheck(*topology, options);
+  const Result<Topology> network = HostLimitsAsLinks(*topology);
+  if (!network) return Report(network.error());
+  Result<ConcurrentFlow> flow = SolveAndCheck(*network, options);
   if (!flow) return Report(flow.error());
   if (!flags.output.empty())
-    if (const Status written = WriteFlowFile(flags.output, *topology, *flow); !written)
+    if (const Status written = WriteFlowFile(flags.output, *network, *flow); !written)
       return Report(written.error());
+  UseUnitOf(*topology, *network, *flow);
   if (!program.json) {
     PrintOne(*topology, *flow, flags);
     return kDone;
@@ -104,8 +124,11 @@ int FlowsOf(const Program& program, const Flags& flags) {
   for (const std::string& expression : flags.topologies) {
     const Result<Topology> topology = ParseTopology(expression);
     if (!topology) return Report(topology.error());
-    const Result<ConcurrentFlow> flow = SolveAndCheck(*topology, flags.options);
+    const Result<Topology> network = HostLimitsAsLinks(*topology);
+    if (!network) return Report(network.error());
+    Result<ConcurrentFlow> flow = SolveAndCheck(*network, flags.options);
     if (!flow) return Report({flow.error().code, expression + ": " + flow.error().message});
+    UseUnitOf(*topology, *network, *flow);
     Json row;
     Describe(*topology, *flow, row);
     const auto degree = topology->regular_degree();

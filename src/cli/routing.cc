@@ -70,7 +70,7 @@ Result<Task> MakeTask(const Topology& topology, const CollectiveFlags& collectiv
   task.options.extra_hops = paths->second;
   task.options.max_units = flags.max_chunks;
   task.options.max_paths = flags.max_paths;
-  task.least_bandwidth = LeastBandwidth(topology);
+  task.least_bandwidth = topology.min_bandwidth();
   return task;
 }
 

@@ -13,6 +13,7 @@
 #include "tutti/synth/concurrent_flow.h"
 #include "tutti/topo/expression.h"
 #include "tutti/topo/json.h"
+#include "tutti/topo/operators.h"
 #include "tutti/topo/properties.h"
 #include "tutti/topo/symmetry.h"
 
@@ -49,6 +50,19 @@ std::string LinkText(const Topology& topology) {
   };
   return range(FormatBandwidth(slow.bandwidth), FormatBandwidth(fast.bandwidth)) + ", alpha " +
          range(FormatDurationPs(fast.alpha_ps), FormatDurationPs(slow.alpha_ps));
+}
+
+std::string HostText(const Topology& topology) {
+  int64_t low = 0, high = 0;
+  int32_t limited = 0;
+  for (NodeId rank : topology.Ranks())
+    if (const auto bandwidth = topology.host_bandwidth(rank)) {
+      low = limited == 0 ? *bandwidth : std::min(low, *bandwidth);
+      high = std::max(high, *bandwidth);
+      ++limited;
+    }
+  return fmt::format("{} of {} ranks limited to {}{} each way", limited, topology.num_ranks(),
+                     FormatBandwidth(low), low == high ? "" : " to " + FormatBandwidth(high));
 }
 
 // The array of an undirected distance-regular network; nullopt also where the count would take too
@@ -95,8 +109,13 @@ std::optional<ConcurrentFlow> AffordableFlow(const Topology& topology) {
   if (topology.num_ranks() < 2 || kMaxVisits / visits < kFewestPasses) return std::nullopt;
   ConcurrentFlowOptions options;
   options.max_passes = static_cast<int32_t>(std::min<int64_t>(kMaxVisits / visits, 1000));
-  Result<ConcurrentFlow> flow = SolveConcurrentFlow(topology, options);
+  const Result<Topology> network = HostLimitsAsLinks(topology);
+  if (!network) return std::nullopt;
+  Result<ConcurrentFlow> flow = SolveConcurrentFlow(*network, options);
   if (!flow) return std::nullopt;
+  const Rational unit(network->min_bandwidth(), topology.min_bandwidth());
+  flow->f_lower *= unit;
+  flow->f_upper *= unit;
   return *std::move(flow);
 }
 
@@ -174,6 +193,7 @@ int Show(const Program& program, const std::string& expression, const std::strin
   fmt::print("  links        {} ({}), {}\n", topology->num_links(),
              IsBidirectional(*topology) ? "each with its reverse" : "directed",
              LinkText(*topology));
+  if (topology->has_host_limits()) fmt::print("  hosts        {}\n", HostText(*topology));
   fmt::print("  degree       {}\n", DegreeText(*topology));
   fmt::print("  diameter     {} hops{}\n", out["diameter"].get<int32_t>(), MooreText(moore));
   fmt::print("  symmetry     {}\n",

@@ -15,6 +15,7 @@
 #include "sources.h"
 #include "tutti/base/check.h"
 #include "tutti/base/units.h"
+#include "tutti/topo/operators.h"
 
 namespace tutti {
 namespace {
@@ -162,6 +163,25 @@ class BandwidthPart {
   Bounds& bounds_;
 };
 
+// The bandwidth part on the network in which host limits are links.
+Status FillWithHosts(const Topology& topology, const Collective& collective, Bounds& bounds) {
+  const Result<Topology> split = HostForwarding(topology);
+  if (!split) return tl::unexpected(split.error());
+  const std::vector<Source> sources = SourcesOf(*split, collective);
+  BandwidthPart part(*split, collective, sources, bounds);
+  part.Fill();
+  part.FillIdeal();
+  bounds.bandwidth_reason += ", with host limits";
+  if (bounds.f_upper) *bounds.f_upper *= Rational(split->min_bandwidth(), topology.min_bandwidth());
+  if (bounds.cut) {
+    std::vector<NodeId>& inside = bounds.cut->inside;
+    inside.erase(std::remove_if(inside.begin(), inside.end(),
+                                [&](NodeId node) { return node.value >= topology.num_nodes(); }),
+                 inside.end());
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<Bounds> ComputeBounds(const Topology& topology, const Collective& collective) {
@@ -177,9 +197,14 @@ Result<Bounds> ComputeBounds(const Topology& topology, const Collective& collect
   const LatencyBound latency = ComputeLatencyBound(topology, collective, sources);
   bounds.steps = latency.steps;
   bounds.latency_ps = latency.alpha_ps;
-  BandwidthPart part(topology, collective, sources, bounds);
-  part.Fill();
-  part.FillIdeal();
+  if (topology.has_host_limits()) {
+    if (Status status = FillWithHosts(topology, collective, bounds); !status)
+      return tl::unexpected(status.error());
+  } else {
+    BandwidthPart part(topology, collective, sources, bounds);
+    part.Fill();
+    part.FillIdeal();
+  }
   bounds.tb = bounds.seconds_per_byte * Rational(topology.max_in_bandwidth());
   bounds.adds_up = topology.is_homogeneous() && topology.regular_degree().has_value() &&
                    !topology.has_switches();

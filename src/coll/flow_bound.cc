@@ -75,13 +75,11 @@ FlowBound ComputeFlowBound(const Topology& topology, const Collective& collectiv
   OfferCuts(topology, collective, bound);
   OfferLengths(topology, collective, sources, bound);
 
-  int64_t least = topology.bandwidth(LinkId{0});
-  for (LinkId link : topology.Links()) least = std::min(least, topology.bandwidth(link));
   const int64_t n = topology.num_ranks();
   // A pair's mean share of M, sent at f x the smallest bandwidth.
   const Rational mean = RationalOf(TotalDemandWeight(collective)) /
                         (Rational(n * (n - 1)) * Rational(collective.weight_of_size()));
-  bound.f_upper = mean / (bound.seconds_per_byte * Rational(least));
+  bound.f_upper = mean / (bound.seconds_per_byte * Rational(topology.min_bandwidth()));
   return bound;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <optional>
 #include <type_traits>
@@ -24,28 +25,47 @@ Rational ToRational(Wide value) {
   return result;
 }
 
-// Links of equal alpha and bandwidth form a class: within one, the fullest link is the slowest, so
-// that only one link a class and step is compared in exact fractions.
-struct LinkClasses {
-  std::vector<LinkSpec> spec;
-  std::vector<uint32_t> of_link;
+// What carries bytes: links, and behind them the ways into and out of hosts with a limit. Those of
+// equal alpha and bandwidth form a class: within one, the fullest is the slowest, so that only one
+// a class and step is compared in exact fractions.
+struct Carriers {
+  std::vector<LinkSpec> spec;          // of a class
+  std::vector<uint32_t> of_carrier;    // class
+  std::vector<uint32_t> out_of, into;  // carrier of a node's host; kNone without a limit
+
+  static constexpr uint32_t kNone = ~uint32_t{0};
 };
 
-LinkClasses Classify(const Topology& topology) {
-  LinkClasses classes;
-  classes.of_link.reserve(static_cast<size_t>(topology.num_links()));
+Carriers Classify(const Topology& topology) {
+  Carriers carriers;
   std::map<std::pair<int64_t, int64_t>, uint32_t> index;
-  for (LinkId link : topology.Links()) {
-    const LinkSpec& spec = topology.spec(link);
+  const auto add = [&](const LinkSpec& spec) {
     const auto [at, is_new] = index.try_emplace({spec.bandwidth, spec.alpha_ps},
-                                                static_cast<uint32_t>(classes.spec.size()));
-    if (is_new) classes.spec.push_back(spec);
-    classes.of_link.push_back(at->second);
-  }
-  return classes;
+                                                static_cast<uint32_t>(carriers.spec.size()));
+    if (is_new) carriers.spec.push_back(spec);
+    carriers.of_carrier.push_back(at->second);
+    return static_cast<uint32_t>(carriers.of_carrier.size() - 1);
+  };
+  carriers.of_carrier.reserve(static_cast<size_t>(topology.num_links()));
+  for (LinkId link : topology.Links()) add(topology.spec(link));
+  if (!topology.has_host_limits()) return carriers;
+  const auto add_host = [&](const auto& links, int64_t bandwidth) {
+    if (links.empty()) return Carriers::kNone;
+    LinkSpec spec{.bandwidth = bandwidth, .alpha_ps = std::numeric_limits<int64_t>::max()};
+    for (LinkId link : links) spec.alpha_ps = std::min(spec.alpha_ps, topology.alpha_ps(link));
+    return add(spec);
+  };
+  carriers.out_of.assign(static_cast<size_t>(topology.num_nodes()), Carriers::kNone);
+  carriers.into = carriers.out_of;
+  for (NodeId rank : topology.Ranks())
+    if (const auto bandwidth = topology.host_bandwidth(rank)) {
+      carriers.out_of[rank.index()] = add_host(topology.OutLinks(rank), *bandwidth);
+      carriers.into[rank.index()] = add_host(topology.InLinks(rank), *bandwidth);
+    }
+  return carriers;
 }
 
-// The fullest link of one class in one step, in weight * units.
+// The fullest carrier of one class in one step, in weight * units.
 template <class Load>
 struct ClassLoad {
   const LinkSpec* spec;
@@ -57,11 +77,16 @@ struct ClassLoad {
 template <class Load, class Visit>
 void ForEachStep(const Topology& topology, const Schedule& schedule, const Visit& visit) {
   TUTTI_CHECK(schedule.kind == ScheduleKind::kStep);
-  const LinkClasses classes = Classify(topology);
-  std::vector<Load> load(classes.of_link.size(), 0);
-  std::vector<Load> fullest(classes.spec.size(), 0);
+  const Carriers carriers = Classify(topology);
+  std::vector<Load> load(carriers.of_carrier.size(), 0);
+  std::vector<Load> fullest(carriers.spec.size(), 0);
   std::vector<uint32_t> used;
   std::vector<ClassLoad<Load>> step_loads;
+  const auto add = [&load, &used](uint32_t carrier, Load amount) {
+    Load& sum = load[carrier];
+    if (sum == 0 && amount != 0) used.push_back(carrier);
+    sum += amount;
+  };
   const std::vector<Transfer>& transfers = schedule.transfers;
   for (size_t i = 0; i < transfers.size();) {
     const int32_t step = transfers[i].step;
@@ -70,19 +95,22 @@ void ForEachStep(const Topology& topology, const Schedule& schedule, const Visit
       auto amount = static_cast<Load>(transfer.units());
       if constexpr (!std::is_same_v<Load, uint64_t>)
         amount *= static_cast<Load>(schedule.collective.weight(transfer.shard));
-      Load& sum = load[transfer.link.index()];
-      if (sum == 0 && amount != 0) used.push_back(static_cast<uint32_t>(transfer.link.value));
-      sum += amount;
+      add(static_cast<uint32_t>(transfer.link.value), amount);
+      if (carriers.into.empty()) continue;
+      for (uint32_t host : {carriers.out_of[topology.tail(transfer.link).index()],
+                            carriers.into[topology.head(transfer.link).index()]})
+        if (host != Carriers::kNone) add(host, amount);
     }
     step_loads.clear();
-    for (uint32_t link : used) {
-      Load& most = fullest[classes.of_link[link]];
-      if (most == 0) step_loads.push_back({&classes.spec[classes.of_link[link]], 0});
-      most = std::max(most, std::exchange(load[link], 0));
+    for (uint32_t carrier : used) {
+      Load& most = fullest[carriers.of_carrier[carrier]];
+      if (most == 0) step_loads.push_back({&carriers.spec[carriers.of_carrier[carrier]], 0});
+      most = std::max(most, std::exchange(load[carrier], 0));
     }
     used.clear();
     for (ClassLoad<Load>& entry : step_loads)
-      entry.load = std::exchange(fullest[static_cast<size_t>(entry.spec - classes.spec.data())], 0);
+      entry.load =
+          std::exchange(fullest[static_cast<size_t>(entry.spec - carriers.spec.data())], 0);
     if (!step_loads.empty()) visit(std::as_const(step_loads));
   }
 }

@@ -49,6 +49,9 @@ Result<Topology> FinishDraft(Draft draft, int64_t parallel, std::string name) {
       builder.AddLink(NodeId{link.tail}, NodeId{link.head}, link.spec);
   builder.SetName(std::move(name));
   builder.SetNodeNames(std::move(draft.names));
+  for (size_t rank = 0; rank < draft.host_bandwidth.size(); ++rank)
+    if (draft.host_bandwidth[rank] > 0)
+      builder.SetHostBandwidth(NodeId{static_cast<int32_t>(rank)}, draft.host_bandwidth[rank]);
   if (draft.grid) builder.SetGrid(*std::move(draft.grid));
   return std::move(builder).Build();
 }

@@ -55,6 +55,7 @@ struct Draft {
   std::vector<DraftLink> links;
   std::vector<std::string> names;  // empty: numbers
   std::optional<GridShape> grid;
+  std::vector<int64_t> host_bandwidth;  // bytes/s: empty, or one a rank, 0 where it has no limit
 
   // tail == head is a self-loop: a port without a link.
   void AddLink(int64_t tail, int64_t head, LinkSpec spec) {

@@ -254,6 +254,13 @@ class Resolver {
                 ParseQuantities(item, ParseDurationPs, 0, kMaxAlphaPs, call.links.alpha_ps);
             !status)
           return status;
+      } else if (key == "host_bw") {
+        PerDimension<int64_t> given;
+        if (Status status = ParseQuantities(item, ParseBandwidth, 1, kMaxBandwidth, given); !status)
+          return status;
+        if (given.is_list)
+          return FaultAt(item.column, "host_bw=: wanted one value, the limit of every rank");
+        call.host_bandwidth = given.values.front();
       } else if (key == "parallel" || option != family.options.end()) {
         const Result<int64_t> value = ParseWhole(item, key + "=");
         if (!value) return tl::unexpected(value.error());
@@ -276,7 +283,7 @@ class Resolver {
 
   static std::vector<std::string_view> KeywordsOf(const Family& family) {
     std::vector<std::string_view> keywords = family.options;
-    keywords.insert(keywords.end(), {"alpha", "bw"});
+    keywords.insert(keywords.end(), {"alpha", "bw", "host_bw"});
     if (family.shares_bandwidth) keywords.push_back("bw_per_link");
     keywords.push_back("parallel");
     return keywords;
@@ -295,6 +302,8 @@ class Resolver {
     }
     if (links.alpha_ps.given())
       text += fmt::format(",alpha={}", Print(links.alpha_ps, FormatDurationPs));
+    if (call.host_bandwidth)
+      text += fmt::format(",host_bw={}", FormatBandwidth(*call.host_bandwidth));
     return text;
   }
 };
@@ -323,6 +332,8 @@ Result<Topology> Evaluate(Resolved resolved, const ParseLimits& limits) {
   }
   Result<Draft> draft = call.family->build(call);
   if (!draft) return tl::unexpected(draft.error());
+  if (call.host_bandwidth)
+    draft->host_bandwidth.assign(static_cast<size_t>(draft->num_ranks), *call.host_bandwidth);
   Result<Topology> topology = FinishDraft(*std::move(draft), call.links.parallel, resolved.text);
   if (!topology)
     return FaultAt(call.column,
@@ -345,6 +356,7 @@ ExpressionTree ToTree(const Resolved& resolved) {
   tree.parallel = call.links.parallel;
   tree.bandwidth = call.links.bandwidth.values;
   tree.alpha_ps = call.links.alpha_ps.values;
+  tree.host_bandwidth = call.host_bandwidth;
   return tree;
 }
 

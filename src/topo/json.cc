@@ -23,6 +23,8 @@ using Json = nlohmann::json;
 
 constexpr std::string_view kFormat = "tutti-topology";
 constexpr int64_t kVersion = 1;
+// Written, and wanted, where there are host limits: older readers then say that they know none.
+constexpr int64_t kVersionWithHosts = 2;
 constexpr int64_t kMaxBandwidth = int64_t{1} << 50;
 constexpr int64_t kMaxAlphaPs = 1'000'000'000'000'000;
 
@@ -54,15 +56,24 @@ bool DuplexKeepsOrder(const Topology& topology, const std::vector<Cable>& cables
   return true;
 }
 
+std::optional<int64_t> CommonHostLimit(const Topology& topology) {
+  const auto first = topology.host_bandwidth(NodeId{0});
+  for (NodeId rank : topology.Ranks())
+    if (topology.host_bandwidth(rank) != first) return std::nullopt;
+  return first;
+}
+
 class Writer {
  public:
   explicit Writer(const Topology& topology)
       : topology_(topology),
         default_names_(HasDefaultNames(topology)),
+        common_host_(CommonHostLimit(topology)),
         homogeneous_(topology.num_links() > 0 && topology.is_homogeneous()) {}
 
   std::string Write() {
-    text_ = fmt::format("{{\n  \"format\": \"{}\",\n  \"version\": {}", kFormat, kVersion);
+    text_ = fmt::format("{{\n  \"format\": \"{}\",\n  \"version\": {}", kFormat,
+                        topology_.has_host_limits() ? kVersionWithHosts : kVersion);
     if (!topology_.name().empty()) text_ += ",\n  \"name\": " + Quoted(topology_.name());
     WriteNodes();
     if (const auto& grid = topology_.grid())
@@ -87,17 +98,26 @@ class Writer {
   }
   std::string SpecIfNeeded(const LinkSpec& spec) const { return homogeneous_ ? "" : Spec(spec); }
 
+  // Where not all ranks have the same.
+  std::string OwnHostLimit(NodeId node) const {
+    if (common_host_ || !topology_.is_rank(node) || !topology_.host_bandwidth(node)) return "";
+    return fmt::format(", \"host_bandwidth\": \"{}\"",
+                       FormatBandwidth(*topology_.host_bandwidth(node)));
+  }
+
   void WriteNodes() {
-    if (default_names_) {
+    if (common_host_)
+      text_ += fmt::format(",\n  \"host_bandwidth\": \"{}\"", FormatBandwidth(*common_host_));
+    if (default_names_ && (common_host_ || !topology_.has_host_limits())) {
       text_ += fmt::format(",\n  \"ranks\": {},\n  \"switches\": {}", topology_.num_ranks(),
                            topology_.num_nodes() - topology_.num_ranks());
       return;
     }
     text_ += ",\n  \"nodes\": [";
     for (NodeId node : topology_.Nodes())
-      text_ += fmt::format("{}\n    {{\"name\": {}, \"kind\": \"{}\"}}", node.value == 0 ? "" : ",",
-                           Quoted(topology_.node_name(node)),
-                           topology_.is_rank(node) ? "rank" : "switch");
+      text_ += fmt::format("{}\n    {{\"name\": {}, \"kind\": \"{}\"{}}}",
+                           node.value == 0 ? "" : ",", Quoted(topology_.node_name(node)),
+                           topology_.is_rank(node) ? "rank" : "switch", OwnHostLimit(node));
     text_ += "\n  ]";
   }
 
@@ -132,7 +152,8 @@ class Writer {
 
   const Topology& topology_;
   const bool default_names_;
-  const bool homogeneous_;  // one link_defaults instead of numbers at every link
+  const std::optional<int64_t> common_host_;  // of every rank
+  const bool homogeneous_;                    // one link_defaults instead of numbers at every link
   std::string text_;
 };
 
@@ -234,6 +255,7 @@ class Reader {
     if (Status status = ReadHeader(); !status) return tl::unexpected(status.error());
     if (Status status = ReadNodes(); !status) return tl::unexpected(status.error());
     Topology::Builder builder(num_ranks_, num_nodes() - num_ranks_);
+    if (Status status = ReadCommonHostLimit(); !status) return tl::unexpected(status.error());
     if (Status status = ReadDefaults(); !status) return tl::unexpected(status.error());
     if (Status status = ReadLinks(builder); !status) return tl::unexpected(status.error());
     if (Status status = ReadSelfLoops(builder); !status) return tl::unexpected(status.error());
@@ -243,6 +265,7 @@ class Reader {
       return Fault("$.links", fmt::format("the network is disconnected: {} directed links cannot "
                                           "join {} nodes",
                                           num_links_, num_nodes()));
+    for (const auto& [rank, bandwidth] : host_limits_) builder.SetHostBandwidth(rank, bandwidth);
     if (json_.contains("name")) builder.SetName(json_["name"].get<std::string>());
     builder.SetNodeNames(std::move(names_));
     return std::move(builder).Build();
@@ -258,17 +281,18 @@ class Reader {
           ErrorCode::kCorrupt,
           fmt::format("$.format: found {}, wanted \"{}\"",
                       json_.contains("format") ? Found(json_["format"]) : "nothing", kFormat));
-    if (json_.value("version", Json()) != Json(kVersion))
-      return MakeError(
-          ErrorCode::kCorrupt,
-          fmt::format("$.version: found {}, this reader knows version {}",
-                      json_.contains("version") ? Found(json_["version"]) : "nothing", kVersion));
-    if (Status status =
-            CheckKeys(json_, "$",
-                      {"format", "version", "name", "source", "comment", "nodes", "ranks",
-                       "switches", "grid", "link_defaults", "links", "self_loops"});
-        !status)
-      return status;
+    const Json version = json_.value("version", Json());
+    knows_hosts_ = version == Json(kVersionWithHosts);
+    if (version != Json(kVersion) && !knows_hosts_)
+      return MakeError(ErrorCode::kCorrupt,
+                       fmt::format("$.version: found {}, this reader knows versions {} and {}",
+                                   json_.contains("version") ? Found(json_["version"]) : "nothing",
+                                   kVersion, kVersionWithHosts));
+    std::vector<std::string_view> accepted{"format",  "version",       "name",  "source",
+                                           "comment", "nodes",         "ranks", "switches",
+                                           "grid",    "link_defaults", "links", "self_loops"};
+    if (knows_hosts_) accepted.insert(accepted.end(), {"host_bandwidth", "host_bandwidth_Bps"});
+    if (Status status = CheckKeys(json_, "$", accepted); !status) return status;
     for (const char* key : {"name", "source", "comment"})
       if (json_.contains(key) && !json_[key].is_string())
         return Fault(fmt::format("$.{}", key), "found " + Found(json_[key]) + ", wanted a string");
@@ -284,7 +308,9 @@ class Reader {
       return Fault("$.nodes", fmt::format("wanted a list of at most {} nodes", kMaxNodes));
     for (size_t i = 0; i < nodes.size(); ++i) {
       const std::string path = fmt::format("$.nodes[{}]", i);
-      if (Status status = CheckKeys(nodes[i], path, {"name", "kind"}); !status) return status;
+      std::vector<std::string_view> accepted{"name", "kind"};
+      if (knows_hosts_) accepted.insert(accepted.end(), {"host_bandwidth", "host_bandwidth_Bps"});
+      if (Status status = CheckKeys(nodes[i], path, accepted); !status) return status;
       for (const char* key : {"name", "kind"})
         if (!nodes[i].contains(key) || !nodes[i][key].is_string())
           return Fault(path, fmt::format("wanted the field {}, a string", key));
@@ -296,6 +322,11 @@ class Reader {
       if (kind == "rank" && static_cast<size_t>(num_ranks_) < i)
         return Fault(path + ".kind", "a rank behind a switch; ranks come first");
       if (kind == "rank") ++num_ranks_;
+      std::optional<int64_t> limit;
+      if (Status status = ReadHostLimit(nodes[i], path, limit); !status) return status;
+      if (limit && kind == "switch")
+        return Fault(path, "a switch has no host, so no host_bandwidth");
+      if (limit) own_host_limits_.push_back({NodeId{static_cast<int32_t>(i)}, *limit});
       if (!by_name_.emplace(name, static_cast<int32_t>(i)).second)
         return Fault(path + ".name", "the name " + Found(nodes[i]["name"]) + " is taken");
       names_.push_back(std::move(name));
@@ -382,6 +413,22 @@ class Reader {
     if (!spec.alpha_ps)
       return Fault(path, "wanted the field alpha (or alpha_ps, or link_defaults)");
     return LinkSpec{*spec.bandwidth, *spec.alpha_ps};
+  }
+
+  static Status ReadHostLimit(const Json& object, const std::string& path,
+                              std::optional<int64_t>& limit) {
+    return ReadQuantity(object, path, "host_bandwidth", "host_bandwidth_Bps", ParseBandwidth, 1,
+                        kMaxBandwidth, limit);
+  }
+
+  // Of every rank that gives none itself.
+  Status ReadCommonHostLimit() {
+    std::optional<int64_t> limit;
+    if (Status status = ReadHostLimit(json_, "$", limit); !status) return status;
+    if (limit)
+      for (NodeId rank : IdRange<NodeId>{0, num_ranks_}) host_limits_.push_back({rank, *limit});
+    host_limits_.insert(host_limits_.end(), own_host_limits_.begin(), own_host_limits_.end());
+    return {};
   }
 
   Status ReadDefaults() {
@@ -479,6 +526,8 @@ class Reader {
   const Json& json_;
   int32_t num_ranks_ = 0, num_nodes_ = 0;
   int64_t num_links_ = 0;
+  bool knows_hosts_ = false;  // the version of the file does
+  std::vector<std::pair<NodeId, int64_t>> own_host_limits_, host_limits_;
   std::vector<std::string> names_;
   std::unordered_map<std::string, int32_t> by_name_;
   PartialSpec defaults_;

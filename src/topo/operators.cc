@@ -57,6 +57,19 @@ Result<Topology> BidirectionalUnion(const Topology& base) {
   return Apply("bidirectional", {&base, 1}, {});
 }
 
+Result<Topology> HostForwarding(const Topology& base) {
+  return Apply("host_forwarding", {&base, 1}, {});
+}
+
+Result<Topology> NicForwarding(const Topology& base) {
+  return Apply("nic_forwarding", {&base, 1}, {});
+}
+
+Result<Topology> HostLimitsAsLinks(const Topology& base) {
+  if (base.has_host_limits()) return HostForwarding(base);
+  return base;
+}
+
 std::vector<LinePort> LinePorts(const Topology& base) {
   std::vector<LinePort> ports;
   for (NodeId node : base.Nodes()) {

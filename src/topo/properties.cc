@@ -147,6 +147,7 @@ Topology::Builder CopyNodes(const Topology& topology) {
   }
   builder.SetNodeNames(std::move(names));
   if (topology.grid()) builder.SetGrid(*topology.grid());
+  builder.CopyHostLimits(topology);
   return builder;
 }
 

@@ -20,6 +20,9 @@ class Palette {
       std::vector<uint64_t> kind{topology.is_rank(node) ? uint64_t{0} : uint64_t{1}};
       for (const LinkSpec& loop : topology.self_loops(node)) kind.push_back(ColorOf(loop));
       std::sort(kind.begin() + 1, kind.end());
+      if (topology.is_rank(node))
+        if (const auto limit = topology.host_bandwidth(node))
+          kind[0] = 1 + static_cast<uint64_t>(*limit);
       colors.nodes.push_back(nodes_.emplace(std::move(kind), nodes_.size()).first->second);
     }
     for (LinkId link : topology.Links()) colors.links.push_back(ColorOf(topology.spec(link)));

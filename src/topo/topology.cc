@@ -51,6 +51,11 @@ std::optional<std::string> FaultOfNames(const std::vector<std::string>& names, s
 
 }  // namespace
 
+void Topology::Builder::CopyHostLimits(const Topology& other) {
+  for (NodeId rank : other.Ranks())
+    if (const auto bandwidth = other.host_bandwidth(rank)) SetHostBandwidth(rank, *bandwidth);
+}
+
 void Topology::Builder::AddLink(NodeId tail, NodeId head, LinkSpec spec) {
   pending_.push_back({tail, head, spec});
 }
@@ -76,6 +81,15 @@ Result<Topology> Topology::Builder::Build() && {
                                          call, tail.value, head.value, spec.alpha_ps));
   }
 
+  for (const auto& [rank, bandwidth] : host_limits_) {
+    if (rank.value < 0 || rank.value >= num_ranks_)
+      return InvalidArgument(
+          fmt::format("host limit of node {}: no rank, ranks are [0, {})", rank.value, num_ranks_));
+    if (bandwidth < 1 || bandwidth > kMaxBandwidth)
+      return InvalidArgument(fmt::format(
+          "host limit of rank {}: bandwidth {} is outside 1 .. 2^50 B/s", rank.value, bandwidth));
+  }
+
   Topology topology;
   topology.num_ranks_ = num_ranks_;
   topology.name_ = std::move(name_);
@@ -96,6 +110,10 @@ Result<Topology> Topology::Builder::Build() && {
   topology.spec_.reserve(arcs.size());
   for (int32_t arc : order)
     topology.spec_.push_back(pending_[call_of_arc[static_cast<size_t>(arc)]].spec);
+
+  if (!host_limits_.empty()) topology.host_bandwidth_.resize(static_cast<size_t>(num_ranks_), 0);
+  for (const auto& [rank, bandwidth] : host_limits_)
+    topology.host_bandwidth_[rank.index()] = bandwidth;
 
   if (node_names_.empty())
     for (int32_t node = 0; node < num_nodes; ++node) node_names_.push_back(std::to_string(node));
@@ -124,6 +142,10 @@ Result<Topology> Topology::Builder::Build() && {
 std::span<const LinkSpec> Topology::self_loops(NodeId node) const {
   if (self_loops_.empty()) return {};
   return self_loops_[node.index()];
+}
+std::optional<int64_t> Topology::host_bandwidth(NodeId rank) const {
+  if (host_bandwidth_.empty() || host_bandwidth_[rank.index()] == 0) return std::nullopt;
+  return host_bandwidth_[rank.index()];
 }
 int32_t Topology::in_degree(NodeId node) const {
   return static_cast<int32_t>(InLinks(node).size() + self_loops(node).size());
@@ -164,6 +186,12 @@ int64_t Topology::max_in_bandwidth() const {
   return most;
 }
 
+int64_t Topology::min_bandwidth() const {
+  int64_t least = spec_.empty() ? 0 : spec_[0].bandwidth;
+  for (const LinkSpec& spec : spec_) least = std::min(least, spec.bandwidth);
+  return least;
+}
+
 uint64_t Topology::Fingerprint() const {
   Fnv1a hash;
   hash.Add(int64_t{num_ranks_});
@@ -180,6 +208,12 @@ uint64_t Topology::Fingerprint() const {
       hash.Add(loop.bandwidth);
       hash.Add(loop.alpha_ps);
     }
+  for (NodeId rank : Ranks())
+    if (const auto bandwidth = host_bandwidth(rank)) {
+      hash.Add(int64_t{-1});  // no link and no self-loop begins so
+      hash.Add(int64_t{rank.value});
+      hash.Add(*bandwidth);
+    }
   return hash.value();
 }
 
@@ -193,6 +227,9 @@ std::string Topology::ToText() const {
     for (const LinkSpec& loop : self_loops(node))
       text += fmt::format("self-loop {} bandwidth={} alpha_ps={}\n", node.value, loop.bandwidth,
                           loop.alpha_ps);
+  for (NodeId rank : Ranks())
+    if (const auto bandwidth = host_bandwidth(rank))
+      text += fmt::format("host {} bandwidth={}\n", rank.value, *bandwidth);
   return text;
 }
 

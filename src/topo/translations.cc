@@ -116,6 +116,9 @@ Result<Translations> Translations::Make(const Topology& topology,
                                         std::vector<NodePermutation> generators) {
   if (topology.has_switches())
     return NoTranslations("a network with switches has no translations of all its nodes");
+  for (NodeId rank : topology.Ranks())
+    if (topology.host_bandwidth(rank) != topology.host_bandwidth(NodeId{0}))
+      return NoTranslations(fmt::format("rank {} has another host limit than rank 0", rank.value));
   for (size_t g = 0; g < generators.size(); ++g)
     if (!IsPermutation(generators[g], topology.num_ranks()))
       return NoTranslations(fmt::format("generator {} is no permutation of the ranks", g));

@@ -22,6 +22,26 @@ class Flow(harness.CliTest):
         text = self.ok("flow", "torus(3,3,3)")
         self.assertIn("1/9", text)
 
+    def test_host_limits(self):
+        # 3x3x3 torus of 25 Gbit/s links: 1/9 of a link; 2/27 where 100 of a rank's 150 Gbit/s pass its host, which is
+        # 6.01 GB/s a rank.
+        free = self.json("flow", "torus(3,3,3,bw=25Gbit/s)")
+        self.assertEqual((exact(free["f"]), exact(free["f_upper"])), (Fraction(1, 9),) * 2)
+        limited = "torus(3,3,3,bw=25Gbit/s,host_bw=100Gbit/s)"
+        out = self.json("flow", limited)
+        self.assertEqual((exact(out["f"]), exact(out["f_upper"])), (Fraction(2, 27),) * 2)
+        self.assertAlmostEqual(out["rank_bytes_per_s"], 26 * 2 / 27 * 3.125e9, delta=1)
+        self.assertIn("6.02 GB/s to all others together, host limits kept", self.ok("flow", limited))
+        # A NIC that forwards by itself leaves the host its own 26 f <= 4: no limit here.
+        nic = self.json("flow", f"nic_forwarding({limited})")
+        self.assertEqual(exact(nic["f"]), Fraction(1, 9))
+        # A limit below the smallest link does not change the unit of f.
+        slow = self.json("flow", "ring(3,bw=10GB/s,host_bw=4GB/s)")
+        self.assertEqual((exact(slow["f"]), exact(slow["f_upper"])), (Fraction(1, 5),) * 2)
+        row = self.json("topo", "show", limited)["bounds"]["all-to-all"]
+        self.assertEqual((exact(row["f"]), exact(row["f_upper"]), row["gap"]), (Fraction(2, 27),) * 2 + (0,))
+        self.assertIn("27 of 27 ranks limited to 12500MB/s each way", self.ok("topo", "show", limited))
+
     def test_gap_is_kept(self):
         out = self.json("flow", "genkautz(4,50)", "--gap", "1e-3")
         self.assertLessEqual(out["gap"], 1e-3)

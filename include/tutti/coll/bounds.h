@@ -6,6 +6,7 @@
 // Method  Cuts by max-flow, tight (coll/cut_bound.h); of all-reduce also the tightest partition of
 //         the ranks (coll/partition_bound.h); latency by shortest ways, exact; all-to-all by link
 //         lengths, proven whatever they are and tight on small networks (coll/flow_bound.h).
+// Hosts   Host limits hold for bandwidth limits: those of HostForwarding() of topo/operators.h.
 // Errors  kInvalidArgument: the collective is over another number of ranks. Nothing is infeasible:
 //         a Topology is strongly connected. One rank alone has all limits 0.
 #pragma once
@@ -23,8 +24,8 @@ namespace tutti {
 
 // Why a bandwidth limit holds: `demand` shards must leave the node set through `capacity` bytes/s.
 struct CutCertificate {
-  std::vector<NodeId> inside;
-  Rational shards_out;  // how much must leave, in shards; of all-to-all-v, in mean shards
+  std::vector<NodeId> inside;  // of the network; NICs that stand for host limits are left out
+  Rational shards_out;         // how much must leave, in shards; of all-to-all-v, in mean shards
   Rational capacity_out;
 };
 

@@ -2,7 +2,9 @@
 //
 //   time(M) = sum over steps of max over links of (alpha_l + bytes_l / bandwidth_l)
 //
-// where bytes_l is all that link l carries in the step (one message). A link that carries nothing
+// where bytes_l is all that link l carries in the step (one message). A host limit counts like two
+// more links, one for all that the rank takes in and one for all that it sends out, with the least
+// alpha of its links that way. A link that carries nothing
 // (also: only shards of weight 0) in a step pays no alpha, and a step in which no link carries
 // anything costs nothing.
 //

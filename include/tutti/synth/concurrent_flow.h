@@ -2,8 +2,9 @@
 //
 // Model       Every rank sends to every other rank at once, at the same rate f, over as many ways
 //             as it likes; what crosses a link stays within its bandwidth. Switches forward only.
-//             With a demand matrix rank s sends to rank d at f x demand(s, d), where the demands
-//             off the diagonal are scaled to mean 1. The largest such f is sought.
+//             Host limits are not looked at: solve HostForwarding(topology) of topo/operators.h for
+//             them. With a demand matrix rank s sends to rank d at f x demand(s, d), where the
+//             demands off the diagonal are scaled to mean 1. The largest such f is sought.
 // Units       f in units of the smallest link's bandwidth (design.md section 1). Flows count whole
 //             units: what s sends to d is demand(s, d) x units_per_demand of them.
 // Proof       f_lower is what the flow in hand reaches: its links' largest load over bandwidth,

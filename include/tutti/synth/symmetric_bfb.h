@@ -10,8 +10,8 @@
 // Complexity  n ranks, m links, d in-links: O(n + m) for the search, plus O(2^d d) (d <= 10) or a
 // few
 //             max-flows a step. Nothing of size n^2.
-// Errors      kInfeasible: the network has switches. kInvalidArgument: a collective without a
-//             symmetric form, options.chunks < 0. kResourceExhausted, kCancelled.
+// Errors      kInfeasible: the network has switches or host limits. kInvalidArgument: a collective
+//             without a symmetric form, options.chunks < 0. kResourceExhausted, kCancelled.
 // Reference   [direct-connect] section 6, appendix E.
 #pragma once
 

@@ -49,7 +49,8 @@ struct ExpressionTree {
   // bw=, bw_per_link= (bytes/s) and alpha= (picoseconds) as given: none, one value, or one a
   // dimension.
   std::vector<int64_t> bandwidth, alpha_ps;
-  std::string text;  // canonical; a path for a file
+  std::optional<int64_t> host_bandwidth;  // host_bw= (bytes/s)
+  std::string text;                       // canonical; a path for a file
 
   std::optional<int64_t> option(std::string_view name) const;
   friend bool operator==(const ExpressionTree&, const ExpressionTree&) = default;

@@ -11,7 +11,7 @@
 // Complexity  O(links of the result), times its logarithm.
 // Errors      As the operators: switches, self-loops under degree, unlike links under line, sizes
 //             above kMaxNodes and kMaxLinks of expression.h.
-// Reference   [direct-connect] Definitions 3, 12, 13; A.6.
+// Reference   [direct-connect] Definitions 3, 12, 13; A.6. [alltoall-mcf] figure 2.
 #pragma once
 
 #include <cstdint>
@@ -32,6 +32,15 @@ Result<Topology> CartesianProduct(std::span<const Topology> factors);
 // `base` where every link has its reverse; otherwise the union of `base` and its transpose, a link
 // of each standing beside the other, self-loops too: a network of degree d gets degree 2 d.
 Result<Topology> BidirectionalUnion(const Topology& base);
+
+// The host limits of `base` as links: ranks keep their numbers, and each limited one gets switches
+// for its NIC. With host forwarding everything between its links passes its host, so that a flow
+// between ranks keeps to the limits of topology.h; with NIC forwarding only what begins or ends
+// there does. kInvalidArgument: no rank has a limit.
+Result<Topology> HostForwarding(const Topology& base);
+Result<Topology> NicForwarding(const Topology& base);
+// HostForwarding(base) where a rank has a limit, else `base`.
+Result<Topology> HostLimitsAsLinks(const Topology& base);
 
 // A link, or a self-loop: what becomes a rank of the line digraph.
 struct LinePort {

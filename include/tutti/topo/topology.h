@@ -3,7 +3,9 @@
 // Model       A directed multigraph. A *node* is a rank (sends, receives, reduces) or only forwards
 //             (a switch). A *link* runs from its tail to its head; a duplex cable is two links.
 //             Self-loops (genkautz, debruijn) are ports without a link: they count in degrees and
-//             in B, carry no traffic and are no links.
+//             in B, carry no traffic and are no links. A rank may have a *host limit*: what all
+//             its links together bring into its host, and take out of it, where hosts forward (what
+//             a host passes on counts both ways). Step schedules, flows and bounds keep to it.
 // Units       bandwidth: whole bytes a second. alpha: whole picoseconds, what a message waits once
 //             a link. Integers, so that cuts and loads compare exactly.
 // Invariants  T1  Nodes are [0, num_nodes()), ranks first: rank r is node r. num_ranks() >= 1.
@@ -12,6 +14,7 @@
 //             T4  The same builder calls give the same ids on every machine.
 //             T5  Every rank reaches every rank (Build() refuses and names a pair that does not).
 //             T6  Node names are unique, without control characters; default: the node's number.
+//             T7  1 <= host limit <= 2^50; only ranks have one.
 // Complexity  Build() O(n + m log m), accessors O(1), about 40 m + 12 n bytes.
 // Threads     Topology: immutable, share freely. Builder: one thread at a time.
 // Errors      Wrong input is a Result naming the call at fault; a wrong id is a caller's bug.
@@ -78,13 +81,19 @@ class Topology {
   // [B]: the largest total bandwidth into a rank, self-loops included. Bytes/s.
   int64_t max_in_bandwidth() const;
 
+  // Of the slowest link, bytes/s: the unit of f. 0 without links.
+  int64_t min_bandwidth() const;
+  // Bytes/s into the host of a rank, and as many out of it; nullopt: as much as its links carry.
+  std::optional<int64_t> host_bandwidth(NodeId rank) const;
+  bool has_host_limits() const { return !host_bandwidth_.empty(); }
+
   // The expression or file it came from; only for people.
   const std::string& name() const { return name_; }
   const std::string& node_name(NodeId node) const { return node_name_[node.index()]; }
   const std::optional<GridShape>& grid() const { return grid_; }
 
-  // 64 bits over everything a schedule depends on (ranks, links, alpha, bandwidth, self-loops);
-  // names do not count.
+  // 64 bits over everything a schedule depends on (ranks, links, alpha, bandwidth, self-loops,
+  // host limits); names do not count.
   uint64_t Fingerprint() const;
   // Canonical text, one link a line in id order: equal topologies print equal bytes.
   std::string ToText() const;
@@ -96,6 +105,7 @@ class Topology {
   Digraph graph_;
   std::vector<LinkSpec> spec_;
   std::vector<std::vector<LinkSpec>> self_loops_;  // empty, or one list a node
+  std::vector<int64_t> host_bandwidth_;            // empty, or one a rank: 0 is none
   std::vector<std::string> node_name_;
   std::string name_;
   std::optional<GridShape> grid_;
@@ -118,8 +128,14 @@ class Topology::Builder {
   // One name a node, or none at all.
   void SetNodeNames(std::vector<std::string> names) { node_names_ = std::move(names); }
   void SetGrid(GridShape grid) { grid_ = std::move(grid); }
+  // Bytes/s; the last call for a rank holds.
+  void SetHostBandwidth(NodeId rank, int64_t bandwidth) {
+    host_limits_.push_back({rank, bandwidth});
+  }
+  // Those of `other`, rank by rank.
+  void CopyHostLimits(const Topology& other);
 
-  // Consumes the builder. kInvalidArgument: breaks T1, T3, T5, T6 or a grid of another size.
+  // Consumes the builder. kInvalidArgument: breaks T1, T3, T5 .. T7 or a grid of another size.
   Result<Topology> Build() &&;
 
  private:
@@ -127,8 +143,13 @@ class Topology::Builder {
     NodeId tail, head;
     LinkSpec spec;
   };
+  struct HostLimit {
+    NodeId rank;
+    int64_t bandwidth;
+  };
   int32_t num_ranks_, num_switches_;
   std::vector<Pending> pending_;
+  std::vector<HostLimit> host_limits_;
   std::vector<std::string> node_names_;
   std::string name_;
   std::optional<GridShape> grid_;

@@ -149,6 +149,9 @@ Result<SymmetricSchedule> MakeSymmetricBfb(const Topology& topology,
         fmt::format("{} over {} shards has no symmetric form; all-gather, reduce-scatter and "
                     "all-reduce over as many shards as ranks have",
                     Name(collective.kind()), collective.num_shards()));
+  if (topology.has_host_limits())
+    return MakeError(ErrorCode::kInfeasible,
+                     "the network has host limits, which the form of one rank does not hold");
   TUTTI_CHECK(translations.num_ranks() == topology.num_ranks());
   Result<Schedule> root = MakeWhole(topology, translations, collective, options);
   if (!root) return tl::unexpected(root.error());

@@ -61,6 +61,7 @@ Result<Draft> BuildLine(const FamilyCall& call) {
   const int64_t times = call.sizes.empty() ? call.options[0].value_or(1) : call.sizes[0];
   if (times < 1 || times > kMostTimes) return call.Fault("wanted 1 <= k <= 64");
   if (base.has_switches()) return call.Fault("the network has switches; unwind it first");
+  if (Status status = CheckNoHostLimits(call); !status) return tl::unexpected(status.error());
   if (!base.is_homogeneous())
     return call.Fault("the links of the network differ in bandwidth or alpha, wanted all alike");
   Heads heads = HeadsOf(base);
@@ -84,6 +85,7 @@ Result<Draft> BuildDegree(const FamilyCall& call) {
   const Topology& base = call.operands[0];
   if (Status status = call.CheckSizes(1); !status) return tl::unexpected(status.error());
   if (base.has_switches()) return call.Fault("the network has switches; unwind it first");
+  if (Status status = CheckNoHostLimits(call); !status) return tl::unexpected(status.error());
   for (NodeId node : base.Nodes())
     if (!base.self_loops(node).empty())
       return call.Fault("the network has self-loops, wanted none ([direct-connect] D.2)");

@@ -29,6 +29,7 @@ struct FamilyCall {
   std::vector<size_t> size_columns;
   std::vector<std::optional<int64_t>> options;  // as Family::options, nullopt when not given
   LinkParameters links;
+  std::optional<int64_t> host_bandwidth;  // host_bw=, of every rank
   ParseLimits limits;
 
   // The error of this call, of its i-th number, or none when that number is within [least, most].
@@ -98,12 +99,17 @@ Result<Draft> BuildSwitch(const FamilyCall& call);
 Result<Draft> BuildSwitch2d(const FamilyCall& call);
 Result<Draft> BuildDragonfly(const FamilyCall& call);
 // operators.cc
+// Refuses an operand with host limits, where its ranks are not those of the result.
+Status CheckNoHostLimits(const FamilyCall& call);
 Result<Draft> BuildProduct(const FamilyCall& call);
 Result<Draft> BuildPower(const FamilyCall& call);
 Result<Draft> BuildTranspose(const FamilyCall& call);
 Result<Draft> BuildBidirectional(const FamilyCall& call);
 Result<Draft> BuildWithout(const FamilyCall& call);
 Result<Draft> BuildUnwind(const FamilyCall& call);
+// hosts.cc
+Result<Draft> BuildHostForwarding(const FamilyCall& call);
+Result<Draft> BuildNicForwarding(const FamilyCall& call);
 // distreg.cc
 std::span<const FamilyMember> DistregMembers();
 Result<Draft> BuildDistreg(const FamilyCall& call);

@@ -31,6 +31,12 @@ void ForEachPort(const Topology& topology, const Visit& visit) {
     for (const LinkSpec& loop : topology.self_loops(node)) visit(node.value, node.value, loop);
 }
 
+void KeepHostLimits(const Topology& topology, Draft& draft) {
+  if (!topology.has_host_limits()) return;
+  for (NodeId rank : topology.Ranks())
+    draft.host_bandwidth.push_back(topology.host_bandwidth(rank).value_or(0));
+}
+
 bool HasNames(const Topology& topology) {
   for (NodeId node : topology.Nodes())
     if (topology.node_name(node) != std::to_string(node.value)) return true;
@@ -42,8 +48,22 @@ void KeepNames(const Topology& topology, int32_t num_nodes, Draft& draft) {
   for (NodeId node : IdRange<NodeId>{0, num_nodes}) draft.names.push_back(topology.node_name(node));
 }
 
+}  // namespace
+
+Status CheckNoHostLimits(const FamilyCall& call) {
+  for (const Topology& operand : call.operands)
+    if (operand.has_host_limits())
+      return call.Fault(
+          "a network with host limits, whose ranks are not those of the result; give host_bw= to "
+          "the whole");
+  return {};
+}
+
+namespace {
+
 // Cartesian product. Node (v_1, v_2, ...) is row-major, the first factor slowest.
 Result<Draft> BuildProductOf(const FamilyCall& call, const std::vector<const Topology*>& factors) {
+  if (Status status = CheckNoHostLimits(call); !status) return tl::unexpected(status.error());
   int64_t ranks = 1;
   for (const Topology* factor : factors) {
     if (factor->has_switches())
@@ -93,6 +113,7 @@ Result<Draft> BuildTranspose(const FamilyCall& call) {
     draft->AddLink(head, tail, call.links.Override(spec, 0));
   });
   KeepNames(base, base.num_nodes(), *draft);
+  KeepHostLimits(base, *draft);
   draft->grid = base.grid();
   return draft;
 }
@@ -113,6 +134,7 @@ Result<Draft> BuildBidirectional(const FamilyCall& call) {
     if (!stays) draft->AddLink(head, tail, spec);
   });
   KeepNames(base, base.num_nodes(), *draft);
+  KeepHostLimits(base, *draft);
   draft->grid = base.grid();
   return draft;
 }
@@ -191,6 +213,8 @@ Result<Draft> BuildPunctured(const FamilyCall& call, const Puncture& puncture,
   for (NodeId node : base.Nodes()) {
     if (number[node.index()] < 0) continue;
     draft->names.push_back(base.node_name(node));
+    if (base.has_host_limits() && base.is_rank(node))
+      draft->host_bandwidth.push_back(base.host_bandwidth(node).value_or(0));
     for (const LinkSpec& loop : base.self_loops(node))
       draft->AddLink(number[node.index()], number[node.index()], call.links.Override(loop, 0));
   }
@@ -309,6 +333,7 @@ Result<Draft> BuildUnwind(const FamilyCall& call) {
       }
   }
   KeepNames(base, base.num_ranks(), *draft);
+  KeepHostLimits(base, *draft);
   return draft;
 }
 

@@ -640,5 +640,26 @@ TEST(MooreFlowTest, NoRegularNetworkCarriesMore) {
     }
 }
 
+// A directed ring of 3 with 8 B/s a link, whose rank 1 takes in and sends out 3 B/s only.
+TEST(BoundsWithHosts, HostLimitsCut) {
+  Topology::Builder builder(3);
+  for (int32_t rank = 0; rank < 3; ++rank)
+    builder.AddLink(NodeId{rank}, NodeId{(rank + 1) % 3}, {.bandwidth = 8, .alpha_ps = 5});
+  builder.SetHostBandwidth(NodeId{1}, 3);
+  const Topology topology = *std::move(builder).Build();
+  // Two of three shards must leave for rank 1, or pass it.
+  const Bounds gather = MustBound(topology, MustMake(Kind::kAllGather, 3));
+  EXPECT_EQ(gather.seconds_per_byte, Rational(2, 9));
+  EXPECT_EQ(gather.tb, Rational(16, 9));
+  EXPECT_EQ(gather.steps, 2);
+  ASSERT_TRUE(gather.cut.has_value());
+  for (NodeId node : gather.cut->inside) EXPECT_LT(node.value, 3);
+  // Into rank 1 go its own two blocks and the one from 0 to 2: f = 3 / 3 B/s, an eighth of a link.
+  const Bounds all_to_all = MustBound(topology, MustMake(Kind::kAllToAll, 3));
+  EXPECT_EQ(all_to_all.f_upper, Rational(1, 8));
+  EXPECT_EQ(all_to_all.seconds_per_byte, Rational(1, 3));
+  EXPECT_NE(all_to_all.bandwidth_reason.find("host limits"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace tutti

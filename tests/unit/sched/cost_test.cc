@@ -31,6 +31,30 @@ TEST(CostTest, RingTakesOneStepLessThanRanksAndIsBandwidthOptimal) {
   }
 }
 
+// Rank 1 passes on what rank 0 sends to rank 2: in and out of its host cross 3 units a step.
+TEST(CostTest, HostLimitsCountWhatARankTakesInAndWhatItSendsOut) {
+  Topology::Builder builder(3);
+  for (const auto& [tail, head] : {std::pair(0, 1), std::pair(1, 2), std::pair(2, 0)})
+    for (int parallel = 0; parallel < 2; ++parallel)
+      builder.AddLink(Node(tail), Node(head), {.bandwidth = 4, .alpha_ps = 5});
+  builder.SetHostBandwidth(Node(1), 3);
+  const Topology topology = Must(std::move(builder).Build());
+  Schedule schedule = EmptySchedule(topology, CollectiveKind::kAllToAll);
+  schedule.num_steps = 2;
+  schedule.units_per_shard = 3;
+  schedule.transfers = {{ShardId{2}, LinkId{0}, 0, 2, 0, TransferOp::kCopy},
+                        {ShardId{2}, LinkId{1}, 2, 3, 0, TransferOp::kCopy},
+                        {ShardId{2}, LinkId{2}, 0, 1, 1, TransferOp::kCopy},
+                        {ShardId{2}, LinkId{3}, 1, 3, 1, TransferOp::kCopy},
+                        {ShardId{6}, LinkId{4}, 0, 1, 1, TransferOp::kCopy}};
+  const StepCost cost = AnalyticCost(topology, schedule);
+  EXPECT_EQ(cost.tl, 2);
+  // Each step takes a shard, a third of M, through 3 B/s; B is 8 B/s.
+  EXPECT_EQ(cost.tb, Rational(2) * Rational(1, 3) * Rational(8, 3));
+  EXPECT_EQ(cost.alpha_s, Rational(10, 1'000'000'000'000));
+  EXPECT_EQ(AnalyticSeconds(topology, schedule, 27), Rational(6) + cost.alpha_s);
+}
+
 TEST(CostTest, EmptyStepsAndWeightlessShardsCostNothing) {
   const Topology topology = Ring(3, false);
   Collective::Options options;

@@ -157,7 +157,7 @@ TEST(Expression, NamesTheColumnAndWhatIsAccepted) {
       {"torus(4,bw=5GB/s,bw=6GB/s)", "column 18: the keyword 'bw' stands there twice"},
       {"switch(4,bw=5GB/s,bw_per_link=6GB/s)", "exclude each other"},
       {"torus(4,bw_per_link=5GB/s)",
-       "column 9: unknown keyword 'bw_per_link' of torus; accepted: alpha, bw, parallel"},
+       "column 9: unknown keyword 'bw_per_link' of torus; accepted: alpha, bw, host_bw, parallel"},
       {"torus(4,speed=5)", "unknown keyword 'speed' of torus"},
       {"torus(4,alpha=5)", "column 15: alpha=: time '5' has no unit"},
       {"torus(4,alpha=2000s)", "is outside 0 .. "},
