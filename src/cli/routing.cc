@@ -215,8 +215,8 @@ void RoutingFlags::AddTo(CLI::App* command) {
       ->capture_default_str();
   command
       ->add_option("--max-chunks", max_chunks,
-                   "Routers: equal chunks that a pair's data may be cut into; 0: as many as the "
-                   "weights need")
+                   "Equal chunks that a pair's data may be cut into; 0: of routers as many as the "
+                   "weights need, of tsmcf and mcf 16")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
   command->add_option("--max-paths", max_paths, "Routers: paths a pair at most; 0: no limit")

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -32,7 +33,7 @@ struct Flags {
   CollectiveFlags collective;
   RoutingFlags routing;
   ChunksFlag chunks;
-  int32_t tries = 0;
+  int32_t tries = 0, steps = 0;
   uint64_t seed = 1;
   bool no_verify = false, symmetric = false, stream = false, cost_only = false,
        no_final_pass = false;
@@ -166,6 +167,24 @@ Result<Schedule> Make(const Synthesizer* synthesizer, const Topology& topology,
   return schedule;
 }
 
+bool IsTimeStepped(const std::string& algorithm) {
+  return algorithm == "tsmcf" || algorithm == "mcf";
+}
+
+// The flow may prove more than the bound of all schedules does in its time.
+void Tighten(const Topology& topology, const Rational& tb_limit, int64_t size,
+             Evaluation& evaluation) {
+  Bounds& bounds = evaluation.bounds;
+  if (tb_limit <= bounds.tb) return;
+  if (bounds.f_upper) *bounds.f_upper *= bounds.tb / tb_limit;
+  bounds.tb = tb_limit;
+  bounds.seconds_per_byte = tb_limit / Rational(topology.max_in_bandwidth());
+  bounds.bandwidth_reason = "lengths of the concurrent flow";
+  bounds.cut.reset();
+  evaluation.bound_s = bounds.Seconds(size, true);
+  evaluation.efficiency = evaluation.bound_s / evaluation.time_s;
+}
+
 int MakeRouting(const Program& program, const Flags& flags) {
   if (!flags.policy.empty() || !flags.unwind.empty() || flags.wait != "auto" ||
       flags.chunks.is_auto() || flags.no_final_pass)
@@ -210,18 +229,21 @@ int Synthesize(const Program& program, const Flags& flags) {
   if (!sizes) return Report(sizes.error());
   const int64_t size = sizes->front();
   SynthNotes notes;
-  const SynthOptions options{.chunks = flags.chunks.count(),
-                             .seed = flags.seed,
-                             .size_bytes = size,
-                             .tries = flags.tries,
-                             .policy = flags.policy,
-                             .waiting = flags.wait == "always"  ? Waiting::kAlways
-                                        : flags.wait == "never" ? Waiting::kNever
-                                                                : Waiting::kAuto,
-                             .auto_chunks = flags.chunks.is_auto(),
-                             .final_pass = !flags.no_final_pass,
-                             .max_seconds = flags.routing.time_limit,
-                             .notes = &notes};
+  const SynthOptions options{
+      .chunks = flags.chunks.count(),
+      .seed = flags.seed,
+      .size_bytes = size,
+      .tries = flags.tries,
+      .steps = flags.steps,
+      .max_chunks = static_cast<int32_t>(std::min<int64_t>(flags.routing.max_chunks, 1 << 20)),
+      .policy = flags.policy,
+      .waiting = flags.wait == "always"  ? Waiting::kAlways
+                 : flags.wait == "never" ? Waiting::kNever
+                                         : Waiting::kAuto,
+      .auto_chunks = flags.chunks.is_auto(),
+      .final_pass = !flags.no_final_pass,
+      .max_seconds = flags.routing.time_limit,
+      .notes = &notes};
   const Result<Network> network = MakeNetwork(flags, synthesizer, options);
   if (!network) return Report(network.error());
   const Topology* topology = &network->topology;
@@ -232,6 +254,10 @@ int Synthesize(const Program& program, const Flags& flags) {
     if (const Status has = CheckSynthOptions(*synthesizer, options); !has)
       return Report(has.error());
   if (network->unwound && !program.json) fmt::print("{}\n", UnwoundText(*network->unwound));
+  if (flags.steps > 0 && !IsTimeStepped(flags.algorithm))
+    return Report(
+        {ErrorCode::kInvalidArgument,
+         fmt::format("--steps is of the algorithms tsmcf and mcf, not of {}", flags.algorithm)});
 
   // A million ranks: their translations tell from one of them what all do.
   const std::string in_symmetry = synthesizer != nullptr ? flags.algorithm : kSymmetricAlgorithm;
@@ -264,8 +290,10 @@ int Synthesize(const Program& program, const Flags& flags) {
       return Report(proven.error());
   }
   spdlog::debug("verified; computing cost and bounds");
-  const Result<Evaluation> evaluation = Evaluate(*topology, *schedule, size);
+  Result<Evaluation> evaluation = Evaluate(*topology, *schedule, size);
   if (!evaluation) return Report(evaluation.error());
+  const bool stepped = notes.tb_limit && schedule->kind == ScheduleKind::kStep;
+  if (stepped) Tighten(*topology, *notes.tb_limit, size, *evaluation);
   if (!flags.output.empty())
     if (const Status written = WriteScheduleFile(flags.output, *topology, *schedule); !written)
       return Report(written.error());
@@ -279,6 +307,7 @@ int Synthesize(const Program& program, const Flags& flags) {
     if (choice) DescribeChoice(*choice, out);
     if (notes.gap) out["gap"] = *notes.gap;
     if (!notes.remark.empty()) out["remark"] = notes.remark;
+    if (stepped) out["tb_loss"] = ToJson(evaluation->cost.tb - evaluation->bounds.tb);
     out["synthesis_s"] = elapsed.count();
     out["peak_rss_bytes"] = PeakRssBytes();
     out["verified"] = flags.no_verify ? Json(nullptr) : Json(true);
@@ -291,6 +320,9 @@ int Synthesize(const Program& program, const Flags& flags) {
              schedule->units_per_shard == 1 ? "" : "s", Seconds(elapsed.count()),
              flags.no_verify ? "not verified" : "verified");
   fmt::print("{}", EvaluationText(*schedule, *evaluation, size));
+  if (stepped)
+    fmt::print("  loss         {} M/B: all that steps and whole chunks cost over 1/f\n",
+               Exact(evaluation->cost.tb - evaluation->bounds.tb));
   if (!notes.remark.empty()) fmt::print("  {}\n", notes.remark);
   if (choice) fmt::print("{}", ChoiceText(*choice));
   if (!flags.output.empty()) fmt::print("written to {}\n", flags.output);
@@ -316,6 +348,10 @@ void AddSynth(Program& program) {
                        "; for routings of all-to-all: " + RouterNames())
       ->required();
   flags->chunks.AddTo(command);
+  command
+      ->add_option("--steps", flags->steps,
+                   "Steps of a time-stepped all-to-all (tsmcf, mcf); 0: what takes the least time")
+      ->check(CLI::Range(0, 1 << 20));
   command->add_option("--size", flags->size, "Size M that the printed time is for")
       ->capture_default_str();
   command->add_option("--tries", flags->tries,

@@ -28,6 +28,8 @@ std::span<const Synthesizer> Synthesizers() {
       MultiTreeSynthesizer(),
       TtoSynthesizer(),
       TacclLikeSynthesizer(),
+      TsmcfSynthesizer(),
+      McfSynthesizer(),
   };
   // clang-format on
   return kTable;
@@ -107,7 +109,13 @@ Result<Schedule> RunSynthesizer(const Synthesizer& synthesizer, const Topology& 
     nothing_to_do.seed = options.seed;
     return nothing_to_do;
   }
-  return synthesizer.synthesize(topology, collective, options);
+  Result<Schedule> schedule = synthesizer.synthesize(topology, collective, options);
+  if (schedule && schedule->kind == ScheduleKind::kTimed && topology.has_host_limits())
+    return MakeError(ErrorCode::kInfeasible,
+                     fmt::format("'{}' makes a timed schedule here, which knows no host limits; "
+                                 "'tsmcf' and 'direct' keep to them",
+                                 synthesizer.name));
+  return schedule;
 }
 
 }  // namespace tutti

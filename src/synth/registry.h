@@ -23,5 +23,7 @@ Synthesizer CCubeSynthesizer();        // rivals/c_cube.cc
 Synthesizer MultiTreeSynthesizer();    // rivals/multitree.cc
 Synthesizer TtoSynthesizer();          // rivals/tto.cc
 Synthesizer TacclLikeSynthesizer();    // rivals/taccl_like.cc
+Synthesizer TsmcfSynthesizer();        // tsmcf/tsmcf.cc
+Synthesizer McfSynthesizer();          // tsmcf/tsmcf.cc
 
 }  // namespace tutti

@@ -24,7 +24,8 @@ class Routing(harness.CliTest):
     def test_every_router_stays_below_the_limit(self):
         for router in ("mcf", "mcf-extp", "pmcf", "ewsp", "sssp", "dor", "native", "fptas",
                        "ilp-disjoint", "ilp-shortest"):
-            out = self.json("synth", "torus(3,3)", "-c", "all-to-all", "-a", router, "--time-limit", 20)
+            out = self.json("synth", "torus(3,3)", "-c", "all-to-all", "-a", router, "--time-limit", 20,
+                            "-o", self.path("r.routes"))
             self.assertLessEqual(exact(out["f"]), exact(out["f_upper"]), router)
             self.assertTrue(out["verified"])
         self.assertNotIn("f_upper", self.json("synth", "torus(3,3)", "-c", "all-to-all", "-a", "sssp",
@@ -81,18 +82,18 @@ class Routing(harness.CliTest):
         with open(path, "w") as file:
             file.write("0,3000,1000\n2000,0,0\n0,500,0\n")
         out = self.json("synth", "ring(3)", "-c", "all-to-allv", "--demand", path, "-a", "mcf",
-                        "--size", "4000")
+                        "--size", "4000", "-o", self.path("v.routes"))
         self.assertEqual(out["collective"], "all-to-allv")
         # 4000 B leave rank 0 over two links.
         self.assertAlmostEqual(out["time_s"], 2000 / 50e9, delta=1e-11)
         with open(path, "w") as file:
             file.write("0,3,1\n2,0,0\n")
-        self.refused("synth", "ring(3)", "-c", "all-to-allv", "--demand", path, "-a", "mcf",
+        self.refused("synth", "ring(3)", "-c", "all-to-allv", "--demand", path, "-a", "mcf-extp",
                      says=("6 entries, 3 ranks need 3 x 3",))
 
     def test_time_limit_gives_the_best_so_far(self):
         out = self.json("synth", "genkautz(4,100)", "-c", "all-to-all", "-a", "mcf", "--gap", "0",
-                        "--time-limit", "0.05")
+                        "--time-limit", "0.05", "-o", self.path("r.routes"))
         self.assertGreater(out["gap"], 0)
         self.assertTrue(out["verified"])
 

@@ -23,6 +23,7 @@ enum class Waiting : uint8_t { kAuto, kAlways, kNever };
 struct SynthNotes {
   std::optional<double> gap = {};  // (it - the proven limit) / it, in the unit of `remark`
   std::string remark = {};
+  std::optional<Rational> tb_limit = {};  // no schedule of any algorithm has a smaller TB (M/B)
 };
 
 struct SynthOptions {
@@ -30,6 +31,8 @@ struct SynthOptions {
   uint64_t seed = 1;
   int64_t size_bytes = int64_t{1} << 30;  // [M], where the best schedule depends on it
   int32_t tries = 0;  // the best of so many variants, where an algorithm has some; 0: its default
+  int32_t steps = 0;  // of time-stepped all-to-all; 0: what takes the least time
+  int32_t max_chunks = 0;  // the most chunks a shard that it chooses from; 0: its default
   LinkModel link_model = LinkModel::kHeld;  // of timed schedules
   // Of algorithms that have them (Synthesizer::has_policies): which chunk goes first. Empty, and
   // kAuto: as the algorithm finds best.
