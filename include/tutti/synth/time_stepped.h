@@ -17,7 +17,8 @@
 // Complexity  Time is that of some passes, each O(chunks x steps x links) at most. Several numbers
 //             of steps and of chunks are tried where they are not given and the work allows it.
 // Threads     The flow's; the rest one. Same bytes for any number.
-// Errors      kInvalidArgument: fewer steps than the diameter, more chunks than max_chunks.
+// Errors      kInvalidArgument: fewer steps than there are hops between two ranks that exchange
+//             data, more chunks than max_chunks.
 //             kResourceExhausted: more transfers than memory. kCancelled.
 // Reference   [alltoall-mcf] 3.1.3, 4 (chunks), figure 2 (host limits); the paper solves the linear
 //             program (time_stepped_lp.h) and leaves its rounding open.
@@ -36,10 +37,10 @@ inline constexpr int32_t kDefaultMaxChunks = 16;
 
 struct TimeStepped {
   Schedule schedule;
-  int32_t diameter = 0;    // no schedule has fewer steps
-  Rational tb = {};        // in M/B
-  Rational tb_bound = {};  // of any schedule, by the concurrent flow
-  int32_t tried = 0;       // numbers of steps and chunks
+  int32_t fewest_steps = 0;  // no schedule has fewer
+  Rational tb = {};          // in M/B
+  Rational tb_bound = {};    // of any schedule, by the concurrent flow
+  int32_t tried = 0;         // numbers of steps and chunks
   // tb / tb_bound - 1.
   Rational Loss() const { return tb / tb_bound - Rational(1); }
 };

@@ -147,11 +147,12 @@ Result<TimeSteppedLimit> SolveTimeSteppedProgram(const Topology& topology,
   const tsmcf::Problem problem{topology, collective,
                                tsmcf::StepNetwork(topology, collective.demand().empty()),
                                static_cast<size_t>(std::max(steps, 0))};
-  if (steps < problem.network.diameter)
+  const int32_t fewest = tsmcf::FewestSteps(problem.network, collective);
+  if (steps < fewest)
     return InvalidArgument(
         fmt::format("{} steps are too few: {} have to be gone from a rank to "
                     "another",
-                    steps, problem.network.diameter));
+                    steps, fewest));
   const double scale = problem.Scale();
   LinearProgram lp(LinearProgram::Goal::kMinimize);
   const size_t carriers = problem.network.carriers.size();

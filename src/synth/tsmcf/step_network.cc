@@ -94,11 +94,21 @@ StepNetwork::StepNetwork(const Topology& network, bool alike)
       for (LinkId link : topology.InLinks(image)) of_link[link.index()][2] = in;
     }
   }
-  for (NodeId rank : topology.Ranks()) {
-    hops_to.push_back(DistancesTo(topology.graph(), rank));
-    for (NodeId from : topology.Ranks())
-      diameter = std::max(diameter, hops_to.back()[from.index()]);
-  }
+  for (NodeId rank : topology.Ranks()) hops_to.push_back(DistancesTo(topology.graph(), rank));
+}
+
+bool Sends(const Collective& collective, ShardId shard) {
+  return collective.contributors(shard).one != collective.destinations(shard).one &&
+         collective.weight(shard) > 0;
+}
+
+int32_t FewestSteps(const StepNetwork& network, const Collective& collective) {
+  int32_t fewest = 0;
+  for (ShardId shard : collective.Shards())
+    if (Sends(collective, shard))
+      fewest = std::max(fewest, network.hops_to[collective.destinations(shard).one.index()]
+                                               [collective.contributors(shard).one.index()]);
+  return fewest;
 }
 
 }  // namespace tutti::tsmcf

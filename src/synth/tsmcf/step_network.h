@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "tutti/coll/collective.h"
 #include "tutti/topo/topology.h"
 
 namespace tutti::tsmcf {
@@ -42,7 +43,11 @@ struct StepNetwork {
   std::vector<CarriersOfLink> of_link;
   std::vector<std::vector<int32_t>> hops_to;    // [rank][node]: from the node to the rank
   std::vector<std::vector<int32_t>> hops_from;  // [rank][node]; empty but for `sources`
-  int32_t diameter = 0;                         // between ranks
 };
+
+// Whether the shard has bytes that leave their rank.
+bool Sends(const Collective& collective, ShardId shard);
+// The most hops that such a shard has to go: no schedule has fewer steps.
+int32_t FewestSteps(const StepNetwork& network, const Collective& collective);
 
 }  // namespace tutti::tsmcf

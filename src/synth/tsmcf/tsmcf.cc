@@ -45,11 +45,6 @@ struct Problem {
   std::string_view algorithm;
 };
 
-bool Sends(const Collective& collective, ShardId shard) {
-  return collective.contributors(shard).one != collective.destinations(shard).one &&
-         collective.weight(shard) > 0;
-}
-
 // Chunks of the representatives' shards, `count` units each. A shard that is smaller than the mean
 // goes in fewer pieces.
 std::vector<Chunk> CutChunks(const Problem& problem, int32_t count) {
@@ -282,7 +277,7 @@ Result<TimeStepped> Best(const Problem& problem) {
     if (best_tb() <= problem.tb_bound && best->schedule.units_per_shard == count) break;
   }
   result.schedule = std::move(best->schedule);
-  result.diameter = problem.network.diameter;
+  result.fewest_steps = FewestSteps(problem.network, problem.collective);
   result.tb = AnalyticCost(problem.topology, result.schedule).tb;
   result.tb_bound = problem.tb_bound;
   return result;
@@ -365,7 +360,7 @@ Result<TimeStepped> Make(std::string_view algorithm, bool flow_ways, const Topol
   const bool alike = collective.demand().empty();
   Problem problem{topology, collective, options, StepNetwork(topology, alike),
                   {},       {},         0,       algorithm};
-  problem.fewest_steps = problem.network.diameter;
+  problem.fewest_steps = FewestSteps(problem.network, collective);
   if (Status status = CheckMemoryFor(HopsOf(problem)); !status)
     return tl::unexpected(status.error());
   const Result<Topology> split = HostLimitsAsLinks(topology);
@@ -433,7 +428,8 @@ Synthesizer TsmcfSynthesizer() {
           .description = "all-to-all in steps, every chunk's way and steps chosen together",
           .collectives = {CollectiveKind::kAllToAll, CollectiveKind::kAllToAllV},
           .synthesize = OnlySchedule<MakeTimeStepped>,
-          .forecast = ForecastTries};
+          .forecast = ForecastTries,
+          .counts_chunks = true};
 }
 
 Synthesizer McfSynthesizer() {
