@@ -28,7 +28,7 @@ class Flow(harness.CliTest):
         free = self.json("flow", "torus(3,3,3,bw=25Gbit/s)")
         self.assertEqual((exact(free["f"]), exact(free["f_upper"])), (Fraction(1, 9),) * 2)
         limited = "torus(3,3,3,bw=25Gbit/s,host_bw=100Gbit/s)"
-        out = self.json("flow", limited)
+        out = self.json("flow", limited, "--exact")
         self.assertEqual((exact(out["f"]), exact(out["f_upper"])), (Fraction(2, 27),) * 2)
         self.assertAlmostEqual(out["rank_bytes_per_s"], 26 * 2 / 27 * 3.125e9, delta=1)
         self.assertIn("6.02 GB/s to all others together, host limits kept", self.ok("flow", limited))
@@ -36,7 +36,7 @@ class Flow(harness.CliTest):
         nic = self.json("flow", f"nic_forwarding({limited})")
         self.assertEqual(exact(nic["f"]), Fraction(1, 9))
         # A limit below the smallest link does not change the unit of f.
-        slow = self.json("flow", "ring(3,bw=10GB/s,host_bw=4GB/s)")
+        slow = self.json("flow", "ring(3,bw=10GB/s,host_bw=4GB/s)", "--exact")
         self.assertEqual((exact(slow["f"]), exact(slow["f_upper"])), (Fraction(1, 5),) * 2)
         row = self.json("topo", "show", limited)["bounds"]["all-to-all"]
         self.assertEqual((exact(row["f"]), exact(row["f_upper"]), row["gap"]), (Fraction(2, 27),) * 2 + (0,))

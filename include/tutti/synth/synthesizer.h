@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tutti/base/rational.h"
 #include "tutti/base/result.h"
 #include "tutti/sched/schedule.h"
 
