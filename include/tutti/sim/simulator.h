@@ -10,11 +10,14 @@
 //             Timed schedules: every transfer is its own message, in the order of its start, as
 //             soon as its link is free and what it carries in the plan has arrived; never later
 //             than planned where size, link model and network are those of the plan.
+//             With a barrier, what a host with a limit takes in or sends out in a step has arrived
+//             when its limit has let all of it through (sched/cost.h).
 // IMPORTANT   The simulator does not judge: data that never arrives is not waited for. Verify
 //             first (verify/verifier.h).
 // Units       seconds and bytes as doubles; sums of exact inputs, no randomness.
 // Errors      kInvalidArgument: size below 1, another topology than the schedule was made for, or a
-//             schedule that breaks S1 .. S4, with the transfer. kCancelled.
+//             schedule that breaks S1 .. S4, with the transfer. kInfeasible: host limits without
+//             a barrier. kCancelled.
 // Complexity  O(transfers + messages log messages); >= 5 million transfers a second on one core.
 #pragma once
 

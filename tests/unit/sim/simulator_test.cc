@@ -91,6 +91,27 @@ TEST(SimulatorTest, ChainByHand) {
   EXPECT_EQ(report.max_in_flight, 2);
 }
 
+// Half a GB/s into and out of rank 1: 1 us + 1000 B or 3000 B in 2 or 6 us for each of three steps.
+TEST(SimulatorTest, HostLimitsLengthenStepsWithABarrier) {
+  Topology::Builder builder(3);
+  builder.AddDuplex(NodeId{0}, NodeId{1}, kSlow);
+  builder.AddDuplex(NodeId{1}, NodeId{2}, kSlow);
+  builder.SetHostBandwidth(NodeId{1}, 500'000'000);
+  const Topology chain = hand::MustBuild(std::move(builder));
+  const Schedule schedule = ChainBroadcast(chain);
+  for (LinkModel model : {LinkModel::kHeld, LinkModel::kPipelined}) {
+    const SimReport report =
+        MustSimulate(chain, schedule, {.size_bytes = 4000, .link_model = model});
+    EXPECT_NEAR(report.time_s, 17e-6, 1e-15);
+    EXPECT_NEAR(report.time_s, AnalyticSeconds(chain, schedule, 4000).ToDouble(), 1e-15);
+  }
+  const Result<SimReport> eager =
+      Simulate(chain, schedule, {.size_bytes = 4000, .step_mode = StepMode::kEager});
+  ASSERT_FALSE(eager.has_value());
+  EXPECT_EQ(eager.error().code, ErrorCode::kInfeasible);
+  EXPECT_THAT(eager.error().message, HasSubstr("host limits"));
+}
+
 TEST(SimulatorTest, RingAllGatherIsTheFormula) {
   for (int32_t n : {2, 3, 8, 33})
     for (LinkModel model : {LinkModel::kHeld, LinkModel::kPipelined})
