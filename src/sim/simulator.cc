@@ -26,9 +26,10 @@ Status CheckWhole(const Topology& topology, const Schedule& schedule, const SimO
     return InvalidArgument(fmt::format("the schedule has {} units a shard and {} steps",
                                        schedule.units_per_shard, schedule.num_steps));
   if (topology.has_host_limits() && (IsTimed(schedule) || options.step_mode != StepMode::kBarrier))
-    return MakeError(ErrorCode::kInfeasible,
-                     "the network has host limits, which only steps with a barrier are simulated "
-                     "with");
+    return MakeError(
+        ErrorCode::kInfeasible,
+        "the network has host limits, which only steps with a barrier (--mode barrier) "
+        "are simulated with");
   const size_t count = schedule.transfers.size();
   if (count > std::numeric_limits<uint32_t>::max())
     return MakeError(ErrorCode::kResourceExhausted,
