@@ -1,15 +1,12 @@
 // [tacos] figure 14: the all-gather of a 3 x 3 mesh, step by step.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <string>
 
 #include "registry.h"
 #include "tacos.h"
 #include "tutti/base/cancel.h"
-#include "tutti/sched/cost.h"
 #include "tutti/synth/synthesizer.h"
-#include "tutti/topo/expression.h"
 #include "tutti/verify/verifier.h"
 
 namespace tutti {

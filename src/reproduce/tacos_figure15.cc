@@ -1,9 +1,7 @@
 // [tacos] figure 15: all-reduce on a DragonFly, a 2-D switch and a 3D-RFS of unlike links.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
-#include <optional>
 #include <utility>
 
 #include "registry.h"

@@ -1,6 +1,7 @@
 // [tacos] figure 19: synthesis time against the number of ranks.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cmath>
