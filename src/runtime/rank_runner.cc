@@ -259,7 +259,7 @@ bool RankRunner::TrySend(const StreamProgram& stream, Progress& progress) {
   connection.claim[progress.sent % kWindow].store(Claim::kOpen, std::memory_order_relaxed);
   connection.posted.store(++progress.sent);
   const auto c = static_cast<size_t>(stream.outgoing);
-  Ring(session_.program().connections[c].receiver, Waiting::kForMessages);
+  Ring(session_.program().connections[c].receiver, WaitsFor::kForMessages);
   return true;
 }
 
@@ -273,7 +273,7 @@ bool RankRunner::TryReceive(const StreamProgram& stream, Progress& progress, con
   Move(step, progress.pass, taken ? nullptr : session_.bounce(stream.incoming, progress.received));
   connection.acked.store(++progress.received);
   const auto c = static_cast<size_t>(stream.incoming);
-  Ring(session_.program().connections[c].sender, Waiting::kForAnything);
+  Ring(session_.program().connections[c].sender, WaitsFor::kForAnything);
   return true;
 }
 
@@ -314,7 +314,7 @@ void RankRunner::SaveWanted() {
       claim.store(Claim::kSaved);
       ++progress.saved;
       const auto c = static_cast<size_t>(stream.outgoing);
-      Ring(session_.program().connections[c].receiver, Waiting::kForMessages);
+      Ring(session_.program().connections[c].receiver, WaitsFor::kForMessages);
     }
   }
 }
@@ -346,7 +346,7 @@ bool RankRunner::AllSendsOver() {
   return true;
 }
 
-// --- Waiting
+// --- WaitsFor
 // --------------------------------------------------------------------------------------
 
 template <class TryRound>
@@ -365,23 +365,23 @@ void RankRunner::Work(TryRound try_round) {
     } else {
       // Announce, look once more, sleep: whoever posts or acks after the announcement rings, and
       // the announcement, the look and the post are in one order that all ranks agree on.
-      const Waiting kind = needs_acks_ ? Waiting::kForAnything : Waiting::kForMessages;
+      const WaitsFor kind = needs_acks_ ? WaitsFor::kForAnything : WaitsFor::kForMessages;
       const uint32_t bell = state_.bell.load();
       state_.waiting.store(kind);
       const Outcome last = try_round();
-      const bool sleep = last == Outcome::kStuck && needs_acks_ == (kind == Waiting::kForAnything);
+      const bool sleep = last == Outcome::kStuck && needs_acks_ == (kind == WaitsFor::kForAnything);
       if (sleep) FutexWait(state_.bell, bell);
-      state_.waiting.store(Waiting::kNo);
+      state_.waiting.store(WaitsFor::kNo);
       if (last == Outcome::kOver) return;
       idle = 0;
     }
   }
 }
 
-void RankRunner::Ring(int32_t rank, Waiting at_least) {
+void RankRunner::Ring(int32_t rank, WaitsFor at_least) {
   RankState& other = session_.rank(rank);
   if (other.waiting.load() < at_least) return;
-  if (other.waiting.exchange(Waiting::kNo) == Waiting::kNo) return;
+  if (other.waiting.exchange(WaitsFor::kNo) == WaitsFor::kNo) return;
   other.bell.fetch_add(1);
   FutexWakeAll(other.bell);
 }

@@ -58,7 +58,7 @@ class RankRunner {
   // Calls try_round() until it is over; looks around and sleeps while it is stuck.
   template <class TryRound>
   void Work(TryRound try_round);
-  void Ring(int32_t rank, Waiting at_least);
+  void Ring(int32_t rank, WaitsFor at_least);
   // The last rank to arrive notes the time of `ended` and lets all go. -1: there is none.
   void Barrier(int32_t ended);
   void DieIfAsked();

@@ -43,7 +43,7 @@ inline constexpr uint64_t kWindow = 16;
 inline constexpr uint64_t kBounces = 2;
 
 enum class Claim : uint32_t { kOpen, kTaken, kSaving, kSaved };
-enum class Waiting : uint32_t { kNo, kForMessages, kForAnything };
+enum class WaitsFor : uint32_t { kNo, kForMessages, kForAnything };
 enum class Phase : uint32_t { kPreparing, kRunning, kDraining, kAtBarrier, kChecking, kFinished };
 
 struct ConnectionState {
@@ -54,7 +54,7 @@ struct ConnectionState {
 
 struct RankState {
   alignas(64) std::atomic<uint32_t> bell{0};
-  std::atomic<Waiting> waiting{Waiting::kNo};
+  std::atomic<WaitsFor> waiting{WaitsFor::kNo};
   alignas(64) std::atomic<uint64_t> beats{0};  // grows while the rank gets on
   std::atomic<Phase> phase{Phase::kPreparing};
   std::atomic<int64_t> wrong{0};

@@ -59,7 +59,7 @@ std::string Describe(const Plan& plan, int32_t rank, size_t stream, size_t instr
 std::string Standing(const Session& session, int32_t rank) {
   const Phase phase = session.rank(rank).phase.load();
   if (phase != Phase::kRunning) return fmt::format("rank {} is {}", rank, Name(phase));
-  const bool asleep = session.rank(rank).waiting.load() != Waiting::kNo;
+  const bool asleep = session.rank(rank).waiting.load() != WaitsFor::kNo;
   std::string text;
   const auto& streams = session.program().ranks[static_cast<size_t>(rank)].streams;
   const auto tiles = static_cast<uint64_t>(session.program().tiles);

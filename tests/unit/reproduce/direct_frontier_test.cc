@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "reproduce_testing.h"
+#include "tutti/coll/bounds.h"
 #include "tutti/design/finder.h"
 
 namespace tutti::direct {

@@ -1,0 +1,69 @@
+#include "mcf.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "mcf_fabric.h"
+#include "tutti/base/cancel.h"
+#include "tutti/topo/expression.h"
+#include "tutti/verify/routing.h"
+
+namespace tutti::mcf {
+
+Result<Network> MakeNetwork(const std::string& expression) {
+  Result<Topology> topology = ParseTopology(expression);
+  if (!topology) return tl::unexpected(topology.error());
+  ConcurrentFlowOptions options;
+  options.gap = kFlowGap;
+  Result<ConcurrentFlow> flow = SolveConcurrentFlow(*topology, options);
+  if (!flow) return tl::unexpected(flow.error());
+  return Network{std::move(*topology), std::move(*flow)};
+}
+
+Result<Outcome> Route(const Topology& topology, const Method& method, double max_seconds) {
+  const Router* router = FindRouter(method.router);
+  if (router == nullptr)
+    return MakeError(ErrorCode::kNotFound, "no router is named " + std::string(method.router));
+  RouterOptions options;
+  options.paths = method.paths;
+  options.max_seconds = max_seconds;
+  const auto before = std::chrono::steady_clock::now();
+  Result<Routed> routed = RunRouter(*router, topology, options);
+  if (!routed) return tl::unexpected(routed.error());
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - before;
+  const RoutingReport report = CheckRouting(topology, routed->routing);
+  if (report.cancelled) return tl::unexpected(CancelledError());
+  if (!report.verified())
+    return MakeError(
+        ErrorCode::kInfeasible,
+        std::string(method.router) + " made a wrong routing: " + report.violations.front().message);
+  return Outcome{std::move(routed->routing), report.rate, elapsed.count()};
+}
+
+ResultCell OverOptimum(const Network& network, const Result<Outcome>& outcome, std::string paper) {
+  if (!outcome) return Word(ErrorWord(outcome.error()), std::move(paper));
+  return Figure(network.flow.f_upper / outcome->rate, std::move(paper));
+}
+
+std::string ErrorWord(const Error& error) {
+  switch (error.code) {
+    case ErrorCode::kInfeasible:
+      return "not defined";
+    case ErrorCode::kResourceExhausted:
+      return "too large";
+    default:
+      return error.message;
+  }
+}
+
+double LimitGigabytes(const Network& network) {
+  double least = 0;
+  for (const LinkId link : network.topology.Links()) {
+    const auto bandwidth = static_cast<double>(network.topology.bandwidth(link));
+    least = least == 0 ? bandwidth : std::min(least, bandwidth);
+  }
+  return (network.topology.num_ranks() - 1) * network.flow.f_upper.ToDouble() * least * 1e-9;
+}
+
+}  // namespace tutti::mcf
