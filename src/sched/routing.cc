@@ -48,9 +48,6 @@ std::vector<int64_t> LinkUnits(const Topology& topology, const Routing& routing)
   return units;
 }
 
-namespace {
-
-// Mean of the demands off the diagonal.
 Rational MeanDemand(const Routing& routing) {
   if (routing.demand.empty()) return Rational(1);
   const int64_t ranks = routing.num_ranks;
@@ -61,8 +58,6 @@ Rational MeanDemand(const Routing& routing) {
         total += Rational(routing.demand[static_cast<size_t>(source * ranks + destination)]);
   return total / Rational(ranks * (ranks - 1));
 }
-
-}  // namespace
 
 Rational RoutingRate(const Topology& topology, const Routing& routing) {
   int64_t smallest = 0;

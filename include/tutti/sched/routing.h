@@ -72,6 +72,9 @@ class RoutingBuilder {
 // What crosses each link, in units, while every pair sends its units once. O(hops).
 std::vector<int64_t> LinkUnits(const Topology& topology, const Routing& routing);
 
+// Mean of the demands off the diagonal: 1 without a matrix.
+Rational MeanDemand(const Routing& routing);
+
 // The rate f of concurrent_flow.h that the routing reaches: every link's bandwidth suffices for
 // what crosses it. In units of the smallest link's bandwidth, demands scaled to mean 1. 0 when
 // nothing is sent. O(hops).

@@ -50,7 +50,7 @@ Routing RoutingOf(const Topology& topology, const std::vector<NamedPath>& paths)
 }
 
 FlowSimReport RunFlows(const Topology& topology, const Routing& routing, int64_t size,
-                  ForwardingPlace forwarding = ForwardingPlace::kNic) {
+                       ForwardingPlace forwarding = ForwardingPlace::kNic) {
   FlowSimOptions options;
   options.size_bytes = size;
   options.forwarding = forwarding;
@@ -109,11 +109,11 @@ TEST(FlowSimulator, HostLimitsHoldForOwnTrafficOrForAll) {
   // Hosts forward: the host of 1 takes in what passes and what is for it, and sends two as well.
   EXPECT_NEAR(RunFlows(line, routing, size, ForwardingPlace::kHost).busy_s, 4e-6, 1e-15);
   EXPECT_NEAR(RunFlows(line, RoutingOf(line, {{{0, 1, 2}, 1}, {{1, 2}, 1}, {{1, 0}, 1}}), size,
-                  ForwardingPlace::kNic)
+                       ForwardingPlace::kNic)
                   .busy_s,
               4e-6, 1e-15);
   EXPECT_NEAR(RunFlows(line, RoutingOf(line, {{{0, 1, 2}, 1}, {{1, 2}, 1}, {{1, 0}, 1}}), size,
-                  ForwardingPlace::kHost)
+                       ForwardingPlace::kHost)
                   .busy_s,
               6e-6, 1e-15);
 }
