@@ -12,6 +12,7 @@
 #include "tutti/coll/collective.h"
 #include "tutti/sched/routing_store.h"
 #include "tutti/synth/concurrent_flow.h"
+#include "tutti/synth/layers.h"
 #include "tutti/topo/expression.h"
 #include "tutti/verify/layers.h"
 #include "tutti/verify/routing.h"
@@ -27,6 +28,8 @@ struct Task {
   RouterOptions options;
   Collective collective;
   int64_t least_bandwidth = 0;
+  const Layering* layering = nullptr;  // none: no layers
+  int32_t most_layers = kMostLayers;
 };
 
 Result<std::pair<PathSet, int32_t>> ParsePathSet(const std::string& text) {
@@ -57,7 +60,14 @@ Result<Task> MakeTask(const Topology& topology, const CollectiveFlags& collectiv
         Name(wanted->kind())));
   const auto paths = ParsePathSet(flags.paths);
   if (!paths) return tl::unexpected(paths.error());
-  Task task{{}, *std::move(wanted), 0};
+  Task task{{}, *std::move(wanted)};
+  if (!flags.layering.empty() || flags.layers > 0) {
+    const Result<const Layering*> layering =
+        flags.layering.empty() ? Layerings().data() : FindLayering(flags.layering);
+    if (!layering) return tl::unexpected(layering.error());
+    task.layering = *layering;
+    if (flags.layers > 0) task.most_layers = flags.layers;
+  }
   task.options.seed = seed;
   if (!collective.demand_path.empty()) {
     Result<std::vector<int64_t>> demand = ReadDemand(collective.demand_path);
@@ -93,16 +103,36 @@ struct Made {
   RoutingReport report;
   Rational f;
   std::optional<Rational> f_upper;
+  int32_t layers_of_router = 0;  // that its own paths take; more than are left: it was rerouted
 
   double gap() const { return ((*f_upper - f) / *f_upper).ToDouble(); }
 };
 
+// Layers for the routing, and other paths where its own take more than are allowed.
+Status PutInLayers(const Topology& topology, const Task& task, Made& made) {
+  Routing& routing = made.routed.routing;
+  if (const Status assigned = AssignLayers(*task.layering, topology, kMostLayers, routing);
+      !assigned)
+    return assigned;
+  made.layers_of_router = routing.num_layers;
+  if (routing.num_layers <= task.most_layers) return {};
+  Result<Routing> within =
+      RouteWithinLayers(topology, routing, task.most_layers, task.options.gap.value_or(kLimitGap));
+  if (!within) return tl::unexpected(within.error());
+  routing = *std::move(within);
+  return {};
+}
+
 Result<Made> Make(const Router& router, const Topology& topology, const Task& task, bool verify) {
   const auto before = std::chrono::steady_clock::now();
   Result<Routed> routed = RunRouter(router, topology, task.options);
-  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - before;
   if (!routed) return tl::unexpected(routed.error());
-  Made made{*std::move(routed), elapsed.count(), {}, {}, {}};
+  Made made{*std::move(routed), 0, {}, {}, {}};
+  if (task.layering != nullptr)
+    if (const Status layered = PutInLayers(topology, task, made); !layered)
+      return tl::unexpected(layered.error());
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - before;
+  made.synthesis_s = elapsed.count();
   made.f_upper = made.routed.f_upper;
   if (!verify) {
     made.f = RoutingRate(topology, made.routed.routing);
@@ -115,6 +145,9 @@ Result<Made> Make(const Router& router, const Topology& topology, const Task& ta
         ErrorCode::kInfeasible,
         fmt::format("the routing of '{}' is not correct ({} violations): {}", router.name,
                     made.report.num_violations, made.report.violations.front().message));
+  if (task.layering != nullptr)
+    if (const Status free = CheckLayers(topology, made.routed.routing); !free)
+      return tl::unexpected(free.error());
   made.f = made.report.rate;
   return made;
 }
@@ -159,6 +192,11 @@ void Describe(const Topology& topology, const Task& task, const Made& made, int6
   out["paths"] = routing.num_paths();
   out["longest_path"] = made.report.longest_path;
   out["chunks"] = routing.units_per_demand;
+  if (task.layering != nullptr) {
+    out["layers"] = routing.num_layers;
+    out["layers_of_router"] = made.layers_of_router;
+    out["layering"] = task.layering->name;
+  }
   out["synthesis_s"] = made.synthesis_s;
 }
 
@@ -192,6 +230,13 @@ void PrintText(const Topology& topology, const Task& task, const Made& made,
                  : "");
   if (job.verify) fmt::print("  longest path {} hops\n", made.report.longest_path);
   fmt::print("  chunks       {} of equal size between two ranks\n", routing.units_per_demand);
+  if (task.layering == nullptr) return;
+  fmt::print("  layers       {} free of deadlock by {}{}\n", routing.num_layers,
+             task.layering->name,
+             made.layers_of_router > routing.num_layers
+                 ? fmt::format("; the router's own paths take {} and were chosen anew",
+                               made.layers_of_router)
+                 : "");
 }
 
 }  // namespace
@@ -222,6 +267,19 @@ void RoutingFlags::AddTo(CLI::App* command) {
   command->add_option("--max-paths", max_paths, "Routers: paths a pair at most; 0: no limit")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
+  std::string layerings;
+  for (const Layering& one : Layerings())
+    layerings += (layerings.empty() ? "" : ", ") + std::string(one.name);
+  command->add_option("--layering", layering,
+                      "Routers: give each path a layer (virtual channel) so that nothing "
+                      "deadlocks: " +
+                          layerings);
+  command
+      ->add_option("--layers", layers,
+                   "Routers: layers at most, paths chosen for them where the router's own take "
+                   "more; 0: as many as it takes")
+      ->capture_default_str()
+      ->check(CLI::Range(0, kMostLayers));
   command->add_flag("--no-bound", no_bound,
                     "Routers: skip the limit of f that is computed for those that give none");
 }
