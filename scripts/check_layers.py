@@ -39,6 +39,7 @@ THIRD_PARTY = {
     "OsiClp": {"lp"},
     "zstd.h": {"sched"},
     "sqlite3.h": {"design"},
+    "fftw3.h": {"reproduce"},
     "CLI/": {"cli"},
     "spdlog/": {"cli"},
     "fmt/": set(DIRECT),

@@ -7,7 +7,7 @@
 #   scripts/install-deps.sh --list   prints the packages and installs nothing
 set -eu
 
-build="ca-certificates cmake g++ git libbenchmark-dev libcli11-dev libexpected-dev libfmt-dev \
+build="ca-certificates cmake g++ git libbenchmark-dev libcli11-dev libexpected-dev libfftw3-dev libfmt-dev \
   libgmp-dev libgmock-dev libgtest-dev libpugixml-dev libspdlog-dev libsqlite3-dev libtbb-dev \
   libzstd-dev make coinor-libcbc-dev coinor-libclp-dev gnuplot-nox ninja-build nlohmann-json3-dev pkg-config python3 \
   zlib1g-dev"

@@ -6,7 +6,9 @@
 
 #include "mcf_fabric.h"
 #include "tutti/base/cancel.h"
+#include "tutti/synth/concurrent_flow.h"
 #include "tutti/topo/expression.h"
+#include "tutti/topo/operators.h"
 #include "tutti/verify/routing.h"
 
 namespace tutti::mcf {
@@ -14,11 +16,14 @@ namespace tutti::mcf {
 Result<Network> MakeNetwork(const std::string& expression) {
   Result<Topology> topology = ParseTopology(expression);
   if (!topology) return tl::unexpected(topology.error());
+  const Result<Topology> with_hosts = HostLimitsAsLinks(*topology);
+  if (!with_hosts) return tl::unexpected(with_hosts.error());
   ConcurrentFlowOptions options;
   options.gap = kFlowGap;
-  Result<ConcurrentFlow> flow = SolveConcurrentFlow(*topology, options);
+  const Result<ConcurrentFlow> flow = SolveConcurrentFlow(*with_hosts, options);
   if (!flow) return tl::unexpected(flow.error());
-  return Network{std::move(*topology), std::move(*flow)};
+  const Rational unit(with_hosts->min_bandwidth(), topology->min_bandwidth());
+  return Network{*std::move(topology), flow->f_lower * unit, flow->f_upper * unit};
 }
 
 Result<Outcome> Route(const Topology& topology, const Method& method, double max_seconds) {
@@ -43,7 +48,7 @@ Result<Outcome> Route(const Topology& topology, const Method& method, double max
 
 ResultCell OverOptimum(const Network& network, const Result<Outcome>& outcome, std::string paper) {
   if (!outcome) return Word(ErrorWord(outcome.error()), std::move(paper));
-  return Figure(network.flow.f_upper / outcome->rate, std::move(paper));
+  return Figure(network.f_upper / outcome->rate, std::move(paper));
 }
 
 std::string ErrorWord(const Error& error) {
@@ -58,12 +63,8 @@ std::string ErrorWord(const Error& error) {
 }
 
 double LimitGigabytes(const Network& network) {
-  double least = 0;
-  for (const LinkId link : network.topology.Links()) {
-    const auto bandwidth = static_cast<double>(network.topology.bandwidth(link));
-    least = least == 0 ? bandwidth : std::min(least, bandwidth);
-  }
-  return (network.topology.num_ranks() - 1) * network.flow.f_upper.ToDouble() * least * 1e-9;
+  return (network.topology.num_ranks() - 1) * network.f_upper.ToDouble() *
+         static_cast<double>(network.topology.min_bandwidth()) * 1e-9;
 }
 
 }  // namespace tutti::mcf

@@ -16,7 +16,6 @@
 #include "cells.h"
 #include "tutti/base/result.h"
 #include "tutti/reproduce/experiment.h"
-#include "tutti/synth/concurrent_flow.h"
 #include "tutti/synth/router.h"
 #include "tutti/topo/topology.h"
 
@@ -24,9 +23,10 @@ namespace tutti::mcf {
 
 inline constexpr double kFlowGap = 1e-4;
 
+// The optimum lies between both, at most kFlowGap apart; host limits are kept.
 struct Network {
   Topology topology;
-  ConcurrentFlow flow;  // to kFlowGap
+  Rational f, f_upper;
 };
 Result<Network> MakeNetwork(const std::string& expression);
 

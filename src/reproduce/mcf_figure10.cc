@@ -9,6 +9,7 @@
 #include "registry.h"
 #include "tutti/base/cancel.h"
 #include "tutti/coll/bounds.h"
+#include "tutti/synth/concurrent_flow.h"
 #include "tutti/topo/expression.h"
 
 namespace tutti {

@@ -54,7 +54,7 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
     if (!network) return tl::unexpected(network.error());
     const bool printed = fabric.f_stepped[0] != '\0';
     ResultRow row{std::string(fabric.name),
-                  {Figure(network->flow.f_lower, fabric.f_stepped),
+                  {Figure(network->f, fabric.f_stepped),
                    Figure(Rational::FromDouble(LimitGigabytes(*network)), printed ? "6.01" : "")}};
     Chart chart{.title = fmt::format("{}: throughput of time-stepped schedules", fabric.name),
                 .x_label = "size M (bytes)",

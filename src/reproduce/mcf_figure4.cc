@@ -56,7 +56,7 @@ Result<ExperimentResult> RunFigure4(const ExperimentOptions& options) {
     const Result<Network> network = MakeNetwork(fabric.Routed());
     if (!network) return tl::unexpected(network.error());
     ResultRow row{std::string(fabric.name),
-                  {Figure(network->flow.f_lower, fabric.f_routed),
+                  {Figure(network->f, fabric.f_routed),
                    Figure(Rational::FromDouble(LimitGigabytes(*network)))}};
     Chart chart{.title = fmt::format("{}: throughput of routings", fabric.name),
                 .x_label = "size M (bytes)",

@@ -39,7 +39,7 @@ Status Flow(const Topology& topology, double gap, bool exact) {
   const Result<ConcurrentFlow> flow = SolveConcurrentFlow(topology, options);
   if (!flow) return tl::unexpected(flow.error());
   if (exact && flow->f_lower != flow->f_upper)
-    return MakeError(ErrorCode::kInfeasible, "no proof found");
+    return MakeError(ErrorCode::kNotFound, "no proof");
   return {};
 }
 

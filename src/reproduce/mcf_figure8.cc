@@ -52,7 +52,7 @@ Status AddRow(const std::string& expression, std::string label, double ilp_secon
               std::array<Worst, kMethods.size()>& worst) {
   const Result<Network> network = MakeNetwork(expression);
   if (!network) return tl::unexpected(network.error());
-  ResultRow row{std::move(label), {Figure(Rational(1) / network->flow.f_lower)}};
+  ResultRow row{std::move(label), {Figure(Rational(1) / network->f)}};
   for (size_t i = 0; i < kMethods.size(); ++i) {
     const bool integers = kMethods[i].router.starts_with("ilp");
     if (integers && network->topology.num_ranks() > most_ilp_ranks) {

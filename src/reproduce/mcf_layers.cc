@@ -85,7 +85,7 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
         }
         if (const Status judged = CheckLayers(*topology, *within); !judged)
           return tl::unexpected(judged.error());
-        traded.cells.push_back(Figure(RoutingRate(*topology, *within) / network->flow.f_upper));
+        traded.cells.push_back(Figure(RoutingRate(*topology, *within) / network->f_upper));
       }
       trade.rows.push_back(std::move(traded));
     }

@@ -29,6 +29,15 @@ std::span<const Experiment> Experiments() {
       TacosFigure17(),
       TacosFigure18(),
       TacosFigure19(),
+      McfFigure3(),
+      McfFigure4(),
+      McfFigure5(),
+      McfFigure6(),
+      McfFigure7(),
+      McfFigure8(),
+      McfFigure9(),
+      McfFigure10(),
+      McfLayers(),
   };
   // clang-format on
   return kTable;

@@ -24,5 +24,14 @@ Experiment TacosFigure16();
 Experiment TacosFigure17();
 Experiment TacosFigure18();
 Experiment TacosFigure19();
+Experiment McfFigure3();
+Experiment McfFigure4();
+Experiment McfFigure5();
+Experiment McfFigure6();
+Experiment McfFigure7();
+Experiment McfFigure8();
+Experiment McfFigure9();
+Experiment McfFigure10();
+Experiment McfLayers();
 
 }  // namespace tutti
