@@ -65,6 +65,41 @@ void AppendHeatMap(const HeatMap& heat, int block, std::string& script) {
       TicsEvery(columns), TicsEvery(rows), columns - 1, rows - 1, block, kGrid);
 }
 
+// The place of each name among the coloured series of all charts.
+using Places = std::map<std::string, size_t>;
+size_t PlaceOf(const std::string& name, Places& places) {
+  return places.emplace(name, places.size()).first->second;
+}
+
+// Each series is drawn as high as it and those below it together, the highest first.
+void AppendBars(const Chart& chart, int block, Places& places, std::string& script) {
+  script += fmt::format("$bars{} << EOD\n", block);
+  for (size_t bar = 0; bar < chart.bars.size(); ++bar) {
+    double height = 0;
+    for (const ChartSeries& series : chart.series) {
+      height += series.points[bar].second;
+      script += fmt::format("{}{:.10g}", &series == &chart.series.front() ? "" : " ", height);
+    }
+    script += '\n';
+  }
+  script +=
+      "EOD\nset boxwidth 0.8\nset style fill solid noborder\nset bmargin 9\nset xtics rotate "
+      "by -35 (";
+  for (size_t bar = 0; bar < chart.bars.size(); ++bar)
+    script += fmt::format("{}{} {}", bar == 0 ? "" : ", ", Quoted(chart.bars[bar]), bar);
+  script += fmt::format(")\nset xrange [-0.6:{}.6]\nset yrange [0:*]\n", chart.bars.size() - 1);
+  std::string plots;
+  for (const ChartSeries& series : chart.series) {
+    const std::string plot =
+        fmt::format("$bars{} using 0:{} with boxes linecolor rgb '{}' title {}", block,
+                    &series - chart.series.data() + 1,
+                    kColours[PlaceOf(series.name, places) % kColours.size()], Quoted(series.name));
+    plots = plots.empty() ? plot : plot + ", " + plots;
+  }
+  script += "plot " + plots +
+            "\nset xtics norotate autofreq\nset bmargin -1\nset xrange [*:*]\nset yrange [*:*]\n";
+}
+
 Status CheckDrawable(const Chart& chart) {
   if (chart.heat) {
     const HeatMap& heat = *chart.heat;
@@ -74,6 +109,10 @@ Status CheckDrawable(const Chart& chart) {
                                          chart.title, heat.cells.size(), heat.columns));
     return {};
   }
+  for (const ChartSeries& series : chart.series)
+    if (!chart.bars.empty() && series.points.size() != chart.bars.size())
+      return InvalidArgument(fmt::format("'{}' of '{}' has {} points for {} bars", series.name,
+                                         chart.title, series.points.size(), chart.bars.size()));
   for (const ChartSeries& series : chart.series)
     if (series.points.empty())
       return InvalidArgument(
@@ -138,13 +177,18 @@ std::string GnuplotScript(std::span<const Chart> charts, int32_t charts_a_row) {
       (charts_a_row == 1 ? kHeight : kSquare) * rows, kGrid);
   if (count > 1) script += fmt::format("set multiplot layout {},{}\n", rows, charts_a_row);
   int block = 0;
-  std::map<std::string, size_t> place;  // of each name among the coloured ones of all charts
+  Places places;
   for (const Chart& chart : charts) {
     script += fmt::format("set title {}\nset xlabel {}\nset ylabel {}\n", Quoted(chart.title),
                           Quoted(chart.x_label), Quoted(chart.y_label));
     if (chart.heat) {
       script += "unset logscale\n";
       AppendHeatMap(*chart.heat, block++, script);
+      continue;
+    }
+    if (!chart.bars.empty()) {
+      script += "unset logscale\n";
+      AppendBars(chart, block++, places, script);
       continue;
     }
     script += chart.log_x ? "set logscale x\n" : "unset logscale x\n";
@@ -160,7 +204,7 @@ std::string GnuplotScript(std::span<const Chart> charts, int32_t charts_a_row) {
       const char* colour = kGrey;
       int shape = kShapes[0];
       if (!series.grey) {
-        const size_t index = place.emplace(series.name, place.size()).first->second;
+        const size_t index = PlaceOf(series.name, places);
         colour = kColours[index % kColours.size()];
         shape = kShapes[index / kColours.size() % kShapes.size()];
       }

@@ -29,6 +29,8 @@ std::span<const Experiment> Experiments() {
       TacosFigure17(),
       TacosFigure18(),
       TacosFigure19(),
+      TacosFigure20(),
+      TacosFigure21(),
       McfFigure3(),
       McfFigure4(),
       McfFigure5(),

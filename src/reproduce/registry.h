@@ -24,6 +24,8 @@ Experiment TacosFigure16();
 Experiment TacosFigure17();
 Experiment TacosFigure18();
 Experiment TacosFigure19();
+Experiment TacosFigure20();
+Experiment TacosFigure21();
 Experiment McfFigure3();
 Experiment McfFigure4();
 Experiment McfFigure5();

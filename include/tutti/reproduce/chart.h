@@ -1,7 +1,8 @@
 // Charts as SVG, drawn by gnuplot (docs/adr).
 //
 // Errors      kNotFound: there is no gnuplot on the PATH. kIo: it could not be run or failed, with
-//             its own words. kInvalidArgument: nothing to draw, or a heat map that is no rectangle.
+//             its own words. kInvalidArgument: nothing to draw, a heat map that is no rectangle, or
+//             bars of which a series has no part.
 // Threads     Any.
 #pragma once
 

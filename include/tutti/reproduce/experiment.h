@@ -73,12 +73,15 @@ struct HeatMap {
   std::vector<std::optional<double>> cells = {};  // row after row from the top; none: black
 };
 
-// Lines and points, or a heat map.
+// Lines and points, bars, or a heat map.
 struct Chart {
   std::string title, x_label, y_label;
   bool log_x = false, log_y = false;
   std::optional<double> y_min = {};  // nothing below is drawn
   std::vector<ChartSeries> series = {};
+  // Names of bars, in which the series lie on each other, the first at the bottom; each series has
+  // the points (0, ..), (1, ..), ... of all bars.
+  std::vector<std::string> bars = {};
   std::optional<HeatMap> heat = {};
 };
 

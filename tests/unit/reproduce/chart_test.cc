@@ -48,6 +48,36 @@ TEST(ChartTest, HeatMapsStandSeveralInARow) {
     EXPECT_NE(script.find(part), std::string::npos) << part << "\n" << script;
 }
 
+Chart Bars() {
+  return {.title = "parts",
+          .x_label = "",
+          .y_label = "time",
+          .series = {{.name = "low", .points = {{0, 1}, {1, 2}}},
+                     {.name = "high", .points = {{0, 3}, {1, 0.5}}}},
+          .bars = {"one", "two"}};
+}
+
+TEST(ChartTest, BarsLieOnEachOther) {
+  const std::string script = GnuplotScript(std::vector{Bars(), Small()});
+  EXPECT_NE(script.find("1 4\n2 2.5\nEOD"), std::string::npos) << script;
+  EXPECT_NE(script.find("('one' 0, 'two' 1)"), std::string::npos);
+  // The higher one is drawn first.
+  EXPECT_LT(script.find("title 'high'"), script.find("title 'low'"));
+  EXPECT_LT(script.find("norotate"), script.find("$series1"));
+  const Result<std::string> svg = DrawSvg(std::vector{Bars()});
+  if (!svg && svg.error().code == ErrorCode::kNotFound) GTEST_SKIP() << svg.error().message;
+  ASSERT_TRUE(svg.has_value()) << svg.error().message;
+  EXPECT_NE(svg->find(">two<"), std::string::npos);
+}
+
+TEST(ChartTest, ABarWithoutOneOfItsPartsIsRefused) {
+  Chart chart = Bars();
+  chart.series[1].points.pop_back();
+  const Result<std::string> svg = DrawSvg(std::vector{chart});
+  ASSERT_FALSE(svg.has_value());
+  EXPECT_EQ(svg.error().message, "'high' of 'parts' has 1 points for 2 bars");
+}
+
 TEST(ChartTest, BothAxesCanBeLogarithmic) {
   Chart chart = Small();
   EXPECT_NE(GnuplotScript(std::vector{chart}).find("unset logscale x"), std::string::npos);

@@ -1,0 +1,54 @@
+// What figures 20 and 21 of [tacos] share: an iteration of training with its all-reduces made in
+// several ways.
+//
+// Model       sim/training.h, with all gradients in one all-reduce at the end: the paper says that
+//             "communication becomes exposed at the end of each training iteration". The workloads
+//             are those built in, with their batches; the accelerator is kA100Fp16. The paper
+//             prints neither batches nor how fast its NPUs compute, but says what share of the
+//             ideal TACOS reaches in communication (c) and end to end (e). If all workloads were
+//             alike, communication by TACOS took (1 - e) / (e - c) times as long as computation;
+//             each figure has a second table in which the computation is scaled to that.
+// Reference   [tacos] VI.D, figures 20 and 21.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "tutti/base/result.h"
+#include "tutti/reproduce/experiment.h"
+
+namespace tutti::tacos {
+
+// The network of the groups of one kind.
+struct GroupNetwork {
+  std::vector<const char*> expressions;  // several: unwindings, of which the fastest is taken
+  std::vector<int32_t> lengths;          // of its dimensions
+};
+
+struct TrainingCase {
+  const char* name;      // the paper's
+  const char* workload;  // a built-in one
+  int32_t ranks;
+  GroupNetwork data;
+  GroupNetwork tensor = {};  // empty: ranks are replicas
+  std::vector<int32_t> ten_chunks, themis_chunks;
+  // Tried with --large too.
+  std::vector<const char*> more_expressions = {};
+  std::vector<int32_t> more_ten_chunks = {}, more_themis_chunks = {};
+};
+
+// As printed, in % and times as fast.
+struct TrainingPrinted {
+  double communication, end_to_end;
+  const char *communication_text, *end_to_end_text;
+  const char *over_ring, *over_themis;
+};
+
+enum class TrainingUnit : uint8_t { kTacos, kRing };  // what times are divided by
+
+Result<ExperimentResult> RunTraining(std::span<const TrainingCase> cases,
+                                     const TrainingPrinted& printed, TrainingUnit unit,
+                                     const ExperimentOptions& options);
+
+}  // namespace tutti::tacos
