@@ -20,10 +20,12 @@
 
 namespace tutti::tacos {
 
-// The network of the groups of one kind.
+// The network of the groups of one kind, as each algorithm takes it: of several, which are
+// unwindings, the fastest.
 struct GroupNetwork {
-  std::vector<const char*> expressions;  // several: unwindings, of which the fastest is taken
-  std::vector<int32_t> lengths;          // of its dimensions
+  const char* basic = nullptr;        // of rings and the ideal; none: there are no such groups
+  std::vector<int32_t> lengths = {};  // of its dimensions
+  std::vector<const char*> ten = {}, themis = {};  // empty: that of rings
 };
 
 struct TrainingCase {
@@ -31,10 +33,10 @@ struct TrainingCase {
   const char* workload;  // a built-in one
   int32_t ranks;
   GroupNetwork data;
-  GroupNetwork tensor = {};  // empty: ranks are replicas
+  GroupNetwork tensor = {};
   std::vector<int32_t> ten_chunks, themis_chunks;
-  // Tried with --large too.
-  std::vector<const char*> more_expressions = {};
+  // With --large also these, the networks for the groups that share gradients.
+  std::vector<const char*> more_ten = {}, more_themis = {};
   std::vector<int32_t> more_ten_chunks = {}, more_themis_chunks = {};
 };
 
@@ -45,7 +47,10 @@ struct TrainingPrinted {
   const char *over_ring, *over_themis;
 };
 
-enum class TrainingUnit : uint8_t { kTacos, kRing };  // what times are divided by
+enum class TrainingUnit : uint8_t {
+  kTacos,  // times are divided by that of TACOS, rings go one way only
+  kRing,   // by that of the ring that goes both ways
+};
 
 Result<ExperimentResult> RunTraining(std::span<const TrainingCase> cases,
                                      const TrainingPrinted& printed, TrainingUnit unit,
