@@ -27,7 +27,7 @@ namespace {
 // Links looked at after which no other try begins, and after which one ends: some seconds.
 constexpr int64_t kWork = 200'000'000, kWorkOfATry = 600'000'000;
 // Numbers of steps above the fewest that are tried.
-constexpr int32_t kMoreSteps = 4;
+constexpr int32_t kMoreSteps = 16;
 // Orders of the chunks that are tried with the best of these numbers, but for `tries`.
 constexpr int32_t kTries = 5;
 // Hops more than the shortest way: all that help on small networks, few on large ones.
