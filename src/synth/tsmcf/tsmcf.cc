@@ -439,7 +439,8 @@ Synthesizer McfSynthesizer() {
       .collectives = {CollectiveKind::kAllToAll, CollectiveKind::kAllToAllV},
       .synthesize = OnlySchedule<MakeFlowSteps>,
       .on_request_only = true,
-      .forecast = ForecastTries};
+      .forecast = ForecastTries,
+      .counts_chunks = true};
 }
 
 }  // namespace tutti

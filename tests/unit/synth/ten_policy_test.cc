@@ -166,7 +166,7 @@ TEST(TenPolicyTest, OtherAlgorithmsRefuseIt) {
   EXPECT_THAT(error("ring", Kind::kAllGather, {.waiting = Waiting::kNever}),
               HasSubstr("'ring' has no links that wait"));
   EXPECT_THAT(error("bfb", Kind::kAllGather, {.auto_chunks = true}),
-              HasSubstr("'bfb' cannot choose the number of chunks; ten can"));
+              HasSubstr("'bfb' cannot choose the number of chunks; ten, tsmcf, mcf can"));
   EXPECT_THAT(error("ten", Kind::kAllGather, {.policy = "oldest"}),
               HasSubstr("unknown policy 'oldest'; accepted are arrival"));
   EXPECT_THAT(error("ten", Kind::kAllToAll, {.policy = "rarest"}),
