@@ -1,6 +1,7 @@
 // [alltoall-mcf] section 6: layers that routings need to be free of deadlock, and what fewer cost.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <string>
 
@@ -55,6 +56,7 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
     trade.columns.push_back(
         {.name = fmt::format("{} layer{}", layers, layers == 1 ? "" : "s"), .digits = 4});
   int32_t most = 0;
+  int32_t most_for_rate = 0;
   for (const char* expression : kNetworks) {
     const Result<Topology> topology = ParseTopology(expression);
     if (!topology) return tl::unexpected(topology.error());
@@ -76,6 +78,7 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
       const Result<Network> network = MakeNetwork(expression);
       if (!network) return tl::unexpected(network.error());
       ResultRow traded{expression, {}};
+      int32_t enough = 0;
       for (int32_t layers = 1; layers <= kMostTraded; ++layers) {
         const Result<Routing> within = RouteWithinLayers(*topology, outcome->routing, layers, kGap);
         if (!within) {
@@ -85,15 +88,21 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
         }
         if (const Status judged = CheckLayers(*topology, *within); !judged)
           return tl::unexpected(judged.error());
-        traded.cells.push_back(Figure(RoutingRate(*topology, *within) / network->f_upper));
+        const Rational share = RoutingRate(*topology, *within) / network->f_upper;
+        if (enough == 0 && share >= Rational(99, 100)) enough = layers;
+        traded.cells.push_back(Figure(share));
       }
       trade.rows.push_back(std::move(traded));
+      most_for_rate = std::max(most_for_rate, enough == 0 ? kMostTraded + 1 : enough);
     }
   }
   ResultTable claim{
       .title = "What the paper says", .label_name = "quantity", .columns = {{.name = "layers"}}};
   if (!table.rows.empty())
-    claim.rows.push_back({"lash-sequential, the most of all", {Figure(most, "<= 4")}});
+    claim.rows = {
+        {"routes chosen for layers, 99 % of the rate: the most of all",
+         {Figure(most_for_rate, "<= 4")}},
+        {"lash-sequential on routes chosen before: the most of all", {Figure(most, "<= 4")}}};
   ExperimentResult result;
   result.tables = {claim, table, trade};
   result.notes = {
