@@ -131,6 +131,9 @@ Result<Network> MakeNetwork(std::string_view expression, CollectiveKind kind) {
   return Network{std::move(*topology), kind, std::move(*bounds)};
 }
 
+// More chunks after so many that were no faster are not tried.
+constexpr int32_t kSlowerInARow = 2;
+
 Result<Outcome> RunFastest(std::span<const Network> networks, std::string_view algorithm,
                            std::span<const int32_t> chunks, const RunOptions& options) {
   std::optional<Outcome> best;
@@ -139,6 +142,7 @@ Result<Outcome> RunFastest(std::span<const Network> networks, std::string_view a
   Error last{ErrorCode::kInvalidArgument, "no network or number of chunks to try"};
   for (const Network& network : networks) {
     double network_best_s = std::numeric_limits<double>::infinity();
+    int32_t slower = 0;  // one after the other
     for (int32_t count : chunks) {
       if (CancelRequested()) return tl::unexpected(CancelledError());
       Result<Made> made = Make(network.topology, network.kind, algorithm, count, options);
@@ -150,9 +154,9 @@ Result<Outcome> RunFastest(std::span<const Network> networks, std::string_view a
       Result<SimReport> report =
           Simulate(network.topology, made->schedule, SimulatorOptions(options, /*record=*/false));
       if (!report) return tl::unexpected(report.error());
-      const bool slower = report->time_s >= network_best_s;
+      slower = report->time_s >= network_best_s ? slower + 1 : 0;
       network_best_s = std::min(network_best_s, report->time_s);
-      if (slower) break;
+      if (slower == kSlowerInARow) break;
       if (best && report->time_s >= best->time_s) continue;
       best = Outcome{.time_s = report->time_s,
                      .synthesis_s = made->seconds,
