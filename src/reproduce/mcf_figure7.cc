@@ -38,8 +38,7 @@ Status Flow(const Topology& topology, double gap, bool exact) {
   options.exact = exact;
   const Result<ConcurrentFlow> flow = SolveConcurrentFlow(topology, options);
   if (!flow) return tl::unexpected(flow.error());
-  if (exact && flow->f_lower != flow->f_upper)
-    return MakeError(ErrorCode::kNotFound, "no proof");
+  if (exact && flow->f_lower != flow->f_upper) return MakeError(ErrorCode::kNotFound, "no proof");
   return {};
 }
 

@@ -68,8 +68,7 @@ TEST(HostLimits, TellNetworksApart) {
   EXPECT_EQ(prints.size(), 4u);
   EXPECT_EQ(FindNodeOrbits(Parse("ring(3,host_bw=7GB/s)")).num_orbits(), 1);
   EXPECT_EQ(FindNodeOrbits(Uneven()).num_orbits(), 3);
-  EXPECT_EQ(FindIsomorphism(Parse("ring(3)"), Uneven()).outcome,
-            IsomorphismSearch::Outcome::kNone);
+  EXPECT_EQ(FindIsomorphism(Parse("ring(3)"), Uneven()).outcome, IsomorphismSearch::Outcome::kNone);
   EXPECT_TRUE(FindTranslations(Parse("ring(3,host_bw=7GB/s)")).has_value());
   EXPECT_FALSE(FindTranslations(Uneven()).has_value());
 }
