@@ -49,7 +49,7 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
                     .label_name = "N",
                     .columns = {{.name = "bound of theorem 1", .digits = 2},
                                 {.name = "GenKautz", .digits = 2},
-                                {.name = "GenKautz", .unit = "of the bound", .digits = 3},
+                                {.name = "GenKautz over the bound", .digits = 3},
                                 {.name = "Xpander", .unit = "of GenKautz", .digits = 3},
                                 {.name = "random regular", .unit = "of GenKautz", .digits = 3},
                                 {.name = "2-D torus", .unit = "of GenKautz", .digits = 3}}};
