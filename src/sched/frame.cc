@@ -1,9 +1,11 @@
 #include "frame.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <zstd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <limits>
 
 #include "bytes.h"
@@ -122,6 +124,17 @@ Status FrameWriter::Finish(uint64_t num_transfers) {
   PutU64(trailer, Checksum(trailer));
   if (Status written = sink_->Write(trailer); !written) return written;
   return sink_->Commit();
+}
+
+bool HasFileVersion(const std::string& path, uint32_t version) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return false;
+  std::FILE* file = std::fopen(path.c_str(), "rb");
+  if (file == nullptr) return false;
+  std::string head(kMagic.size() + 4, '\0');
+  const bool whole = std::fread(head.data(), 1, head.size(), file) == head.size();
+  std::fclose(file);
+  return whole && head.starts_with(kMagic) && GetU32(head.data() + kMagic.size()) == version;
 }
 
 Result<Front> ReadFront(Source& source) {

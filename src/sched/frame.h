@@ -81,6 +81,8 @@ struct Front {
   uint64_t end;      // where the blocks start
   uint64_t chain;    // of the bytes before
 };
+// Whether a regular file begins as a binary file of this version does; of a pipe nothing is read.
+bool HasFileVersion(const std::string& path, uint32_t version);
 // Of a version that this program knows.
 Result<Front> ReadFront(Source& source);
 

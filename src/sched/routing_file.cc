@@ -1,9 +1,7 @@
 // Routings as binary files, and which of both formats a file is in.
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <limits>
 #include <memory>
 #include <new>
@@ -266,17 +264,8 @@ Result<RoutingFile> ReadRoutingFile(const std::string& path) {
 }
 
 bool IsRoutingFile(const std::string& path) {
-  if (path.ends_with(".routes") || path.ends_with(".routes.json")) return true;
-  // Of a pipe nothing may be read twice.
-  struct stat info {};
-  if (::stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return false;
-  std::FILE* file = std::fopen(path.c_str(), "rb");
-  if (file == nullptr) return false;
-  std::string head(kMagic.size() + 4, '\0');
-  const bool whole = std::fread(head.data(), 1, head.size(), file) == head.size();
-  std::fclose(file);
-  return whole && head.starts_with(kMagic) &&
-         GetU32(head.data() + kMagic.size()) == kRoutingVersion;
+  return path.ends_with(".routes") || path.ends_with(".routes.json") ||
+         HasFileVersion(path, kRoutingVersion);
 }
 
 Result<std::string> RoutingToBinary(const Topology& topology, const Routing& routing) {

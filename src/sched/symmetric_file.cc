@@ -1,10 +1,8 @@
 #include "symmetric_file.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <tuple>
 #include <utility>
 
@@ -368,18 +366,7 @@ Result<SymmetricFile> ReadSymmetricFile(const std::string& path) {
   return file;
 }
 
-bool IsSymmetricFile(const std::string& path) {
-  // Of a pipe nothing may be read twice.
-  struct stat info {};
-  if (::stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return false;
-  std::FILE* file = std::fopen(path.c_str(), "rb");
-  if (file == nullptr) return false;
-  std::string head(kMagic.size() + 4, '\0');
-  const bool whole = std::fread(head.data(), 1, head.size(), file) == head.size();
-  std::fclose(file);
-  return whole && head.starts_with(kMagic) &&
-         GetU32(head.data() + kMagic.size()) == kSymmetricVersion;
-}
+bool IsSymmetricFile(const std::string& path) { return HasFileVersion(path, kSymmetricVersion); }
 
 namespace binary {
 

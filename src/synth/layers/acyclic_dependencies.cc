@@ -7,28 +7,19 @@ namespace tutti {
 
 AcyclicDependencies::AcyclicDependencies(const Digraph& graph)
     : graph_(graph),
+      dependency_of_(graph),
+      present_(dependency_of_.size()),
+      closes_cycle_(dependency_of_.size()),
       position_(static_cast<size_t>(graph.num_links())),
       visited_(static_cast<size_t>(graph.num_links())) {
-  size_t dependencies = 0;
-  for (const LinkId link : graph.Links()) {
-    first_dependency_.push_back(dependencies);
-    dependencies += static_cast<size_t>(graph.OutLinks(graph.head(link)).size());
-  }
-  present_.resize(dependencies);
-  closes_cycle_.resize(dependencies);
   std::iota(position_.begin(), position_.end(), 0);
-}
-
-size_t AcyclicDependencies::DependencyOf(LinkId before, LinkId after) const {
-  const LinkId first = graph_.OutLinks(graph_.head(before))[0];
-  return first_dependency_[before.index()] + static_cast<size_t>(after.value - first.value);
 }
 
 bool AcyclicDependencies::Admit(std::span<const std::span<const LinkId>> paths) {
   added_.clear();
   for (const std::span<const LinkId> path : paths)
     for (size_t i = 1; i < path.size(); ++i) {
-      const size_t dependency = DependencyOf(path[i - 1], path[i]);
+      const size_t dependency = dependency_of_(path[i - 1], path[i]);
       if (present_[dependency]) continue;
       if (!closes_cycle_[dependency] && Insert(path[i - 1], path[i])) {
         present_[dependency] = true;
@@ -65,7 +56,7 @@ bool AcyclicDependencies::FindForward(LinkId from, LinkId stop_at) {
     const LinkId link = stack_.back();
     stack_.pop_back();
     for (const LinkId next : graph_.OutLinks(graph_.head(link))) {
-      if (!present_[DependencyOf(link, next)] || visited_[next.index()]) continue;
+      if (!present_[dependency_of_(link, next)] || visited_[next.index()]) continue;
       if (next == stop_at) return false;
       if (position(next) > position(stop_at)) continue;
       visited_[next.index()] = true;
@@ -85,7 +76,7 @@ void AcyclicDependencies::FindBackward(LinkId from, int32_t lowest) {
     const LinkId link = stack_.back();
     stack_.pop_back();
     for (const LinkId previous : graph_.InLinks(graph_.tail(link))) {
-      if (!present_[DependencyOf(previous, link)] || visited_[previous.index()] ||
+      if (!present_[dependency_of_(previous, link)] || visited_[previous.index()] ||
           position(previous) < lowest)
         continue;
       visited_[previous.index()] = true;

@@ -12,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "layers/dependency_index.h"
 #include "tutti/base/ids.h"
 #include "tutti/graph/digraph.h"
 
@@ -30,14 +31,13 @@ class AcyclicDependencies {
   int32_t position(LinkId link) const { return position_[link.index()]; }
 
  private:
-  size_t DependencyOf(LinkId before, LinkId after) const;
   bool Insert(LinkId before, LinkId after);
   bool FindForward(LinkId from, LinkId stop_at);
   void FindBackward(LinkId from, int32_t lowest);
   void MoveBehind();
 
   const Digraph& graph_;
-  std::vector<size_t> first_dependency_;  // a link: of the pairs (link, next link)
+  DependencyIndex dependency_of_;
   std::vector<bool> present_;
   std::vector<bool> closes_cycle_;  // with dependencies that are here to stay
   std::vector<int32_t> position_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "layers/dependency_index.h"
 #include "layers/registry.h"
 #include "tutti/base/cancel.h"
 
@@ -13,13 +14,10 @@ namespace {
 class LayerCleaner {
  public:
   LayerCleaner(const Topology& topology, Routing& routing)
-      : graph_(topology.graph()), routing_(routing) {
-    size_t dependencies = 0;
-    for (const LinkId link : graph_.Links()) {
-      first_dependency_.push_back(dependencies);
-      dependencies += static_cast<size_t>(graph_.OutLinks(graph_.head(link)).size());
-    }
-    users_.resize(dependencies);
+      : graph_(topology.graph()),
+        routing_(routing),
+        dependency_of_(topology.graph()),
+        users_(dependency_of_.size()) {
     routing_.layer.assign(static_cast<size_t>(routing.num_paths()), 0);
     routing_.num_layers = routing.num_paths() == 0 ? 0 : 1;
   }
@@ -31,15 +29,10 @@ class LayerCleaner {
   }
 
  private:
-  size_t DependencyOf(LinkId before, LinkId after) const {
-    const LinkId first = graph_.OutLinks(graph_.head(before))[0];
-    return first_dependency_[before.index()] + static_cast<size_t>(after.value - first.value);
-  }
-
   template <class Visit>  // (dependency)
   void ForDependencies(PathId path, const Visit& visit) const {
     const std::span<const LinkId> hops = routing_.Hops(path);
-    for (size_t i = 1; i < hops.size(); ++i) visit(DependencyOf(hops[i - 1], hops[i]));
+    for (size_t i = 1; i < hops.size(); ++i) visit(dependency_of_(hops[i - 1], hops[i]));
   }
 
   // Depth-first search; a link is open while it is on the way to the one at hand.
@@ -63,7 +56,7 @@ class LayerCleaner {
           continue;
         }
         const LinkId next = outs[out];
-        if (users_[DependencyOf(link, next)] == 0 || state[next.index()] == kDone) {
+        if (users_[dependency_of_(link, next)] == 0 || state[next.index()] == kDone) {
           ++out;
         } else if (state[next.index()] == kNew) {
           ++out;
@@ -74,7 +67,7 @@ class LayerCleaner {
           if (const Status cut = Cut(layer, way, next); !cut) return cut;
           // The search goes back to where the way still holds.
           size_t kept = 1;
-          while (kept < way.size() && users_[DependencyOf(way[kept - 1], way[kept])] > 0) ++kept;
+          while (kept < way.size() && users_[dependency_of_(way[kept - 1], way[kept])] > 0) ++kept;
           for (size_t i = kept; i < way.size(); ++i) {
             state[way[i].index()] = kNew;
             next_out[way[i].index()] = 0;
@@ -105,9 +98,9 @@ class LayerCleaner {
 
   // Cuts the cycle that `closing`, a link of the way, makes with the links behind it.
   Status Cut(int16_t layer, const std::vector<LinkId>& way, LinkId closing) {
-    size_t weakest = DependencyOf(way.back(), closing);
+    size_t weakest = dependency_of_(way.back(), closing);
     for (size_t i = way.size(); i-- > 1 && way[i] != closing;) {
-      const size_t dependency = DependencyOf(way[i - 1], way[i]);
+      const size_t dependency = dependency_of_(way[i - 1], way[i]);
       if (users_[dependency] < users_[weakest]) weakest = dependency;
     }
     if (layer + 1 >= kMostLayers)
@@ -124,7 +117,7 @@ class LayerCleaner {
 
   const Digraph& graph_;
   Routing& routing_;
-  std::vector<size_t> first_dependency_;
+  DependencyIndex dependency_of_;
   std::vector<int64_t> users_;  // a dependency: paths of the layer at hand that bring it
   std::vector<int64_t> first_user_;
   std::vector<PathId> user_;
