@@ -9,9 +9,15 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
+def flags_of_mpi():
+    """Headers of the room mpi speak of MPI's types."""
+    return subprocess.run(["pkg-config", "--cflags", "ompi-c"], capture_output=True, text=True).stdout.split()
+
+
 def compile_alone(compiler, header):
+    extra = flags_of_mpi() if header.parent.name == "mpi" else []
     done = subprocess.run(
-        [compiler, "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Wno-pragma-once-outside-header",
+        [compiler, *extra, "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Wno-pragma-once-outside-header",
          f"-I{ROOT / 'include'}", "-x", "c++", str(header)],
         capture_output=True, text=True)
     return header, compiler, done.returncode, done.stderr

@@ -8,8 +8,8 @@
 set -eu
 
 build="ca-certificates cmake g++ git libbenchmark-dev libcli11-dev libexpected-dev libfftw3-dev libfmt-dev \
-  libgmp-dev libgmock-dev libgtest-dev libpugixml-dev libspdlog-dev libsqlite3-dev libtbb-dev \
-  libzstd-dev make coinor-libcbc-dev coinor-libclp-dev gnuplot-nox ninja-build nlohmann-json3-dev pkg-config python3 \
+  libgmp-dev libgmock-dev libgtest-dev libhwloc-dev libmpich-dev libopenmpi-dev libpugixml-dev libspdlog-dev libsqlite3-dev libtbb-dev \
+  libsimgrid-dev libzstd-dev make coinor-libcbc-dev coinor-libclp-dev gfortran gnuplot-nox mpich ninja-build nlohmann-json3-dev openmpi-bin pkg-config python3 \
   zlib1g-dev"
 dev="ccache clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev man-db"
 

@@ -1,0 +1,68 @@
+// What: the names and parameters of the all-to-all-v algorithms, as users write them
+// (TUTTI_ALLTOALLV=tuna:r=8, `tutti mpi tune`, the C interface). No MPI here: the executor
+// (tutti/mpi), the cost model and the command line share this vocabulary.
+//
+// Text: NAME or NAME:KEY=VALUE,... with the keys the method takes:
+//   auto                       chosen call by call from predicted and measured times
+//   mpi                        the MPI library's own
+//   linear                     all requests at once, in ascending order of ranks
+//   pairwise                   round k: send to rank + k, receive from rank - k, one at a time
+//   xor                        round k: exchange with rank ^ k (ranks without a partner sit out)
+//   spread-out                 all requests at once, in round-robin order
+//   scattered:b=32             spread-out in batches of b requests (block_count)
+//   two-phase-bruck            radix 2, metadata then data in every round
+//   padded-bruck               radix 2, blocks padded to the largest
+//   tuna:r=8                   tunable radix, 2 <= r; r of at least P is one round a partner
+//   coalesced:r=4,b=16         TuNA inside a node, then all blocks of a node pair in one message
+//   staggered:r=4,b=16         TuNA inside a node, then a message a block
+//   multilevel:r=4,b=16        coalesced over more than two levels (socket, node, all)
+// Units: r is a base, b counts requests in flight each way. 0 in a field: the method's default,
+// chosen by the executor.
+// Errors: kInvalidArgument names the word and what is accepted.
+// Reference: [tuna] sections II, III, IV.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tutti/base/result.h"
+
+namespace tutti::alltoallv {
+
+enum class Method {
+  kAuto,
+  kMpi,
+  kLinear,
+  kPairwise,
+  kXor,
+  kSpreadOut,
+  kScattered,
+  kTwoPhaseBruck,
+  kPaddedBruck,
+  kTuna,
+  kCoalesced,
+  kStaggered,
+  kMultilevel,
+};
+
+struct Algorithm {
+  Method method = Method::kAuto;
+  int radix = 0;        // of TuNA and the hierarchical forms
+  int block_count = 0;  // of scattered and the hierarchical forms
+
+  friend bool operator==(const Algorithm&, const Algorithm&) = default;
+};
+
+Result<Algorithm> ParseAlgorithm(std::string_view text);
+
+// The shortest text that ParseAlgorithm reads as this algorithm.
+std::string ToString(const Algorithm& algorithm);
+
+// "auto", "mpi", "linear", ... in the order of Method.
+const std::vector<std::string_view>& MethodNames();
+
+bool TakesRadix(Method method);
+bool TakesBlockCount(Method method);
+
+}  // namespace tutti::alltoallv

@@ -1,0 +1,27 @@
+// What: all-to-all and all-to-all-v of an MPI program by an algorithm of its choice, with the
+// arguments of MPI_Alltoallv and MPI_Alltoall plus the algorithm. Works on any intracommunicator,
+// any datatype, MPI_IN_PLACE, counts of zero and displacements in any order; intercommunicators go
+// to the MPI library's own.
+// Complexity: [tuna] section III: TuNA of radix r takes at most ceil(log_r P) (r - 1) rounds.
+// Errors: an MPI error code; errors of the MPI library pass through its own error handler. Memory
+// that cannot be had for temporary blocks: the call is served by the MPI library's own.
+// Threads: as the MPI library allows collectives: one at a time a communicator.
+// Reference: [tuna] sections III, IV.
+#pragma once
+
+#include <mpi.h>
+
+#include "tutti/alltoallv/algorithm.h"
+
+namespace tutti::mpi {
+
+int Alltoallv(const void* send, const int send_counts[], const int send_displacements[],
+              MPI_Datatype send_type, void* receive, const int receive_counts[],
+              const int receive_displacements[], MPI_Datatype receive_type, MPI_Comm communicator,
+              const alltoallv::Algorithm& algorithm);
+
+int Alltoall(const void* send, int send_count, MPI_Datatype send_type, void* receive,
+             int receive_count, MPI_Datatype receive_type, MPI_Comm communicator,
+             const alltoallv::Algorithm& algorithm);
+
+}  // namespace tutti::mpi
