@@ -32,4 +32,11 @@ inline void CopyBytes(std::byte* to, const std::byte* from, std::int64_t bytes) 
   CountCopy(bytes);
 }
 
+// The ranges may overlap.
+inline void MoveBytes(std::byte* to, const std::byte* from, std::int64_t bytes) {
+  if (bytes == 0 || to == from) return;
+  std::memmove(to, from, static_cast<std::size_t>(bytes));
+  CountCopy(bytes);
+}
+
 }  // namespace tutti::mpi

@@ -1,0 +1,57 @@
+// What: what Tutti keeps for a communicator of the program: a communicator of its own over the same
+// ranks, and what folders of this room remember from call to call.
+// Model: kept as an attribute of the program's communicator; made at the first call on it, freed
+// when the program frees it. A duplicate that the program makes starts afresh. The own communicator
+// has the same ranks in the same order, none of the program's attributes, and returns errors, so
+// that they reach the program's error handler of its own communicator.
+// Errors: an MPI error code. Threads: one thread at a time a communicator, as for collectives.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace tutti::mpi {
+
+class CommunicatorState {
+ public:
+  // What a folder keeps here; each derives its own type.
+  struct Part {
+    virtual ~Part() = default;
+  };
+  enum class PartName { kGroups, kChoice, kDropin };
+
+  // Collective at the first call on a communicator, local after. Intracommunicators only.
+  static int Of(MPI_Comm communicator, CommunicatorState** state);
+
+  ~CommunicatorState();
+  CommunicatorState(const CommunicatorState&) = delete;
+  CommunicatorState& operator=(const CommunicatorState&) = delete;
+
+  // IMPORTANT: only nonblocking messages and collectives of the engine go over it.
+  MPI_Comm duplicate() const { return duplicate_; }
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+
+  // Null until its folder has made it; freed with the communicator.
+  std::unique_ptr<Part>& part(PartName name) { return parts_[static_cast<int>(name)]; }
+
+  // Scratch for the counts and displacements of one call, in bytes: `size` each.
+  struct Bytes {
+    std::vector<std::int64_t> send_offset, send_bytes, receive_offset, receive_bytes;
+  };
+  Bytes& bytes() { return bytes_; }
+
+ private:
+  CommunicatorState() = default;
+
+  MPI_Comm duplicate_ = MPI_COMM_NULL;
+  int rank_ = 0;
+  int size_ = 0;
+  std::unique_ptr<Part> parts_[3];
+  Bytes bytes_;
+};
+
+}  // namespace tutti::mpi

@@ -1,0 +1,186 @@
+#include "exchange/direct.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "buffer_pool.h"
+#include "copy.h"
+#include "message.h"
+
+namespace tutti::mpi {
+namespace {
+
+using alltoallv::Method;
+
+// Starts messages of one exchange into an array of requests with place for all of a batch.
+class Messages {
+ public:
+  Messages(const DirectExchange& exchange, MPI_Request* requests, Trace* trace)
+      : exchange_(exchange), requests_(requests), trace_(trace) {}
+
+  void SendTo(int peer) {
+    const BlockExchange& blocks = exchange_.blocks;
+    const auto at = static_cast<std::size_t>(peer);
+    if (blocks.send_bytes[at] == 0 || error_ != MPI_SUCCESS) return;
+    const std::byte* from = blocks.send + blocks.send_offset[at];
+    if (exchange_.send_counts == nullptr) {
+      error_ =
+          SendBytes(from, blocks.send_bytes[at], peer, Tag::kData, blocks.communicator, Next());
+    } else {
+      error_ = PMPI_Isend(from, exchange_.send_counts[CountAt(peer)], exchange_.send_type, peer,
+                          static_cast<int>(Tag::kData), blocks.communicator, Next());
+    }
+    if (trace_ != nullptr && peer != blocks.rank) ++trace_->messages;
+  }
+
+  void ReceiveFrom(int peer) {
+    const BlockExchange& blocks = exchange_.blocks;
+    const auto at = static_cast<std::size_t>(peer);
+    if (blocks.receive_bytes[at] == 0 || error_ != MPI_SUCCESS) return;
+    std::byte* into = blocks.receive + blocks.receive_offset[at];
+    if (exchange_.receive_counts == nullptr) {
+      error_ = ReceiveBytes(into, blocks.receive_bytes[at], peer, Tag::kData, blocks.communicator,
+                            Next());
+    } else {
+      error_ = PMPI_Irecv(into, exchange_.receive_counts[CountAt(peer)], exchange_.receive_type,
+                          peer, static_cast<int>(Tag::kData), blocks.communicator, Next());
+    }
+  }
+
+  // A copy if both sides are bytes, else a message to itself, which the MPI library (un)packs.
+  void Own() {
+    const BlockExchange& blocks = exchange_.blocks;
+    const auto at = static_cast<std::size_t>(blocks.rank);
+    if (exchange_.send_counts == nullptr && exchange_.receive_counts == nullptr) {
+      CopyBytes(blocks.receive + blocks.receive_offset[at], blocks.send + blocks.send_offset[at],
+                blocks.send_bytes[at]);
+    } else {
+      ReceiveFrom(blocks.rank);
+      SendTo(blocks.rank);
+    }
+  }
+
+  // Waits for what was started since the last Wait. After an error as well: buffers are the
+  // caller's.
+  void Wait() {
+    const int error = WaitForAll({requests_, static_cast<std::size_t>(started_)});
+    if (error_ == MPI_SUCCESS) error_ = error;
+    started_ = 0;
+  }
+
+  int error() const { return error_; }
+
+ private:
+  int CountAt(int peer) const { return exchange_.one_count ? 0 : peer; }
+
+  MPI_Request* Next() {
+    requests_[started_] = MPI_REQUEST_NULL;
+    return &requests_[started_++];
+  }
+
+  const DirectExchange& exchange_;
+  MPI_Request* requests_;
+  Trace* trace_;
+  int started_ = 0;
+  int error_ = MPI_SUCCESS;
+};
+
+int AllAtOnce(const DirectExchange& exchange, bool round_robin, Trace* trace) {
+  Lap lap(trace);
+  const BlockExchange& blocks = exchange.blocks;
+  const int size = blocks.size;
+  const LeasedArray<MPI_Request> requests(std::int64_t{2} * size);
+  if (!requests.ok()) return MPI_ERR_NO_MEM;
+  Messages messages(exchange, requests.data(), trace);
+  // In round-robin order ranks start at different peers, so that none is flooded at first.
+  const int first = round_robin ? blocks.rank : 0;
+  for (int k = 0; k < size; ++k) {
+    const int peer = round_robin ? (first - k + size) % size : k;
+    if (peer != blocks.rank) messages.ReceiveFrom(peer);
+  }
+  for (int k = 0; k < size; ++k) {
+    const int peer = (first + k) % size;
+    if (peer != blocks.rank) messages.SendTo(peer);
+  }
+  messages.Own();
+  messages.Wait();
+  lap.EndsAs(&Trace::data_s);
+  return messages.error();
+}
+
+}  // namespace
+
+bool IsDirect(Method method) {
+  return method == Method::kLinear || method == Method::kPairwise || method == Method::kXor ||
+         method == Method::kSpreadOut || method == Method::kScattered;
+}
+
+int LinearExchange(const DirectExchange& exchange, Trace* trace) {
+  return AllAtOnce(exchange, /*round_robin=*/false, trace);
+}
+
+int SpreadOutExchange(const DirectExchange& exchange, Trace* trace) {
+  return AllAtOnce(exchange, /*round_robin=*/true, trace);
+}
+
+int ScatteredExchange(const DirectExchange& exchange, int block_count, Trace* trace) {
+  Lap lap(trace);
+  const BlockExchange& blocks = exchange.blocks;
+  const int size = blocks.size;
+  const int batch = std::min(block_count == 0 ? kDefaultBlockCount : block_count, size);
+  const LeasedArray<MPI_Request> requests(std::int64_t{2} * batch + 2);
+  if (!requests.ok()) return MPI_ERR_NO_MEM;
+  Messages messages(exchange, requests.data(), trace);
+  messages.Own();
+  for (int first = 1; first < size && messages.error() == MPI_SUCCESS; first += batch) {
+    const int end = std::min(size, first + batch);
+    for (int k = first; k < end; ++k) messages.ReceiveFrom((blocks.rank - k + size) % size);
+    for (int k = first; k < end; ++k) messages.SendTo((blocks.rank + k) % size);
+    messages.Wait();
+  }
+  messages.Wait();
+  lap.EndsAs(&Trace::data_s);
+  return messages.error();
+}
+
+int PairwiseExchange(const DirectExchange& exchange, Trace* trace) {
+  return ScatteredExchange(exchange, 1, trace);
+}
+
+int XorExchange(const DirectExchange& exchange, Trace* trace) {
+  Lap lap(trace);
+  const BlockExchange& blocks = exchange.blocks;
+  MPI_Request requests[2];
+  Messages messages(exchange, requests, trace);
+  messages.Own();
+  messages.Wait();
+  // Every pair of ranks below P meets in one step below the next power of two.
+  std::int64_t steps = 1;
+  while (steps < blocks.size) steps *= 2;
+  for (std::int64_t k = 1; k < steps && messages.error() == MPI_SUCCESS; ++k) {
+    const std::int64_t partner = blocks.rank ^ k;
+    if (partner >= blocks.size) continue;
+    messages.ReceiveFrom(static_cast<int>(partner));
+    messages.SendTo(static_cast<int>(partner));
+    messages.Wait();
+  }
+  lap.EndsAs(&Trace::data_s);
+  return messages.error();
+}
+
+int RunDirect(const DirectExchange& exchange, const alltoallv::Algorithm& algorithm, Trace* trace) {
+  switch (algorithm.method) {
+    case Method::kPairwise:
+      return PairwiseExchange(exchange, trace);
+    case Method::kXor:
+      return XorExchange(exchange, trace);
+    case Method::kSpreadOut:
+      return SpreadOutExchange(exchange, trace);
+    case Method::kScattered:
+      return ScatteredExchange(exchange, algorithm.block_count, trace);
+    default:
+      return LinearExchange(exchange, trace);
+  }
+}
+
+}  // namespace tutti::mpi
