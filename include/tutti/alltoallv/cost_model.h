@@ -1,0 +1,158 @@
+// What: predicted seconds of every all-to-all-v algorithm on a cluster, and which is predicted to
+// be fastest.
+//
+// Model: a message costs its sender send_s and its receiver receive_s of processor time, then
+// travels latency_s plus its bytes over the slower of two limits: what one rank can move
+// (flow_s_per_byte) and what all ranks of a node can move together (node_s_per_byte, the NIC or the
+// memory bus). `inside` holds between two ranks of a node, `between` for ranks of two nodes.
+// Copies of blocks cost copy_s each and copy_s_per_byte. A round of n blocks waits for its slowest
+// rank: n mean + sqrt(n) spread bytes, the spread that of sizes uniform around the mean.
+// An algorithm is a sum of phases, each linear in the block size above a floor of processor time,
+// so that its formula is worked out once for a communicator and asked in nanoseconds.
+// Example: TuNA of radix 2 on 4 ranks of one node is two rounds of 2 blocks, at distances 1 and 2:
+// 2 (sizes message + data message) = 4 (send_s + receive_s + latency_s) and 4 blocks of wire time,
+// each copied in and out.
+// Units: seconds, bytes.
+// Invariants (numbered in the tests)
+//   C1  rounds and blocks of TuNA are exact integers: blocks with digit z at position x, counted
+//   C2  no prediction falls when a parameter of the model or the size grows
+//   C3  Best() is the smallest of what Seconds() says of the candidates
+// Complexity: P ranks, Q of them on the largest node: a formula O(P) at most (TuNA O(Q + log P)),
+// tables O(P (Q + log P)); Best() O(candidates), some hundred at most, a few microseconds.
+// Threads: immutable once made.
+// Reference: [tuna] sections III, IV.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "tutti/alltoallv/algorithm.h"
+#include "tutti/base/result.h"
+
+namespace tutti::alltoallv {
+
+struct PathCost {
+  double latency_s = 0;
+  double flow_s_per_byte = 0;  // what one rank sends or receives
+  double node_s_per_byte = 0;  // what all ranks of a node send or receive together
+
+  friend bool operator==(const PathCost&, const PathCost&) = default;
+};
+
+// Whose MPI_Alltoallv the method "mpi" is.
+enum class Library { kOpenMpi, kMpich, kSmpi };
+std::string_view Name(Library library);  // "openmpi", "mpich", "smpi"
+Result<Library> ParseLibrary(std::string_view text);
+
+struct CostModel {
+  Library library = Library::kOpenMpi;
+  PathCost inside, between;
+  double send_s = 0;
+  double receive_s = 0;
+  double copy_s = 0;
+  double copy_s_per_byte = 0;
+
+  friend bool operator==(const CostModel&, const CostModel&) = default;
+};
+
+// A cluster nobody has measured: 100 Gbit/s a node, two microseconds between nodes.
+CostModel DefaultModel(Library library);
+
+// Which ranks share a node; the largest node is where a call takes longest.
+struct Placement {
+  int ranks = 1;
+  int nodes = 1;
+  int largest_node = 1;     // [Q]
+  int largest_socket = 0;   // 0: sockets are unknown
+  bool consecutive = true;  // the ranks of every node are neighbours
+
+  friend bool operator==(const Placement&, const Placement&) = default;
+};
+
+// `ranks` in nodes of `ranks_per_node`, the last may hold fewer. Both at least 1.
+Placement EvenPlacement(int ranks, int ranks_per_node);
+// node_of_rank[i]: any number that names the node of rank i.
+Placement PlacementOf(std::span<const int> node_of_rank);
+
+// Of the blocks of one call, over all ranks.
+struct BlockSizes {
+  double mean_bytes = 0;
+  double largest_bytes = 0;
+};
+
+// One round of TuNA: every rank sends `blocks` blocks to the rank `distance` away.
+struct TunaRound {
+  std::int64_t distance;
+  std::int64_t blocks;
+
+  friend bool operator==(const TunaRound&, const TunaRound&) = default;
+};
+// In the order they run. 2 <= radix; a radix of `ranks` or more is one round a partner.
+std::vector<TunaRound> TunaRounds(int ranks, int radix);
+
+// What 0 in a field of an algorithm stands for on `ranks` ranks.
+int DefaultRadix(int ranks);
+inline constexpr int kDefaultBlockCount = 32;
+
+struct Prediction {
+  Algorithm algorithm;
+  double seconds;
+};
+
+// The seconds of one algorithm as a function of the block sizes.
+class Formula {
+ public:
+  double Seconds(const BlockSizes& sizes) const;
+
+  // times (fixed_s + max(floor_s, bytes moved)).
+  struct Phase {
+    double times = 1, fixed_s = 0, floor_s = 0;
+    double per_mean = 0, per_spread = 0, per_largest = 0;  // seconds a byte of each
+  };
+  void Add(const Phase& phase);
+
+ private:
+  static constexpr std::size_t kMostPhases = 6;
+  std::array<Phase, kMostPhases> phases_{};
+  std::size_t num_phases_ = 0;
+};
+
+Formula MakeFormula(const CostModel& model, const Placement& placement, const Algorithm& algorithm);
+
+class CostTables {
+ public:
+  CostTables(const CostModel& model, const Placement& placement);
+
+  const CostModel& model() const { return model_; }
+  const Placement& placement() const { return placement_; }
+
+  // Of any algorithm but auto. O(P) where its formula is not in the tables.
+  double Seconds(const Algorithm& algorithm, const BlockSizes& sizes) const;
+
+  // The fastest, the MPI library's own among them.
+  Prediction Best(const BlockSizes& sizes) const;
+
+  // The fastest candidates, best first: at most `count`, at most `of_a_method` of one method; never
+  // the MPI library's own.
+  std::vector<Prediction> Shortlist(const BlockSizes& sizes, std::size_t count,
+                                    std::size_t of_a_method) const;
+
+  std::size_t num_candidates() const { return candidates_.size(); }
+
+ private:
+  struct Candidate {
+    Algorithm algorithm;
+    Formula formula;
+  };
+  void KeepWinners(std::vector<Candidate> all);
+
+  CostModel model_;
+  Placement placement_;
+  std::vector<Candidate> candidates_;  // the first is the MPI library's own
+};
+
+}  // namespace tutti::alltoallv

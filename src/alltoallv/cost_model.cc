@@ -1,0 +1,562 @@
+#include "tutti/alltoallv/cost_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "tutti/base/check.h"
+
+namespace tutti::alltoallv {
+namespace {
+
+constexpr double kBytesOfASize = 8;  // a block's size travels as 64 bits
+constexpr std::string_view kLibraries[] = {"openmpi", "mpich", "smpi"};
+
+// What the ranks of the largest node do at once in one round: so many of their messages stay in
+// the node, so many leave it.
+struct Traffic {
+  double stay = 0, leave = 0;
+
+  Traffic& operator+=(const Traffic& other) {
+    stay += other.stay;
+    leave += other.leave;
+    return *this;
+  }
+};
+
+class Builder {
+ public:
+  Builder(const CostModel& model, const Placement& placement)
+      : model_(model), placement_(placement), per_node_(placement.largest_node) {}
+
+  double message_s() const { return model_.send_s + model_.receive_s; }
+  double largest_node() const { return per_node_; }
+
+  // Every rank sends to the rank `distance` further, 1 <= distance < P.
+  Traffic AtDistance(std::int64_t distance) const {
+    if (placement_.nodes == 1) return {per_node_, 0};
+    double stay = per_node_ * (per_node_ - 1) / (placement_.ranks - 1);
+    if (placement_.consecutive) {
+      const double back = static_cast<double>(placement_.ranks - distance);
+      stay = std::max(0.0, per_node_ - static_cast<double>(distance)) +
+             std::max(0.0, per_node_ - back);
+    }
+    stay = std::min(stay, per_node_);
+    return {stay, per_node_ - stay};
+  }
+  Traffic Inside() const { return {per_node_, 0}; }
+  Traffic Between() const { return {0, per_node_}; }
+
+  double Latency(const Traffic& traffic) const {
+    return std::max(traffic.stay > 0 ? model_.inside.latency_s : 0,
+                    traffic.leave > 0 ? model_.between.latency_s : 0);
+  }
+
+  // Seconds for each byte of a block when every message counted in `traffic` holds `blocks` of
+  // them: into per_mean and per_spread of `phase`, `times` times.
+  void AddWire(const Traffic& traffic, double blocks, double times, Formula::Phase& phase) const {
+    double slowest = 0, spread = 0;
+    const auto limit = [&](double s_per_byte, double blocks_there) {
+      slowest = std::max(slowest, s_per_byte * blocks_there);
+      spread = std::max(spread, s_per_byte * std::sqrt(blocks_there));
+    };
+    limit(model_.inside.flow_s_per_byte, traffic.stay / per_node_ * blocks);
+    limit(model_.inside.node_s_per_byte, traffic.stay * blocks);
+    limit(model_.between.flow_s_per_byte, traffic.leave / per_node_ * blocks);
+    limit(model_.between.node_s_per_byte, traffic.leave * blocks);
+    phase.per_mean += times * slowest;
+    phase.per_spread += times * spread;
+  }
+
+  void AddCopies(double blocks, double times, Formula::Phase& phase) const {
+    phase.fixed_s += times * blocks * model_.copy_s;
+    phase.per_mean += times * blocks * model_.copy_s_per_byte;
+  }
+
+  // `times` rounds in which every rank sends one message of `blocks` blocks.
+  void AddRound(const Traffic& traffic, double blocks, double times, Formula::Phase& phase) const {
+    phase.fixed_s += times * (Latency(traffic) + message_s());
+    AddWire(traffic, blocks, times, phase);
+  }
+
+  // The same in TuNA: blocks are packed and unpacked, and their sizes travel first, but for a
+  // round of one block: both ends know its size and send it where it lies.
+  void AddTunaRound(const Traffic& traffic, double blocks, bool is_single, double times,
+                    Formula::Phase& phase) const {
+    AddRound(traffic, blocks, times, phase);
+    if (is_single) return;
+    Formula::Phase sizes;
+    AddWire(traffic, blocks, times, sizes);
+    phase.fixed_s += times * (Latency(traffic) + message_s()) + kBytesOfASize * sizes.per_mean;
+    AddCopies(2 * blocks, times, phase);
+  }
+
+  // TuNA among `ranks` ranks, `weight` blocks in place of each. Rounds that cost the same are
+  // counted together.
+  Formula::Phase Tuna(std::int64_t ranks, std::int64_t radix, double weight, bool in_node) const {
+    Formula::Phase phase;
+    const std::int64_t near =
+        in_node || placement_.nodes == 1 || !placement_.consecutive ? 0 : placement_.largest_node;
+    for (std::int64_t base = 1; base < ranks; base *= radix) {
+      const std::int64_t last = std::min(radix - 1, (ranks - 1) / base);
+      for (std::int64_t z = 1; z <= last;) {
+        const std::int64_t blocks = BlocksOfDigit(ranks, radix, base, z);
+        std::int64_t end = z + 1;
+        const auto is_near = [&](std::int64_t digit) {
+          return digit * base < near || ranks - digit * base < near;
+        };
+        if (!is_near(z)) {
+          end = EndOfEqual(ranks, radix, base, z, last);
+          if (near > 0) end = std::min(end, (ranks - near) / base + 1);
+          end = std::max(end, z + 1);
+        }
+        const Traffic traffic = in_node ? Inside() : AtDistance(z * base);
+        AddTunaRound(traffic, static_cast<double>(blocks) * weight, blocks == 1 && weight == 1,
+                     static_cast<double>(end - z), phase);
+        z = end;
+      }
+    }
+    return phase;
+  }
+
+  // Every rank sends `messages` messages of `blocks` blocks, `at_once` of them in flight; traffic
+  // is that of all together.
+  void AddBatches(const Traffic& traffic, double messages, double at_once, double blocks,
+                  Formula& formula) const {
+    if (messages <= 0) return;
+    at_once = std::min(at_once, messages);
+    const auto add = [&](double times, double size) {
+      if (times <= 0 || size <= 0) return;
+      const double share = size / messages;
+      Formula::Phase phase{.times = times};
+      phase.fixed_s = Latency(traffic);
+      phase.floor_s = size * message_s();
+      AddWire({traffic.stay * share, traffic.leave * share}, blocks, 1, phase);
+      formula.Add(phase);
+    };
+    const double full = std::floor(messages / at_once);
+    add(full, at_once);
+    add(1, messages - full * at_once);
+  }
+
+  // Spread-out in batches of `at_once` partners, nearest first. Batches with a partner in the node
+  // count as equal, so do those without; the last may be smaller.
+  void AddSpreadOut(std::int64_t at_once, Formula& formula) const {
+    struct Group {
+      double batches = 0, messages = 0;
+      Traffic traffic;
+    };
+    std::array<Group, 3> groups;
+    const std::int64_t partners = placement_.ranks - 1;
+    at_once = std::clamp<std::int64_t>(at_once, 1, std::max<std::int64_t>(partners, 1));
+    for (std::int64_t begin = 1; begin <= partners; begin += at_once) {
+      const std::int64_t size = std::min(at_once, partners - begin + 1);
+      Traffic batch;
+      for (std::int64_t i = begin; i < begin + size; ++i) batch += AtDistance(i);
+      Group& group = groups[batch.stay > 0 ? 0 : (size == at_once ? 1 : 2)];
+      group.batches += 1;
+      group.messages += static_cast<double>(size);
+      group.traffic += batch;
+    }
+    for (const Group& group : groups) {
+      if (group.batches == 0) continue;
+      const Traffic mean = {group.traffic.stay / group.batches,
+                            group.traffic.leave / group.batches};
+      Formula::Phase phase{.times = group.batches,
+                           .fixed_s = Latency(mean),
+                           .floor_s = group.messages / group.batches * message_s()};
+      AddWire(mean, 1, 1, phase);
+      formula.Add(phase);
+    }
+  }
+
+  const CostModel& model() const { return model_; }
+  const Placement& placement() const { return placement_; }
+
+  static std::int64_t BlocksOfDigit(std::int64_t ranks, std::int64_t radix, std::int64_t base,
+                                    std::int64_t digit) {
+    const std::int64_t period = base * radix;
+    return ranks / period * base + std::clamp<std::int64_t>(ranks % period - digit * base, 0, base);
+  }
+
+ private:
+  // The first digit after `z` whose round has another number of blocks.
+  static std::int64_t EndOfEqual(std::int64_t ranks, std::int64_t radix, std::int64_t base,
+                                 std::int64_t z, std::int64_t last) {
+    const std::int64_t cut = ranks % (base * radix) / base;  // the digit that is cut short
+    if (z < cut) return std::min(cut, last + 1);
+    return z == cut ? z + 1 : last + 1;
+  }
+
+  const CostModel& model_;
+  const Placement& placement_;
+  double per_node_;
+};
+
+// A maximum over all ranks by recursive doubling, 8 bytes a message.
+void AddMaximum(const Builder& builder, Formula::Phase& phase) {
+  const Placement& placement = builder.placement();
+  for (std::int64_t distance = 1; distance < placement.ranks; distance *= 2) {
+    const Traffic traffic = builder.AtDistance(distance);
+    phase.fixed_s += builder.Latency(traffic) + builder.message_s();
+  }
+}
+
+// Radix 2 with every block as long as the largest, copied into place and back.
+Formula::Phase PaddedBruck(const Builder& builder) {
+  const std::int64_t ranks = builder.placement().ranks;
+  Formula::Phase phase;
+  for (std::int64_t base = 1; base < ranks; base *= 2) {
+    const auto blocks = static_cast<double>(Builder::BlocksOfDigit(ranks, 2, base, 1));
+    builder.AddRound(builder.AtDistance(base), blocks, 1, phase);
+    builder.AddCopies(2 * blocks, 1, phase);
+  }
+  phase.per_largest = std::exchange(phase.per_mean, 0.0);
+  phase.per_spread = 0;
+  builder.AddCopies(2 * static_cast<double>(ranks), 1, phase);
+  AddMaximum(builder, phase);
+  return phase;
+}
+
+// Rounds rank ^ k for k up to the next power of two; the largest node is taken to be aligned.
+void AddXor(const Builder& builder, Formula& formula) {
+  const Placement& placement = builder.placement();
+  double inside = 0, between = 0;
+  for (std::int64_t power = 1; power < placement.ranks; power *= 2) {
+    (placement.nodes == 1 || power < placement.largest_node ? inside : between) +=
+        static_cast<double>(power);
+  }
+  for (const auto& [rounds, traffic] :
+       {std::pair{inside, builder.Inside()}, std::pair{between, builder.Between()}}) {
+    Formula::Phase phase;
+    builder.AddRound(traffic, 1, rounds, phase);
+    formula.Add(phase);
+  }
+}
+
+std::int64_t RadixOf(const Algorithm& algorithm, int ranks) {
+  return algorithm.radix == 0 ? DefaultRadix(ranks) : algorithm.radix;
+}
+std::int64_t BlockCountOf(const Algorithm& algorithm) {
+  return algorithm.block_count == 0 ? kDefaultBlockCount : algorithm.block_count;
+}
+
+// TuNA inside the node over the blocks for every node, then a message (coalesced) or Q messages
+// (staggered) for every other node: the receiver knows all sizes.
+void AddTwoLevels(const Builder& builder, const Algorithm& algorithm, Formula& formula) {
+  const double ranks = builder.placement().ranks, inside = builder.largest_node();
+  const double nodes = builder.placement().nodes;
+  const bool coalesced = algorithm.method != Method::kStaggered;
+  Formula::Phase phase =
+      builder.Tuna(builder.placement().largest_node,
+                   RadixOf(algorithm, builder.placement().largest_node), ranks / inside, true);
+  const double away = ranks - inside;
+  if (coalesced && nodes > 1) builder.AddCopies(2 * away, 1, phase);  // gathered and scattered
+  formula.Add(phase);
+  if (nodes == 1) return;
+  const double messages = coalesced ? nodes - 1 : away;
+  const Traffic all{0, inside * messages};
+  builder.AddBatches(all, messages, static_cast<double>(BlockCountOf(algorithm)),
+                     coalesced ? inside : 1, formula);
+}
+
+// Coalesced over sockets, nodes and all: after TuNA in the socket, a message for every other socket
+// of the node, then one for every other node.
+void AddThreeLevels(const Builder& builder, const Algorithm& algorithm, Formula& formula) {
+  const Placement& placement = builder.placement();
+  const double ranks = placement.ranks, inside = builder.largest_node();
+  const double socket = placement.largest_socket;
+  const auto at_once = static_cast<double>(BlockCountOf(algorithm));
+  Formula::Phase phase = builder.Tuna(
+      placement.largest_socket, RadixOf(algorithm, placement.largest_socket), ranks / socket, true);
+  builder.AddCopies(2 * (ranks - socket), 1, phase);
+  formula.Add(phase);
+  const double sockets = std::ceil(inside / socket);
+  builder.AddBatches({inside * (sockets - 1), 0}, sockets - 1, at_once, ranks / sockets, formula);
+  if (placement.nodes == 1) return;
+  Formula::Phase copies;
+  builder.AddCopies(2 * (ranks - inside), 1, copies);
+  formula.Add(copies);
+  const double others = placement.nodes - 1;
+  builder.AddBatches({0, inside * others}, others, at_once, inside, formula);
+}
+
+bool HasThreeLevels(const Placement& placement) {
+  return placement.largest_socket > 0 && placement.largest_socket < placement.largest_node;
+}
+
+// Open MPI 4.1 decides by the number of ranks alone; MPICH sends in batches of 32; SMPI's own
+// default posts all requests at once.
+Algorithm OwnOf(Library library, int ranks) {
+  switch (library) {
+    case Library::kMpich:
+      return {.method = Method::kScattered, .block_count = 32};
+    case Library::kSmpi:
+      return {.method = Method::kLinear};
+    case Library::kOpenMpi:
+      break;
+  }
+  const bool pairwise = ranks < 4 || (ranks >= 64 && ranks < 128) || (ranks >= 256 && ranks < 1024);
+  return {.method = pairwise ? Method::kPairwise : Method::kLinear};
+}
+
+// 1, 2, 4, ... and `most` itself.
+std::vector<int> PowersUpTo(int most) {
+  std::vector<int> powers;
+  for (int power = 1; power < most; power *= 2) powers.push_back(power);
+  if (most >= 1) powers.push_back(most);
+  return powers;
+}
+
+// Radices above this share of the ranks differ by single rounds.
+constexpr int kFinestRadix = 512;
+
+// Every radix up to kFinestRadix, then in steps of under 1 %; `ranks` itself.
+std::vector<int> RadicesUpTo(int ranks) {
+  std::vector<int> radices;
+  for (int radix = 2; radix < ranks; radix += std::max(1, radix / kFinestRadix * 4)) {
+    radices.push_back(radix);
+  }
+  if (ranks >= 2) radices.push_back(ranks);
+  return radices;
+}
+
+}  // namespace
+
+std::string_view Name(Library library) { return kLibraries[static_cast<std::size_t>(library)]; }
+
+Result<Library> ParseLibrary(std::string_view text) {
+  const auto* found = std::find(std::begin(kLibraries), std::end(kLibraries), text);
+  if (found != std::end(kLibraries)) return static_cast<Library>(found - std::begin(kLibraries));
+  return InvalidArgument("unknown MPI library '" + std::string(text) +
+                         "'; accepted are openmpi, mpich, smpi");
+}
+
+CostModel DefaultModel(Library library) {
+  return {.library = library,
+          .inside = {.latency_s = 0.5e-6, .flow_s_per_byte = 1 / 8e9, .node_s_per_byte = 1 / 64e9},
+          .between = {.latency_s = 1.5e-6,
+                      .flow_s_per_byte = 1 / 12.5e9,
+                      .node_s_per_byte = 1 / 12.5e9},
+          .send_s = 0.3e-6,
+          .receive_s = 0.3e-6,
+          .copy_s = 10e-9,
+          .copy_s_per_byte = 1 / 8e9};
+}
+
+Placement EvenPlacement(int ranks, int ranks_per_node) {
+  TUTTI_CHECK(ranks >= 1 && ranks_per_node >= 1);
+  return {.ranks = ranks,
+          .nodes = (ranks + ranks_per_node - 1) / ranks_per_node,
+          .largest_node = std::min(ranks, ranks_per_node)};
+}
+
+Placement PlacementOf(std::span<const int> node_of_rank) {
+  std::map<int, int> ranks_of;
+  int runs = 0;
+  for (std::size_t rank = 0; rank < node_of_rank.size(); ++rank) {
+    ++ranks_of[node_of_rank[rank]];
+    if (rank == 0 || node_of_rank[rank] != node_of_rank[rank - 1]) ++runs;
+  }
+  Placement placement{.ranks = static_cast<int>(node_of_rank.size()),
+                      .nodes = static_cast<int>(ranks_of.size())};
+  for (const auto& [node, ranks] : ranks_of) {
+    placement.largest_node = std::max(placement.largest_node, ranks);
+  }
+  placement.consecutive = runs == placement.nodes;
+  return placement;
+}
+
+std::vector<TunaRound> TunaRounds(int ranks, int radix) {
+  TUTTI_CHECK(ranks >= 1 && radix >= 2);
+  std::vector<TunaRound> rounds;
+  for (std::int64_t base = 1; base < ranks; base *= radix) {
+    for (std::int64_t z = 1; z < radix && z * base < ranks; ++z) {
+      rounds.push_back({z * base, Builder::BlocksOfDigit(ranks, radix, base, z)});
+    }
+  }
+  return rounds;
+}
+
+int DefaultRadix(int ranks) {
+  return std::max(2, static_cast<int>(std::lround(std::sqrt(static_cast<double>(ranks)))));
+}
+
+double Formula::Seconds(const BlockSizes& sizes) const {
+  // Sizes uniform around the mean up to the largest deviate by half the range / sqrt 3.
+  constexpr double kInverseSqrt3 = 0.57735026918962576;
+  const double spread = std::max(0.0, sizes.largest_bytes - sizes.mean_bytes) * kInverseSqrt3;
+  double seconds = 0;
+  for (std::size_t i = 0; i < num_phases_; ++i) {
+    const Phase& phase = phases_[i];
+    const double moved = phase.per_mean * sizes.mean_bytes + phase.per_spread * spread +
+                         phase.per_largest * sizes.largest_bytes;
+    seconds += phase.times * (phase.fixed_s + std::max(phase.floor_s, moved));
+  }
+  return seconds;
+}
+
+void Formula::Add(const Phase& phase) {
+  TUTTI_CHECK(num_phases_ < kMostPhases);
+  phases_[num_phases_++] = phase;
+}
+
+Formula MakeFormula(const CostModel& model, const Placement& placement,
+                    const Algorithm& algorithm) {
+  TUTTI_CHECK(algorithm.method != Method::kAuto);
+  const Builder builder(model, placement);
+  Formula formula;
+  if (algorithm.method == Method::kMpi) {
+    return MakeFormula(model, placement, OwnOf(model.library, placement.ranks));
+  }
+  Formula::Phase own_block;
+  builder.AddCopies(1, 1, own_block);
+  formula.Add(own_block);
+  if (placement.ranks == 1) return formula;
+  switch (algorithm.method) {
+    case Method::kLinear:
+    case Method::kSpreadOut:
+      builder.AddSpreadOut(placement.ranks, formula);
+      break;
+    case Method::kPairwise:
+      builder.AddSpreadOut(1, formula);
+      break;
+    case Method::kScattered:
+      builder.AddSpreadOut(BlockCountOf(algorithm), formula);
+      break;
+    case Method::kXor:
+      AddXor(builder, formula);
+      break;
+    case Method::kTwoPhaseBruck: {
+      Formula::Phase phase = builder.Tuna(placement.ranks, 2, 1, false);
+      AddMaximum(builder, phase);
+      formula.Add(phase);
+      break;
+    }
+    case Method::kPaddedBruck:
+      formula.Add(PaddedBruck(builder));
+      break;
+    case Method::kTuna:
+      formula.Add(builder.Tuna(placement.ranks, RadixOf(algorithm, placement.ranks), 1, false));
+      break;
+    case Method::kMultilevel:
+      if (HasThreeLevels(placement)) {
+        AddThreeLevels(builder, algorithm, formula);
+        break;
+      }
+      [[fallthrough]];  // two levels are coalesced
+    case Method::kCoalesced:
+    case Method::kStaggered:
+      AddTwoLevels(builder, algorithm, formula);
+      break;
+    case Method::kAuto:
+    case Method::kMpi:
+      break;
+  }
+  return formula;
+}
+
+CostTables::CostTables(const CostModel& model, const Placement& placement)
+    : model_(model), placement_(placement) {
+  std::vector<Candidate> all;
+  const auto add = [&](const Algorithm& algorithm) {
+    all.push_back({algorithm, MakeFormula(model_, placement_, algorithm)});
+  };
+  add({.method = Method::kMpi});
+  const int ranks = placement_.ranks;
+  for (const Method method : {Method::kSpreadOut, Method::kLinear, Method::kPairwise, Method::kXor,
+                              Method::kTwoPhaseBruck, Method::kPaddedBruck}) {
+    add({.method = method});
+  }
+  for (const int count : PowersUpTo(ranks - 1)) {
+    if (count > 1 && count < ranks - 1) add({.method = Method::kScattered, .block_count = count});
+  }
+  for (const int radix : RadicesUpTo(ranks)) add({.method = Method::kTuna, .radix = radix});
+  const bool levels = placement_.nodes > 1 && placement_.largest_node > 1;
+  if (levels) {
+    for (const int radix : RadicesUpTo(placement_.largest_node)) {
+      for (const int count : PowersUpTo(placement_.nodes - 1)) {
+        add({.method = Method::kCoalesced, .radix = radix, .block_count = count});
+      }
+      for (const int count : PowersUpTo(ranks - placement_.largest_node)) {
+        add({.method = Method::kStaggered, .radix = radix, .block_count = count});
+      }
+    }
+  }
+  if (HasThreeLevels(placement_)) {
+    for (const int radix : RadicesUpTo(placement_.largest_socket)) {
+      for (const int count : PowersUpTo(std::max(placement_.nodes - 1, 1))) {
+        add({.method = Method::kMultilevel, .radix = radix, .block_count = count});
+      }
+    }
+  }
+  KeepWinners(std::move(all));
+}
+
+// Most candidates are never near the best: kept are, of each method, those among its fastest
+// somewhere on a grid of sizes fine enough that nothing is lost between its points.
+void CostTables::KeepWinners(std::vector<Candidate> all) {
+  constexpr double kLargestBlock = 1 << 24;
+  constexpr std::size_t kOfAMethod = 3;
+  std::vector<char> keep(all.size(), 0);
+  keep.front() = 1;
+  std::vector<double> seconds(all.size());
+  std::map<Method, std::vector<std::size_t>> of_method;
+  for (std::size_t i = 1; i < all.size(); ++i) of_method[all[i].algorithm.method].push_back(i);
+  for (double mean = 1; mean <= kLargestBlock; mean *= 2) {
+    for (const double times : {1.0, 2.0, 8.0}) {
+      const BlockSizes sizes{.mean_bytes = mean, .largest_bytes = mean * times};
+      for (std::size_t i = 1; i < all.size(); ++i) seconds[i] = all[i].formula.Seconds(sizes);
+      for (auto& [method, indices] : of_method) {
+        const std::size_t most = std::min(kOfAMethod, indices.size());
+        std::partial_sort(indices.begin(), indices.begin() + static_cast<std::ptrdiff_t>(most),
+                          indices.end(), [&](std::size_t a, std::size_t b) {
+                            return std::pair{seconds[a], a} < std::pair{seconds[b], b};
+                          });
+        for (std::size_t i = 0; i < most; ++i) keep[indices[i]] = 1;
+      }
+    }
+  }
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (keep[i] != 0) candidates_.push_back(all[i]);
+  }
+}
+
+double CostTables::Seconds(const Algorithm& algorithm, const BlockSizes& sizes) const {
+  const auto found =
+      std::find_if(candidates_.begin(), candidates_.end(),
+                   [&](const Candidate& candidate) { return candidate.algorithm == algorithm; });
+  return found != candidates_.end() ? found->formula.Seconds(sizes)
+                                    : MakeFormula(model_, placement_, algorithm).Seconds(sizes);
+}
+
+Prediction CostTables::Best(const BlockSizes& sizes) const {
+  Prediction best{candidates_.front().algorithm, candidates_.front().formula.Seconds(sizes)};
+  for (const Candidate& candidate : candidates_) {
+    const double seconds = candidate.formula.Seconds(sizes);
+    if (seconds < best.seconds) best = {candidate.algorithm, seconds};
+  }
+  return best;
+}
+
+std::vector<Prediction> CostTables::Shortlist(const BlockSizes& sizes, std::size_t count,
+                                              std::size_t of_a_method) const {
+  std::vector<Prediction> all;
+  for (std::size_t i = 1; i < candidates_.size(); ++i) {
+    all.push_back({candidates_[i].algorithm, candidates_[i].formula.Seconds(sizes)});
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Prediction& a, const Prediction& b) { return a.seconds < b.seconds; });
+  std::map<Method, std::size_t> taken;
+  std::vector<Prediction> shortlist;
+  for (const Prediction& each : all) {
+    if (shortlist.size() == count) break;
+    if (taken[each.algorithm.method]++ < of_a_method) shortlist.push_back(each);
+  }
+  return shortlist;
+}
+
+}  // namespace tutti::alltoallv
