@@ -500,7 +500,7 @@ CostTables::CostTables(const CostModel& model, const Placement& placement)
 // somewhere on a grid of sizes fine enough that nothing is lost between its points.
 void CostTables::KeepWinners(std::vector<Candidate> all) {
   constexpr double kLargestBlock = 1 << 24;
-  constexpr std::size_t kOfAMethod = 3;
+  constexpr std::size_t kOfAMethod = 6;
   std::vector<char> keep(all.size(), 0);
   keep.front() = 1;
   std::vector<double> seconds(all.size());
