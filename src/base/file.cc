@@ -1,7 +1,6 @@
 #include "tutti/base/file.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -9,14 +8,14 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <string>
 #include <utility>
 
 namespace tutti {
 namespace {
 
 tl::unexpected<Error> IoError(const std::string& path, const char* what) {
-  return MakeError(ErrorCode::kIo,
-                   fmt::format("{}: cannot {}: {}", path, what, std::strerror(errno)));
+  return MakeError(ErrorCode::kIo, path + ": cannot " + what + ": " + std::strerror(errno));
 }
 
 }  // namespace
@@ -53,8 +52,9 @@ Result<AtomicFile> AtomicFile::Create(const std::string& path) {
   // Renaming over /dev/stdout would replace it.
   const bool special = ::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode);
   static std::atomic<uint64_t> serial{0};
-  std::string target =
-      special ? path : fmt::format("{}.tmp.{}.{}", path, ::getpid(), serial.fetch_add(1));
+  std::string target = special ? path
+                               : path + ".tmp." + std::to_string(::getpid()) + "." +
+                                     std::to_string(serial.fetch_add(1));
   const int fd = ::open(target.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (fd < 0) return IoError(path, "open for writing");
   return AtomicFile(path, std::move(target), fd);

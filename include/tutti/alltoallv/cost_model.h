@@ -50,7 +50,8 @@ Result<Library> ParseLibrary(std::string_view text);
 
 struct CostModel {
   Library library = Library::kOpenMpi;
-  PathCost inside, between;
+  PathCost inside = {};
+  PathCost between = {};
   double send_s = 0;
   double receive_s = 0;
   double copy_s = 0;

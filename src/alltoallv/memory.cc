@@ -1,0 +1,324 @@
+#include "tutti/alltoallv/memory.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "tutti/base/file.h"
+
+namespace tutti::alltoallv {
+namespace {
+
+constexpr std::string_view kHeader = "tutti-mpi 1";
+constexpr double kMostSeconds = 1e6;
+constexpr int kMostRanks = 1 << 24;
+
+std::string Quoted(std::string_view text) {
+  constexpr std::size_t kReadable = 60;
+  std::string quoted(1, '\'');
+  quoted.append(text.substr(0, kReadable)).push_back('\'');
+  return quoted;
+}
+
+std::vector<std::string_view> Split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  while (true) {
+    const std::size_t at = text.find(separator);
+    parts.push_back(text.substr(0, at));
+    if (at == std::string_view::npos) return parts;
+    text.remove_prefix(at + 1);
+  }
+}
+
+Result<double> ParseSeconds(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !(value >= 0) ||
+      !(value <= kMostSeconds)) {
+    return InvalidArgument("got " + Quoted(text) + ", wanted seconds from 0 to 1e6");
+  }
+  return value + 0.0;  // no negative zero
+}
+
+Result<std::int64_t> ParseWhole(std::string_view text, std::int64_t least, std::int64_t most) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < least || value > most) {
+    return InvalidArgument("got " + Quoted(text) + ", wanted a whole number from " +
+                           std::to_string(least) + " to " + std::to_string(most));
+  }
+  return value;
+}
+
+// The words after the kind and the library: exactly KEY=VALUE for each of `keys`, in that order.
+Result<std::vector<std::string_view>> ValuesOf(const std::vector<std::string_view>& words,
+                                               const std::vector<std::string_view>& keys) {
+  std::string form;
+  for (const std::string_view key : keys) form.append(" ").append(key).append("=...");
+  if (words.size() != keys.size() + 2) {
+    return InvalidArgument("wanted " + std::string(words[0]) + " LIBRARY" + form);
+  }
+  std::vector<std::string_view> values;
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    const std::string_view word = words[i + 2];
+    const std::size_t equals = word.find('=');
+    if (equals == std::string_view::npos || word.substr(0, equals) != keys[i]) {
+      return InvalidArgument("got " + Quoted(word) + ", wanted " + std::string(keys[i]) + "=...");
+    }
+    values.push_back(word.substr(equals + 1));
+  }
+  return values;
+}
+
+// As many comma-separated seconds as there are fields.
+Status ParseFields(std::string_view text, std::string_view key, std::vector<double*> fields) {
+  const std::vector<std::string_view> parts = Split(text, ',');
+  if (parts.size() != fields.size()) {
+    return InvalidArgument(std::string(key) + ": got " + std::to_string(parts.size()) +
+                           " values, wanted " + std::to_string(fields.size()));
+  }
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const Result<double> value = ParseSeconds(parts[i]);
+    if (!value) return Within(std::string(key), value.error());
+    *fields[i] = *value;
+  }
+  return {};
+}
+
+std::vector<double*> FieldsOf(PathCost& path) {
+  return {&path.latency_s, &path.flow_s_per_byte, &path.node_s_per_byte};
+}
+
+const std::vector<std::string_view> kModelKeys = {"inside", "between", "send", "receive", "copy"};
+const std::vector<std::string_view> kBestKeys = {"ranks",     "per-node", "block",
+                                                 "algorithm", "seconds",  "own"};
+
+std::vector<std::vector<double*>> FieldsOf(CostModel& model) {
+  return {FieldsOf(model.inside),
+          FieldsOf(model.between),
+          {&model.send_s},
+          {&model.receive_s},
+          {&model.copy_s, &model.copy_s_per_byte}};
+}
+
+Status ParseModel(const std::vector<std::string_view>& words, Library library, Memory& memory) {
+  const auto values = ValuesOf(words, kModelKeys);
+  if (!values) return tl::unexpected(values.error());
+  CostModel model{.library = library};
+  const auto fields = FieldsOf(model);
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    if (const Status parsed = ParseFields((*values)[i], kModelKeys[i], fields[i]); !parsed) {
+      return parsed;
+    }
+  }
+  if (!memory.models.emplace(library, model).second) {
+    return InvalidArgument("a second model of " + std::string(Name(library)));
+  }
+  return {};
+}
+
+Status ParseBest(const std::vector<std::string_view>& words, Library library, Memory& memory) {
+  const auto values = ValuesOf(words, kBestKeys);
+  if (!values) return tl::unexpected(values.error());
+  const auto ranks = ParseWhole((*values)[0], 1, kMostRanks);
+  if (!ranks) return Within("ranks", ranks.error());
+  const auto per_node = ParseWhole((*values)[1], 1, *ranks);
+  if (!per_node) return Within("per-node", per_node.error());
+  const auto block = ParseWhole((*values)[2], 1, std::int64_t{1} << kMostSizeClass);
+  if (!block) return Within("block", block.error());
+  const int size_class = SizeClassOf(static_cast<double>(*block));
+  if (std::int64_t{1} << size_class != *block) {
+    return InvalidArgument("block: got " + Quoted((*values)[2]) + ", wanted a power of two");
+  }
+  const Result<Algorithm> algorithm = ParseAlgorithm((*values)[3]);
+  if (!algorithm) return Within("algorithm", algorithm.error());
+  if (algorithm->method == Method::kAuto) {
+    return InvalidArgument("algorithm: 'auto' is not one that can be measured");
+  }
+  Measured measured{.algorithm = *algorithm};
+  for (const auto& [text, key, field] :
+       {std::tuple{(*values)[4], kBestKeys[4], &measured.seconds},
+        std::tuple{(*values)[5], kBestKeys[5], &measured.own_seconds}}) {
+    if (const Status parsed = ParseFields(text, key, {field}); !parsed) return parsed;
+  }
+  const Situation situation{.library = library,
+                            .ranks = static_cast<int>(*ranks),
+                            .largest_node = static_cast<int>(*per_node),
+                            .size_class = size_class};
+  if (!memory.best.emplace(situation, measured).second) {
+    return InvalidArgument("a second best for the same library, ranks, per-node and block");
+  }
+  return {};
+}
+
+Status ParseRecord(std::string_view line, Memory& memory) {
+  const std::vector<std::string_view> words = Split(line, ' ');
+  const bool is_model = words[0] == "model";
+  if (!is_model && words[0] != "best") {
+    return InvalidArgument("got " + Quoted(words[0]) + ", wanted model, best or #");
+  }
+  const Result<Library> library = ParseLibrary(words.size() < 2 ? std::string_view() : words[1]);
+  if (!library) return tl::unexpected(library.error());
+  return is_model ? ParseModel(words, *library, memory) : ParseBest(words, *library, memory);
+}
+
+std::string Shortest(double value) {
+  std::array<char, 32> buffer{};
+  const auto [end, error] = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value);
+  return {buffer.data(), error == std::errc() ? end : buffer.data()};
+}
+
+// Holds PATH.lock while it lives. Waits for another writer, who needs milliseconds.
+class Lock {
+ public:
+  static Result<Lock> Take(const std::string& path) {
+    constexpr int kMostAttempts = 200;
+    const std::string name = path + ".lock";
+    const int fd = ::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (fd < 0) return Fail(name, "open");
+    Lock lock(fd);
+    for (int attempt = 0; ::flock(fd, LOCK_EX | LOCK_NB) != 0; ++attempt) {
+      if ((errno != EWOULDBLOCK && errno != EINTR) || attempt == kMostAttempts) {
+        return Fail(name, "lock");
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    return lock;
+  }
+  Lock(Lock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Lock& operator=(Lock&&) = delete;
+  ~Lock() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+
+ private:
+  explicit Lock(int fd) : fd_(fd) {}
+  static tl::unexpected<Error> Fail(const std::string& name, const char* what) {
+    return MakeError(ErrorCode::kIo, name + ": cannot " + what + ": " + std::strerror(errno));
+  }
+
+  int fd_;
+};
+
+}  // namespace
+
+int SizeClassOf(double mean_bytes) {
+  int size_class = 0;
+  for (double upper = 1; upper < mean_bytes && size_class < kMostSizeClass; upper *= 2) {
+    ++size_class;
+  }
+  return size_class;
+}
+
+void Memory::Merge(const Memory& newer) {
+  for (const auto& [library, model] : newer.models) models[library] = model;
+  for (const auto& [situation, measured] : newer.best) best[situation] = measured;
+}
+
+Result<Memory> ParseMemory(std::string_view text) {
+  Memory memory;
+  bool has_header = false;
+  std::size_t number = 0;
+  for (std::string_view line : Split(text, '\n')) {
+    ++number;
+    if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+    if (number == 1) {
+      has_header = line == kHeader;
+      if (has_header) continue;
+      return MakeError(ErrorCode::kCorrupt,
+                       "line 1: got " + Quoted(line) + ", wanted '" + std::string(kHeader) + "'");
+    }
+    if (line.empty() || line.front() == '#') continue;
+    if (const Status parsed = ParseRecord(line, memory); !parsed) {
+      return MakeError(ErrorCode::kCorrupt,
+                       "line " + std::to_string(number) + ": " + parsed.error().message);
+    }
+  }
+  return memory;
+}
+
+std::string FormatMemory(const Memory& memory) {
+  std::string text(kHeader);
+  text += "\n# written by tutti; times in seconds, and seconds a byte\n";
+  for (const auto& [library, model] : memory.models) {
+    text.append("model ").append(Name(library));
+    CostModel copy = model;
+    const auto fields = FieldsOf(copy);
+    for (std::size_t i = 0; i < fields.size(); ++i) {
+      text.append(" ").append(kModelKeys[i]);
+      char separator = '=';
+      for (const double* field : fields[i]) {
+        text.append(1, std::exchange(separator, ',')).append(Shortest(*field));
+      }
+    }
+    text += "\n";
+  }
+  for (const auto& [situation, measured] : memory.best) {
+    text.append("best ").append(Name(situation.library));
+    const std::string values[] = {std::to_string(situation.ranks),
+                                  std::to_string(situation.largest_node),
+                                  std::to_string(std::int64_t{1} << situation.size_class),
+                                  ToString(measured.algorithm),
+                                  Shortest(measured.seconds),
+                                  Shortest(measured.own_seconds)};
+    for (std::size_t i = 0; i < kBestKeys.size(); ++i) {
+      text.append(" ").append(kBestKeys[i]).append("=").append(values[i]);
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+std::string MemoryPath(const char* chosen, const char* config_home, const char* home) {
+  const auto is_set = [](const char* value) { return value != nullptr && *value != '\0'; };
+  if (is_set(chosen)) return chosen;
+  if (is_set(config_home)) return std::string(config_home) + "/tutti/mpi";
+  if (is_set(home)) return std::string(home) + "/.config/tutti/mpi";
+  return "";
+}
+
+Result<std::optional<Memory>> ReadMemoryFile(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0 && (errno == ENOENT || errno == ENOTDIR)) {
+    return std::optional<Memory>();
+  }
+  const Result<std::string> text = ReadFile(path);
+  if (!text) return tl::unexpected(text.error());
+  Result<Memory> memory = ParseMemory(*text);
+  if (!memory) return Within(path, memory.error());
+  return std::optional<Memory>(std::move(*memory));
+}
+
+Status UpdateMemoryFile(const std::string& path, const Memory& newer) {
+  std::error_code error;
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  if (!folder.empty()) std::filesystem::create_directories(folder, error);
+  if (error) {
+    return MakeError(ErrorCode::kIo, folder.string() + ": cannot create: " + error.message());
+  }
+  const Result<Lock> lock = Lock::Take(path);
+  if (!lock) return tl::unexpected(lock.error());
+  const Result<std::optional<Memory>> old = ReadMemoryFile(path);
+  if (!old) return tl::unexpected(old.error());
+  Memory merged = old->value_or(Memory());
+  merged.Merge(newer);
+  return WriteFileAtomically(path, FormatMemory(merged));
+}
+
+}  // namespace tutti::alltoallv

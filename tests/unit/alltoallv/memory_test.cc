@@ -1,0 +1,200 @@
+#include "tutti/alltoallv/memory.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tutti/base/file.h"
+#include "tutti/base/random.h"
+
+namespace tutti::alltoallv {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr const char* kModelLine =
+    "model openmpi inside=4e-07,1.25e-10,1.5e-11 between=1.5e-06,8e-11,8e-11 send=3e-07 "
+    "receive=2e-07 copy=1e-08,1.25e-10";
+constexpr const char* kBestLine =
+    "best mpich ranks=16 per-node=8 block=64 algorithm=tuna:r=4 seconds=1.2e-05 own=2e-05";
+
+std::string File(const std::string& line) { return "tutti-mpi 1\n" + line + "\n"; }
+
+class MemoryFileTest : public testing::Test {
+ protected:
+  MemoryFileTest()
+      : folder_(std::filesystem::temp_directory_path() /
+                ("tutti_memory_" + std::to_string(::getpid()))) {
+    std::filesystem::create_directories(folder_);
+  }
+  ~MemoryFileTest() override { std::filesystem::remove_all(folder_); }
+  std::string Path(const std::string& name) const { return (folder_ / name).string(); }
+
+ private:
+  std::filesystem::path folder_;
+};
+
+Memory OneBest(int ranks) {
+  Memory memory;
+  memory.best[{.library = Library::kSmpi, .ranks = ranks}] = {
+      .algorithm = {.method = Method::kPairwise}, .seconds = 1, .own_seconds = 2};
+  return memory;
+}
+
+TEST(MemoryTest, ReadsModelsAndMeasurements) {
+  const Memory memory =
+      ParseMemory(File(std::string(kModelLine) + "\n# word\n\n" + kBestLine)).value();
+  const CostModel model = memory.models.at(Library::kOpenMpi);
+  EXPECT_EQ(model.inside, (PathCost{4e-7, 1.25e-10, 1.5e-11}));
+  EXPECT_EQ(model.between, (PathCost{1.5e-6, 8e-11, 8e-11}));
+  EXPECT_EQ(model.receive_s, 2e-7);
+  EXPECT_EQ(model.copy_s_per_byte, 1.25e-10);
+  EXPECT_EQ(memory.best.size(), 1U);
+  EXPECT_EQ(memory.best.at({Library::kMpich, 16, 8, 6}),
+            (Measured{{.method = Method::kTuna, .radix = 4}, 1.2e-5, 2e-5}));
+}
+
+TEST(MemoryTest, SizeClassesEndAtPowersOfTwo) {
+  const std::vector<std::pair<double, int>> rows = {
+      {0, 0},    {1, 0},        {1.5, 1},
+      {2, 1},    {3, 2},        {64, 6},
+      {64.5, 7}, {1 << 20, 20}, {1e30, kMostSizeClass}};
+  for (const auto& [mean, size_class] : rows) EXPECT_EQ(SizeClassOf(mean), size_class) << mean;
+}
+
+TEST(MemoryTest, EveryFaultNamesItsLineAndWhatIsAccepted) {
+  const auto changed = [](std::string line, const std::string& from, const std::string& to) {
+    const std::size_t at = line.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    return File(line.replace(at, from.size(), to));
+  };
+  const struct {
+    std::string text;
+    const char* named;
+  } rows[] = {
+      {"", "line 1: got '', wanted 'tutti-mpi 1'"},
+      {"tutti-mpi 2\n", "line 1: got 'tutti-mpi 2'"},
+      {File("worst"), "line 2: got 'worst', wanted model, best or #"},
+      {File("best"), "unknown MPI library ''"},
+      {File("model lam"), "accepted are openmpi, mpich, smpi"},
+      {File("model openmpi"), "wanted model LIBRARY inside=... between=..."},
+      {changed(kModelLine, "send=", "sent="), "line 2: got 'sent=3e-07', wanted send="},
+      {changed(kModelLine, "4e-07,", ""), "inside: got 2 values, wanted 3"},
+      {changed(kModelLine, "4e-07", "nan"), "inside: got 'nan', wanted seconds from 0 to 1e6"},
+      {changed(kModelLine, "4e-07", "-1"), "inside: got '-1'"},
+      {changed(kModelLine, "4e-07", "inf"), "inside: got 'inf'"},
+      {changed(kModelLine, "4e-07", ""), "inside: got ''"},
+      {changed(kBestLine, "ranks=16", "ranks=0"), "ranks: got '0', wanted a whole number from 1"},
+      {changed(kBestLine, "per-node=8", "per-node=17"), "per-node: got '17'"},
+      {changed(kBestLine, "block=64", "block=65"), "block: got '65', wanted a power of two"},
+      {changed(kBestLine, "tuna:r=4", "tuna:r=1"), "algorithm: 'r' of 'tuna'"},
+      {changed(kBestLine, "tuna:r=4", "auto"), "'auto' is not one that can be measured"},
+      {changed(kBestLine, "own=2e-05", "own=2e-05s"), "own: got '2e-05s'"},
+      {changed(kBestLine, " own", "  own"), "wanted best LIBRARY ranks=... per-node=..."},
+      {File(std::string(kBestLine) + "\n" + kBestLine), "line 3: a second best"},
+      {File(std::string(kModelLine) + "\n" + kModelLine), "line 3: a second model of openmpi"},
+  };
+  for (const auto& row : rows) {
+    const Result<Memory> memory = ParseMemory(row.text);
+    ASSERT_FALSE(memory) << row.text;
+    EXPECT_EQ(memory.error().code, ErrorCode::kCorrupt);
+    EXPECT_THAT(memory.error().message, HasSubstr(row.named));
+  }
+}
+
+TEST(MemoryProperty, WhatIsWrittenIsReadAsTheSame) {  // M1
+  Random random(7);
+  const auto draw = [&] { return static_cast<double>(random.Below(1U << 20)) * 1e-13; };
+  for (int seed = 0; seed < 100; ++seed) {
+    Memory memory;
+    for (const Library library : {Library::kMpich, Library::kSmpi}) {
+      memory.models[library] = {.library = library,
+                                .inside = {draw(), draw(), draw()},
+                                .between = {draw(), draw(), draw()},
+                                .send_s = draw(),
+                                .receive_s = draw(),
+                                .copy_s = draw(),
+                                .copy_s_per_byte = draw()};
+    }
+    for (int i = 0; i < 20; ++i) {
+      const int ranks = static_cast<int>(random.Below(5000)) + 1;
+      memory.best[{Library::kSmpi, ranks, 1 + ranks / 2, static_cast<int>(random.Below(41))}] = {
+          {.method = Method::kCoalesced,
+           .radix = static_cast<int>(random.Below(9)) + 2,
+           .block_count = static_cast<int>(random.Below(9)) + 1},
+          draw(),
+          draw()};
+    }
+    const std::string text = FormatMemory(memory);
+    const Result<Memory> again = ParseMemory(text);
+    ASSERT_TRUE(again) << again.error().message;
+    EXPECT_EQ(*again, memory);
+    EXPECT_EQ(FormatMemory(*again), text);
+  }
+}
+
+TEST(MemoryTest, ThePathIsTheChosenTheConfigFoldersOrTheHomes) {
+  EXPECT_EQ(MemoryPath("/a", "/b", "/c"), "/a");
+  EXPECT_EQ(MemoryPath("", "/b", "/c"), "/b/tutti/mpi");
+  EXPECT_EQ(MemoryPath(nullptr, nullptr, "/c"), "/c/.config/tutti/mpi");
+  EXPECT_EQ(MemoryPath(nullptr, "", nullptr), "");
+}
+
+TEST_F(MemoryFileTest, AMissingFileIsNoError) {
+  EXPECT_EQ(ReadMemoryFile(Path("none")).value(), std::nullopt);
+  EXPECT_EQ(ReadMemoryFile(Path("none/below")).value(), std::nullopt);
+}
+
+TEST_F(MemoryFileTest, UpdatesMergeAndMakeTheFolder) {
+  const std::string path = Path("new/folder/mpi");
+  ASSERT_TRUE(UpdateMemoryFile(path, OneBest(4)));
+  ASSERT_TRUE(UpdateMemoryFile(path, OneBest(5)));
+  Memory both = OneBest(4);
+  both.Merge(OneBest(5));
+  EXPECT_EQ(ReadMemoryFile(path).value(), both);
+}
+
+TEST_F(MemoryFileTest, ADamagedFileIsNamedAndLeftAlone) {
+  const std::string path = Path("mpi");
+  ASSERT_TRUE(WriteFileAtomically(path, "tutti-mpi 1\nbest of all\n"));
+  const Status updated = UpdateMemoryFile(path, OneBest(4));
+  ASSERT_FALSE(updated);
+  EXPECT_THAT(updated.error().message, HasSubstr(path + ": line 2: "));
+  EXPECT_EQ(ReadFile(path).value(), "tutti-mpi 1\nbest of all\n");
+  const Status nowhere = UpdateMemoryFile("/proc/none/mpi", OneBest(4));
+  ASSERT_FALSE(nowhere);
+  EXPECT_EQ(nowhere.error().code, ErrorCode::kIo);
+}
+
+TEST_F(MemoryFileTest, OfWritersAtOnceNoneLosesItsRecords) {  // M2
+  constexpr int kWriters = 6, kRecords = 5;
+  const std::string path = Path("mpi");
+  std::vector<pid_t> children;
+  for (int writer = 0; writer < kWriters; ++writer) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      bool good = true;
+      for (int i = 0; i < kRecords; ++i) {
+        good = good && UpdateMemoryFile(path, OneBest(1 + writer * kRecords + i)).has_value();
+      }
+      ::_exit(good ? 0 : 1);
+    }
+    children.push_back(child);
+  }
+  for (const pid_t child : children) {
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+  }
+  EXPECT_EQ(ReadMemoryFile(path).value().value_or(Memory()).best.size(),
+            std::size_t{kWriters * kRecords});
+}
+
+}  // namespace
+}  // namespace tutti::alltoallv
