@@ -59,3 +59,92 @@ function(tutti_mpi_test name flavour)
                    $<TARGET_FILE:${name}-${flavour}> ${ARGN}
            WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 endfunction()
+
+# tutti_mpi_dropin(FLAVOUR NAME PREFIX): the library that programs preload, NAME.so, and its engine,
+# NAME_engine.so, which it loads from beside itself. PREFIX: of the persistent all-to-alls in this MPI.
+# Neither needs an MPI library or the C++ library: they go into programs built with others.
+function(tutti_mpi_dropin flavour name prefix)
+  set(folder ${PROJECT_SOURCE_DIR}/src/mpi/dropin)
+  set(link_options -static-libgcc -static-libstdc++ -Wl,--as-needed
+                   -Wl,--version-script=${folder}/exports.map)
+
+  file(GLOB sources CONFIGURE_DEPENDS ${folder}/preload/*.cc)
+  if(NOT flavour STREQUAL "openmpi")
+    list(FILTER sources EXCLUDE REGEX "_openmpi[.]cc$")
+  endif()
+  string(TOUPPER ${flavour} family)
+  add_library(tutti_mpi_preload_${flavour} SHARED ${sources})
+  target_include_directories(tutti_mpi_preload_${flavour} PRIVATE ${PROJECT_SOURCE_DIR}/src/mpi)
+  target_compile_definitions(
+    tutti_mpi_preload_${flavour}
+    PRIVATE TUTTI_MPI_${family} TUTTI_LIBRARY="${name}.so" TUTTI_ENGINE="${name}_engine.so"
+            TUTTI_PERSISTENT_PREFIX="${prefix}")
+  target_compile_options(tutti_mpi_preload_${flavour} PRIVATE -fno-exceptions -fno-rtti)
+  target_link_options(tutti_mpi_preload_${flavour} PRIVATE ${link_options})
+  target_link_libraries(tutti_mpi_preload_${flavour} PRIVATE tutti_warnings)
+  set_target_properties(tutti_mpi_preload_${flavour} PROPERTIES PREFIX "" OUTPUT_NAME ${name})
+
+  # Linked without the MPI library: its symbols are those of the MPI that the program brings.
+  file(GLOB sources CONFIGURE_DEPENDS ${folder}/engine/*.cc)
+  add_library(tutti_mpi_engine_${flavour} SHARED ${sources})
+  foreach(what INCLUDE_DIRECTORIES COMPILE_DEFINITIONS COMPILE_OPTIONS)
+    set_property(TARGET tutti_mpi_engine_${flavour}
+                 PROPERTY ${what} $<TARGET_PROPERTY:tutti_mpi_${flavour},INTERFACE_${what}>)
+  endforeach()
+  add_dependencies(tutti_mpi_engine_${flavour} tutti_mpi_${flavour})
+  target_link_options(tutti_mpi_engine_${flavour} PRIVATE ${link_options})
+  target_link_libraries(tutti_mpi_engine_${flavour} PRIVATE $<TARGET_FILE:tutti_mpi_${flavour}>
+                                                            tutti_alltoallv PkgConfig::hwloc
+                                                            tutti_warnings)
+  set_target_properties(tutti_mpi_engine_${flavour} PROPERTIES PREFIX "" OUTPUT_NAME ${name}_engine)
+  add_dependencies(tutti_mpi_preload_${flavour} tutti_mpi_engine_${flavour})
+
+  set_target_properties(tutti_mpi_preload_${flavour} tutti_mpi_engine_${flavour}
+                        PROPERTIES INSTALL_RPATH "$ORIGIN" BUILD_WITH_INSTALL_RPATH ON
+                                   LINK_DEPENDS ${folder}/exports.map)
+  install(TARGETS tutti_mpi_preload_${flavour} tutti_mpi_engine_${flavour} LIBRARY DESTINATION lib)
+endfunction()
+
+# tutti_mpi_dropin_test(FLAVOUR NAME): programs that know nothing of Tutti, in C and Fortran, built by
+# that MPI's own compilers and run under NAME.so. No instrumented library can be preloaded into them.
+function(tutti_mpi_dropin_test flavour name)
+  if(TUTTI_SANITIZE)
+    return()
+  endif()
+  set(folder ${CMAKE_BINARY_DIR}/dropin/${flavour})
+  file(MAKE_DIRECTORY ${folder})
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/mpi/dropin/*.c
+                                      ${PROJECT_SOURCE_DIR}/tests/mpi/dropin/*.f90)
+  set(programs)
+  foreach(source ${sources})
+    cmake_path(GET source STEM program)
+    set(compiler mpicc.${flavour} -Wall -Werror)
+    if(source MATCHES "f90$")
+      # Modules that the compiler writes stay apart; older interfaces know no choice arguments.
+      set(compiler mpif90.${flavour} -fallow-argument-mismatch -J${folder})
+    endif()
+    if(program STREQUAL "open_locally")
+      set(compiler gcc -Wall -Werror)
+    elseif(program STREQUAL "profiler")
+      list(APPEND compiler -shared -fPIC)
+    endif()
+    add_custom_command(OUTPUT ${folder}/${program} DEPENDS ${source}
+                       COMMAND ${compiler} -O1 -o ${folder}/${program} ${source} -ldl)
+    list(APPEND programs ${folder}/${program})
+  endforeach()
+  set(module ${PROJECT_SOURCE_DIR}/tests/mpi/dropin/exchange.c)
+  add_custom_command(OUTPUT ${folder}/exchange_module.so DEPENDS ${module}
+                     COMMAND mpicc.${flavour} -DAS_MODULE -shared -fPIC -O1
+                             -o ${folder}/exchange_module.so ${module})
+  add_custom_target(dropin_test-${flavour} ALL DEPENDS ${programs} ${folder}/exchange_module.so)
+  add_dependencies(dropin_test-${flavour} tutti_mpi_preload_${flavour})
+
+  find_package(Python3 REQUIRED COMPONENTS Interpreter)
+  add_test(NAME mpi_dropin_${flavour}
+           COMMAND ${Python3_EXECUTABLE} -B ${PROJECT_SOURCE_DIR}/tests/mpi/dropin_test.py
+           WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(
+    mpi_dropin_${flavour}
+    PROPERTIES ENVIRONMENT
+               "TUTTI_TEST_MPI=${flavour};TUTTI_TEST_PROGRAMS=${CMAKE_BINARY_DIR}/dropin;TUTTI_TEST_LIBRARIES=${CMAKE_BINARY_DIR}/lib")
+endfunction()

@@ -1,0 +1,28 @@
+// What: what all ranks of a communicator do alike. Each rank reads its own environment, and a
+// launcher may hand a variable to some nodes only; ranks that take different algorithms would wait
+// for each other forever. So at the first call on a communicator its rank 0 tells the others.
+// Model: kept as an attribute of the program's communicator and freed with it; a duplicate that the
+// program makes agrees anew. Intercommunicators are never agreed on: their calls are passed on.
+// Complexity: a broadcast of 24 bytes at the first call, one look-up of an attribute after.
+// Errors: an MPI error code. Threads: one thread at a time a communicator, as for collectives.
+#pragma once
+
+#include <mpi.h>
+
+#include "tutti/alltoallv/algorithm.h"
+
+namespace tutti::mpi::dropin {
+
+struct Agreement {
+  bool served = false;  // false: an intercommunicator
+  alltoallv::Algorithm algorithm;
+  bool check_counts = false;
+  int rank = 0;
+  int size = 0;
+};
+
+// Collective at the first call on a communicator. `proposed` counts on its rank 0. *agreement lives
+// as long as the communicator; null where MPI is not running (the MPI library will say so).
+int Agree(MPI_Comm communicator, const Agreement& proposed, const Agreement** agreement);
+
+}  // namespace tutti::mpi::dropin

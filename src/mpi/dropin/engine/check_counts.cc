@@ -1,0 +1,68 @@
+#include "dropin/engine/check_counts.h"
+
+#include <cstddef>
+#include <cstdio>
+#include <vector>
+
+namespace tutti::mpi::dropin {
+namespace {
+
+struct Mismatch {
+  std::int64_t sender;
+  std::int64_t receiver;
+  std::int64_t sent;
+  std::int64_t expected;
+};
+
+// What rank 0 of the communicator prints.
+void Say(const char* function, MPI_Comm communicator, int size, const Mismatch& first,
+         std::int64_t all) {
+  char name[MPI_MAX_OBJECT_NAME + 1] = "";
+  int length = 0;
+  PMPI_Comm_get_name(communicator, name, &length);
+  std::fprintf(stderr,
+               "tutti: %s: counts do not match: rank %lld sends %lld bytes to rank %lld, which "
+               "expects %lld (ranks of %s of %d ranks; %lld such pair%s)\n",
+               function, static_cast<long long>(first.sender), static_cast<long long>(first.sent),
+               static_cast<long long>(first.receiver), static_cast<long long>(first.expected),
+               length == 0 ? "an unnamed communicator" : name, size, static_cast<long long>(all),
+               all == 1 ? "" : "s");
+}
+
+}  // namespace
+
+int CheckCounts(const char* function, MPI_Comm communicator, const Agreement& agreement,
+                std::span<const std::int64_t> send_bytes,
+                std::span<const std::int64_t> receive_bytes) {
+  const auto size = static_cast<std::size_t>(agreement.size);
+  std::vector<std::int64_t> coming(size);
+  int error = PMPI_Alltoall(send_bytes.data(), 1, MPI_INT64_T, coming.data(), 1, MPI_INT64_T,
+                            communicator);
+  if (error != MPI_SUCCESS) return error;
+
+  std::int64_t mismatches = 0;
+  Mismatch first{agreement.size, agreement.rank, 0, 0};
+  for (std::size_t sender = size; sender-- > 0;) {
+    if (coming[sender] == receive_bytes[sender]) continue;
+    ++mismatches;
+    first.sender = static_cast<std::int64_t>(sender);
+    first.sent = coming[sender];
+    first.expected = receive_bytes[sender];
+  }
+  // Who speaks: the lowest rank that found one.
+  std::int64_t found_by = mismatches > 0 ? agreement.rank : agreement.size;
+  error = PMPI_Allreduce(MPI_IN_PLACE, &found_by, 1, MPI_INT64_T, MPI_MIN, communicator);
+  if (error != MPI_SUCCESS || found_by == agreement.size) return error;
+
+  error = PMPI_Allreduce(MPI_IN_PLACE, &mismatches, 1, MPI_INT64_T, MPI_SUM, communicator);
+  if (error == MPI_SUCCESS && found_by == agreement.rank) {
+    Say(function, communicator, agreement.size, first, mismatches);
+  }
+  // No rank reaches its error handler, which may end the job, before the message is out.
+  if (error == MPI_SUCCESS) error = PMPI_Barrier(communicator);
+  if (error != MPI_SUCCESS) return error;
+  PMPI_Comm_call_errhandler(communicator, MPI_ERR_TRUNCATE);
+  return MPI_ERR_TRUNCATE;
+}
+
+}  // namespace tutti::mpi::dropin

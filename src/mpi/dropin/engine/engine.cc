@@ -1,0 +1,207 @@
+// What: the second half of the drop-in library (interface.h): what a taken-over call becomes.
+// Model: a call on an intercommunicator, or where TUTTI_ALLTOALLV=mpi, goes to the next function of
+// its name, which is the MPI library's or another tool's; any other to Tutti's executor.
+// Threads: as safe as the MPI library: nothing is shared between communicators but the report.
+#include <mpi.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "dropin/engine/agreement.h"
+#include "dropin/engine/check_counts.h"
+#include "dropin/engine/fortran.h"
+#include "dropin/engine/report.h"
+#include "dropin/engine/settings.h"
+#include "dropin/interface.h"
+#include "tutti/mpi/alltoallv.h"
+
+namespace tutti::mpi::dropin {
+namespace {
+
+#if defined(OPEN_MPI)
+template <class Object>
+Object FromHandle(Handle handle) {
+  return reinterpret_cast<Object>(handle);
+}
+#else
+template <class Object>
+Object FromHandle(Handle handle) {
+  return static_cast<Object>(handle);  // the low half
+}
+#endif
+
+Handle ToHandle(auto object) {
+#if defined(OPEN_MPI)
+  return reinterpret_cast<Handle>(object);
+#else
+  return object;
+#endif
+}
+
+Settings settings;
+NextCalls next;
+
+struct Blocks {
+  std::vector<std::int64_t> send_bytes;
+  std::vector<std::int64_t> receive_bytes;
+};
+
+std::int64_t SizeOf(Handle type) {
+  MPI_Count bytes = 0;
+  PMPI_Type_size_x(FromHandle<MPI_Datatype>(type), &bytes);
+  return bytes;
+}
+
+std::vector<std::int64_t> BytesOf(const int* counts, Handle type, int ranks) {
+  const std::int64_t size = SizeOf(type);
+  std::vector<std::int64_t> bytes(static_cast<std::size_t>(ranks));
+  std::transform(counts, counts + ranks, bytes.begin(),
+                 [size](int count) { return count * size; });
+  return bytes;
+}
+
+Blocks BlocksOf(const AlltoallvCall& call, int ranks) {
+  Blocks blocks;
+  blocks.receive_bytes = BytesOf(call.receive_counts, call.receive_type, ranks);
+  blocks.send_bytes = call.send == MPI_IN_PLACE
+                          ? blocks.receive_bytes
+                          : BytesOf(call.send_counts, call.send_type, ranks);
+  return blocks;
+}
+
+Blocks BlocksOf(const AlltoallCall& call, int ranks) {
+  const auto size = static_cast<std::size_t>(ranks);
+  const std::int64_t receive = SizeOf(call.receive_type) * call.receive_count;
+  const std::int64_t send =
+      call.send == MPI_IN_PLACE ? receive : SizeOf(call.send_type) * call.send_count;
+  return {std::vector<std::int64_t>(size, send), std::vector<std::int64_t>(size, receive)};
+}
+
+int PassOn(const AlltoallvCall& call) { return next.alltoallv(call); }
+int PassOn(const AlltoallCall& call) { return next.alltoall(call); }
+
+int Run(const AlltoallvCall& call, const alltoallv::Algorithm& algorithm) {
+  if (algorithm.method == alltoallv::Method::kMpi) return PassOn(call);
+  return Alltoallv(call.send, call.send_counts, call.send_displacements,
+                   FromHandle<MPI_Datatype>(call.send_type), call.receive, call.receive_counts,
+                   call.receive_displacements, FromHandle<MPI_Datatype>(call.receive_type),
+                   FromHandle<MPI_Comm>(call.communicator), algorithm);
+}
+
+int Run(const AlltoallCall& call, const alltoallv::Algorithm& algorithm) {
+  if (algorithm.method == alltoallv::Method::kMpi) return PassOn(call);
+  return Alltoall(call.send, call.send_count, FromHandle<MPI_Datatype>(call.send_type),
+                  call.receive, call.receive_count, FromHandle<MPI_Datatype>(call.receive_type),
+                  FromHandle<MPI_Comm>(call.communicator), algorithm);
+}
+
+template <class Call>
+int Serve(const char* function, const Call& call) {
+  const auto communicator = FromHandle<MPI_Comm>(call.communicator);
+  const Agreement* agreement = nullptr;
+  const int error = Agree(communicator,
+                          {.algorithm = settings.algorithm, .check_counts = settings.check_counts},
+                          &agreement);
+  if (error != MPI_SUCCESS) return error;
+  if (agreement == nullptr || !agreement->served) return PassOn(call);
+  const bool reports = settings.report != Report::kNobody;
+  if (!agreement->check_counts && !reports) return Run(call, agreement->algorithm);
+
+  const Blocks blocks = BlocksOf(call, agreement->size);
+  if (agreement->check_counts) {
+    const int mismatch = CheckCounts(function, communicator, *agreement, blocks.send_bytes,
+                                     blocks.receive_bytes);
+    if (mismatch != MPI_SUCCESS) return mismatch;
+  }
+  if (!reports) return Run(call, agreement->algorithm);
+  const double begin = PMPI_Wtime();
+  const int code = Run(call, agreement->algorithm);
+  Record({.function = function,
+          .ranks = agreement->size,
+          .largest_block_bytes =
+              *std::max_element(blocks.send_bytes.begin(), blocks.send_bytes.end()),
+          .algorithm = agreement->algorithm,
+          .seconds = PMPI_Wtime() - begin});
+  return code;
+}
+
+int ServeAlltoallv(const AlltoallvCall& call) { return Serve("MPI_Alltoallv", call); }
+int ServeAlltoall(const AlltoallCall& call) { return Serve("MPI_Alltoall", call); }
+
+int ServeFortranAlltoallv(const FortranAlltoallvCall& call) {
+  return ServeAlltoallv({.send = FortranAddress(call.send),
+                         .send_counts = call.send_counts,
+                         .send_displacements = call.send_displacements,
+                         .send_type = ToHandle(PMPI_Type_f2c(*call.send_type)),
+                         .receive = FortranAddress(call.receive),
+                         .receive_counts = call.receive_counts,
+                         .receive_displacements = call.receive_displacements,
+                         .receive_type = ToHandle(PMPI_Type_f2c(*call.receive_type)),
+                         .communicator = ToHandle(PMPI_Comm_f2c(*call.communicator))});
+}
+
+int ServeFortranAlltoall(const FortranAlltoallCall& call) {
+  return ServeAlltoall({.send = FortranAddress(call.send),
+                        .send_count = *call.send_count,
+                        .send_type = ToHandle(PMPI_Type_f2c(*call.send_type)),
+                        .receive = FortranAddress(call.receive),
+                        .receive_count = *call.receive_count,
+                        .receive_type = ToHandle(PMPI_Type_f2c(*call.receive_type)),
+                        .communicator = ToHandle(PMPI_Comm_f2c(*call.communicator))});
+}
+
+void CountPassedOn(PassedOn call) {
+  if (settings.report != Report::kNobody) Record(call);
+}
+
+int WorldRank() {
+  int rank = 0;
+  PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  return rank;
+}
+
+// Runs first of all in MPI_Finalize, from whichever language that is called.
+int PrintReport(MPI_Comm /*self*/, int /*key*/, void* /*value*/, void* /*extra*/) {
+  const int rank = WorldRank();
+  if (settings.report == Report::kRankZero && rank != 0) return MPI_SUCCESS;
+  const std::string text =
+      ReportText("rank " + std::to_string(rank) + ", " + next.mpi_version +
+                 ", TUTTI_ALLTOALLV=" + alltoallv::ToString(settings.algorithm));
+  std::fputs(text.c_str(), stderr);
+  return MPI_SUCCESS;
+}
+
+void Start(const NextCalls& given) {
+  next = given;
+  settings = ReadSettings([](const char* name) -> const char* { return std::getenv(name); });
+  int initialized = 0;
+  PMPI_Initialized(&initialized);
+  if (initialized == 0) return;
+  if (WorldRank() == 0) {
+    for (const std::string& line : settings.ignored) std::fprintf(stderr, "tutti: %s\n", line.c_str());
+  }
+  if (settings.report == Report::kNobody) return;
+  int key = MPI_KEYVAL_INVALID;
+  PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &PrintReport, &key, nullptr);
+  PMPI_Comm_set_attr(MPI_COMM_SELF, key, nullptr);
+}
+
+constexpr Engine kEngine{.version = kInterfaceVersion,
+                         .start = &Start,
+                         .alltoallv = &ServeAlltoallv,
+                         .alltoall = &ServeAlltoall,
+                         .fortran_alltoallv = &ServeFortranAlltoallv,
+                         .fortran_alltoall = &ServeFortranAlltoall,
+                         .count_passed_on = &CountPassedOn};
+
+}  // namespace
+}  // namespace tutti::mpi::dropin
+
+extern "C" __attribute__((visibility("default"))) const tutti::mpi::dropin::Engine*
+TuttiMpiEngine() {
+  return &tutti::mpi::dropin::kEngine;
+}

@@ -1,0 +1,30 @@
+// What: TUTTI_VERBOSE: what this rank's calls were served by, how many of each size there were, and
+// how long they took.
+// Units: seconds; bytes of the largest block of a call, in classes of powers of two.
+// Threads: any; a lock around a few additions.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "dropin/interface.h"
+#include "tutti/alltoallv/algorithm.h"
+
+namespace tutti::mpi::dropin {
+
+struct ServedCall {
+  const char* function;  // "MPI_Alltoallv"
+  int ranks;
+  std::int64_t largest_block_bytes;
+  alltoallv::Algorithm algorithm;  // what really ran
+  double seconds;
+};
+
+void Record(const ServedCall& call);
+void Record(PassedOn call);
+
+// The report as text, lines in order of function, ranks, bytes and algorithm.
+// `title` ends the first line.
+std::string ReportText(const std::string& title);
+
+}  // namespace tutti::mpi::dropin

@@ -1,0 +1,27 @@
+// What: what the environment of the program asks of the library.
+// Errors: a value that cannot be read is as if it were not set; `ignored` says so, a line a
+// variable: what was given, and what is accepted.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tutti/alltoallv/algorithm.h"
+
+namespace tutti::mpi::dropin {
+
+// Who reports when the program ends.
+enum class Report { kNobody, kRankZero, kEveryRank };
+
+struct Settings {
+  alltoallv::Algorithm algorithm;        // TUTTI_ALLTOALLV
+  Report report = Report::kNobody;       // TUTTI_VERBOSE
+  bool check_counts = false;             // TUTTI_CHECK
+  std::vector<std::string> ignored;
+};
+
+using EnvironmentLookup = const char*(const char* name);
+
+Settings ReadSettings(EnvironmentLookup* environment);
+
+}  // namespace tutti::mpi::dropin

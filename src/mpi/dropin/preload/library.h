@@ -1,0 +1,14 @@
+// What: which MPI a process runs with, and the engine for it.
+// Threads: any.
+#pragma once
+
+#include "dropin/interface.h"
+
+namespace tutti::mpi::dropin {
+
+// The engine; null where this library stands aside: the MPI is not the one it was built for, or
+// the engine cannot be loaded. The first call decides, once, and says on rank 0's standard error
+// why it stands aside; so it is made after MPI_Init wherever that passes through us.
+const Engine* FindEngine();
+
+}  // namespace tutti::mpi::dropin
