@@ -70,6 +70,8 @@ program fortran_mpif
                      MPI_INTEGER, MPI_COMM_WORLD, error)
   data = receive
   call check_data()
+  call MPI_Type_free(at_address, error)
+  call MPI_Type_free(absolute, error)
 
   call MPI_Allreduce(faults, all_faults, 1, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, error)
   if (rank == 0) print '(a, i0, a, i0, a)', 'fortran_mpif: ', ranks, ' ranks, ', all_faults, ' faults'

@@ -3,10 +3,8 @@
 // Invariant: where there is no engine, arguments reach the next function unread.
 #include "dropin/interface.h"
 #include "dropin/preload/library.h"
+#include "dropin/preload/names.h"
 #include "dropin/preload/next.h"
-
-// The names are those of the MPI standard; the compiler sees ours, the linker theirs.
-#define TUTTI_AS(symbol) __asm__(symbol) __attribute__((visibility("default")))
 
 namespace tutti::mpi::dropin {
 namespace {

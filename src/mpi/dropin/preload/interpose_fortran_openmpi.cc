@@ -1,21 +1,17 @@
 // What: the Fortran names of Open MPI that the library takes over. Open MPI's Fortran bindings
 // call PMPI_ functions, which no preloaded library sees, so each binding is taken over itself.
 // MPICH's call MPI_ functions: there interpose.cc suffices.
-// Model: one implementation has the names of all compilers' manglings (name, name_, name__, NAME),
-// the names BIND(C) compilers use (MPI_X_f, MPI_X_f08), and ompi_x_f, which the mpi_f08 module's
-// mpi_x_f08_ calls. All of them take the addresses of their arguments.
+// Model: all names of a binding (names.h) share one implementation; all take the addresses of their
+// arguments.
 // Invariant: where there is no engine, arguments reach the next function of the same name unread.
 #include "dropin/interface.h"
 #include "dropin/preload/library.h"
+#include "dropin/preload/names.h"
 #include "dropin/preload/next.h"
-
-#define TUTTI_AS(symbol) __asm__(symbol) __attribute__((visibility("default")))
 
 namespace tutti::mpi::dropin {
 namespace {
 
-using InitFunction = void(int* error);
-using InitThreadFunction = void(int* required, int* provided, int* error);
 using AlltoallvFunction = void(void* send, const int* send_counts, const int* send_displacements,
                                const int* send_type, void* receive, const int* receive_counts,
                                const int* receive_displacements, const int* receive_type,
@@ -39,16 +35,6 @@ void Store(int code, int* error) {
 
 void CountPassedOn(PassedOn call) {
   if (const Engine* engine = FindEngine()) engine->count_passed_on(call);
-}
-
-void Init(Next<InitFunction>& next, int* error) {
-  next(error);
-  FindEngine();
-}
-
-void InitThread(Next<InitThreadFunction>& next, int* required, int* provided, int* error) {
-  next(required, provided, error);
-  FindEngine();
 }
 
 void Alltoallv(Next<AlltoallvFunction>& next, void* send, const int* send_counts,
@@ -79,20 +65,6 @@ void Alltoall(Next<AlltoallFunction>& next, void* send, const int* send_count,
 }
 
 }  // namespace
-
-#define TUTTI_INIT(identifier, symbol)                \
-  extern "C" void identifier(int* e) TUTTI_AS(symbol); \
-  void identifier(int* e) {                           \
-    static constinit Next<InitFunction> next{symbol}; \
-    Init(next, e);                                    \
-  }
-
-#define TUTTI_INIT_THREAD(identifier, symbol)                          \
-  extern "C" void identifier(int* q, int* p, int* e) TUTTI_AS(symbol); \
-  void identifier(int* q, int* p, int* e) {                            \
-    static constinit Next<InitThreadFunction> next{symbol};            \
-    InitThread(next, q, p, e);                                         \
-  }
 
 #define TUTTI_ALLTOALLV(identifier, symbol)                                                       \
   extern "C" void identifier(void* s, const int* sn, const int* sd, const int* st, void* r,       \
@@ -156,18 +128,6 @@ void Alltoall(Next<AlltoallFunction>& next, void* send, const int* send_count,
     next(s, sn, st, r, rn, rt, c, i, q, e);                                                       \
   }
 
-#define TUTTI_MANGLINGS(Define, lower, upper, mixed, inner) \
-  Define(mixed##0, #lower)                                  \
-  Define(mixed##1, #lower "_")                              \
-  Define(mixed##2, #lower "__")                             \
-  Define(mixed##3, #upper)                                  \
-  Define(mixed##4, #mixed "_f")                             \
-  Define(mixed##5, #mixed "_f08")                           \
-  Define(mixed##6, #inner)
-
-TUTTI_MANGLINGS(TUTTI_INIT, mpi_init, MPI_INIT, MPI_Init, ompi_init_f)
-TUTTI_MANGLINGS(TUTTI_INIT_THREAD, mpi_init_thread, MPI_INIT_THREAD, MPI_Init_thread,
-                ompi_init_thread_f)
 TUTTI_MANGLINGS(TUTTI_ALLTOALLV, mpi_alltoallv, MPI_ALLTOALLV, MPI_Alltoallv, ompi_alltoallv_f)
 TUTTI_MANGLINGS(TUTTI_ALLTOALL, mpi_alltoall, MPI_ALLTOALL, MPI_Alltoall, ompi_alltoall_f)
 TUTTI_MANGLINGS(TUTTI_IALLTOALLV, mpi_ialltoallv, MPI_IALLTOALLV, MPI_Ialltoallv,

@@ -59,14 +59,14 @@ Family FamilyOfThisProcess() {
     if (at < kVersionLine - 1) version_line[at++] = *from == '\t' ? ' ' : *from;
   }
   version_line[at] = '\0';
-  if (FindNext("ompi_mpi_comm_world") != nullptr) return Family::kOpenMpi;
+  if (FindObject("ompi_mpi_comm_world") != nullptr) return Family::kOpenMpi;
   return mpich ? Family::kMpich : Family::kUnknown;
 }
 
 // MPI_COMM_WORLD of either binary interface.
 Handle WorldOf(Family family) {
   constexpr Handle kMpichWorld = 0x44000000;
-  return family == Family::kOpenMpi ? reinterpret_cast<Handle>(FindNext("ompi_mpi_comm_world"))
+  return family == Family::kOpenMpi ? reinterpret_cast<Handle>(FindObject("ompi_mpi_comm_world"))
                                     : kMpichWorld;
 }
 

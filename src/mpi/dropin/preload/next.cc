@@ -43,6 +43,11 @@ void* FindNext(const char* name) {
   return next != nullptr ? next : FindInAnyLibrary(name);
 }
 
+void* FindObject(const char* name) {
+  void* object = dlsym(RTLD_DEFAULT, name);
+  return object != nullptr ? object : FindInAnyLibrary(name);
+}
+
 void* FindNextOrAbort(const char* name) {
   void* next = FindNext(name);
   if (next == nullptr) {

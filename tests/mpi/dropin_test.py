@@ -1,0 +1,241 @@
+"""The drop-in library in programs that know nothing of it: right answers in C and Fortran, what the
+environment asks for, and standing aside wherever it has no business. Run once for each MPI."""
+import os
+import re
+import subprocess
+import tempfile
+import unittest
+
+MPI = os.environ.get("TUTTI_TEST_MPI", "openmpi")
+OTHER = {"openmpi": "mpich", "mpich": "openmpi"}[MPI]
+PROGRAMS = os.environ.get("TUTTI_TEST_PROGRAMS", "build/relassert/dropin")
+LIBRARIES = os.environ.get("TUTTI_TEST_LIBRARIES", "build/relassert/lib")
+NAMES = {"openmpi": "libtutti_mpi.so", "mpich": "libtutti_mpi_mpich.so"}
+# MPICH takes tens of milliseconds an exchange once there are more ranks than cores.
+RANKS = {"openmpi": 4, "mpich": 2}[MPI]
+ALGORITHMS = ["auto", "mpi", "linear", "pairwise", "spread-out", "scattered:b=2"]
+
+
+def library(mpi=MPI):
+    return os.path.abspath(os.path.join(LIBRARIES, NAMES[mpi]))
+
+
+def program(name, mpi=MPI):
+    return os.path.abspath(os.path.join(PROGRAMS, mpi, name))
+
+
+def launch(name, *arguments, ranks=RANKS, mpi=MPI, preload=None, timeout=60, **variables):
+    """mpirun of that MPI; the variables reach the ranks and nothing else, as LD_PRELOAD must."""
+    variables["LD_PRELOAD"] = library() if preload is None else preload
+    environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+                       OMPI_MCA_rmaps_base_oversubscribe="1", OMPI_MCA_mpi_yield_when_idle="1")
+    command = [f"mpirun.{mpi}", "-np", str(ranks)]
+    for key, value in variables.items():
+        if value == "":
+            continue
+        command += ["-x", f"{key}={value}"] if mpi == "openmpi" else ["-genv", key, value]
+    return subprocess.run(command + [name if os.path.isabs(name) else program(name, mpi), *arguments],
+                          capture_output=True, text=True, timeout=timeout, env=environment)
+
+
+def symbols(path, *options):
+    done = subprocess.run(["nm", "-D", *options, path], capture_output=True, text=True, check=True)
+    return [line.split()[-1] for line in done.stdout.splitlines()]
+
+
+def needed(path):
+    done = subprocess.run(["readelf", "-d", path], capture_output=True, text=True, check=True)
+    return re.findall(r"\(NEEDED\).*\[(.*)\]", done.stdout)
+
+
+class Dropin(unittest.TestCase):
+    def ok(self, *arguments, says="0 faults", **options):
+        done = launch(*arguments, **options)
+        self.assertEqual(done.returncode, 0, done.stderr + done.stdout)
+        self.assertIn(says, done.stdout)
+        return done
+
+    def calls(self, report, name):
+        """How many calls of MPI_`name` the report says Tutti or the library served, by algorithm."""
+        rows = re.findall(rf"^tutti: {name} +\d+ +\d+ \w+  (\S+) +(\d+) ", report, re.M)
+        served = {}
+        for algorithm, count in rows:
+            served[algorithm] = served.get(algorithm, 0) + int(count)
+        return served
+
+
+class Answers(Dropin):
+    def test_c_program_with_every_algorithm(self):
+        for algorithm in ALGORITHMS:
+            with self.subTest(algorithm=algorithm):
+                done = self.ok("exchange", TUTTI_ALLTOALLV=algorithm)
+                self.assertEqual(done.stderr, "")
+
+    def test_fortran_programs(self):
+        for name in ("fortran_mpif", "fortran_use_mpi", "fortran_use_mpi_f08"):
+            with self.subTest(program=name):
+                done = self.ok(name, TUTTI_ALLTOALLV="spread-out", TUTTI_VERBOSE="1")
+                self.assertEqual(self.calls(done.stderr, "MPI_Alltoallv"), {"spread-out": 3})
+                self.assertEqual(self.calls(done.stderr, "MPI_Alltoall"), {"spread-out": 1})
+                self.assertIn("Ialltoallv     passed on to the MPI library, calls: 1", done.stderr)
+
+    def test_an_mpi_that_a_module_brings_for_itself(self):
+        done = self.ok("open_locally", program("exchange_module.so"), TUTTI_ALLTOALLV="pairwise",
+                       TUTTI_VERBOSE="1", ranks=2)
+        self.assertIn("pairwise", self.calls(done.stderr, "MPI_Alltoallv"))
+
+    def test_rank_0_decides_where_the_environment_differs(self):
+        with tempfile.TemporaryDirectory() as folder:
+            script = os.path.join(folder, "differs.sh")
+            with open(script, "w", encoding="utf-8") as file:
+                file.write('#!/bin/sh\n[ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 0 ] && export '
+                           f'TUTTI_ALLTOALLV=pairwise TUTTI_CHECK=1\nexec {program("exchange")}\n')
+            os.chmod(script, 0o755)
+            self.ok(script, TUTTI_ALLTOALLV="mpi")
+
+
+class Environment(Dropin):
+    def test_report_names_algorithms_sizes_and_calls(self):
+        done = self.ok("exchange", TUTTI_ALLTOALLV="spread-out", TUTTI_VERBOSE="1")
+        self.assertEqual(done.stderr.count("TUTTI_ALLTOALLV=spread-out"), 1)  # rank 0 alone
+        # World, itself, half, reversed, strided, in place; the intercommunicator is not ours.
+        self.assertEqual(self.calls(done.stderr, "MPI_Alltoallv"), {"spread-out": 6})
+        self.assertEqual(self.calls(done.stderr, "MPI_Alltoall"), {"spread-out": 4})
+        self.assertIn("Alltoallv_init passed on to the MPI library, calls: 1", done.stderr)
+
+    def test_every_rank_may_report(self):
+        done = self.ok("exchange", TUTTI_VERBOSE="2")
+        for rank in range(RANKS):
+            self.assertIn(f"tutti: rank {rank}, ", done.stderr)
+
+    def test_a_program_without_all_to_all(self):
+        done = launch("free_communicators", "0", TUTTI_VERBOSE="1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("tutti: no all-to-all was called", done.stderr)
+
+    def test_silent_by_default(self):
+        self.assertEqual(self.ok("exchange").stderr, "")
+
+    def test_nonsense_is_ignored_in_one_line_that_says_what_is_accepted(self):
+        cases = [
+            ("TUTTI_ALLTOALLV", "fastest", ["unknown all-to-all-v algorithm 'fastest'", "tuna"]),
+            ("TUTTI_ALLTOALLV", "tuna:r=1", ["'r' of 'tuna' is '1'", "whole numbers from 2"]),
+            ("TUTTI_ALLTOALLV", "tuna:q=3", ["unknown parameter 'q=3'", "accepted: r"]),
+            ("TUTTI_ALLTOALLV", "mpi:r=3", ["takes no parameters"]),
+            ("TUTTI_ALLTOALLV", "coalesced:r=99999999999", ["whole numbers from 2"]),
+            ("TUTTI_ALLTOALLV", "\x1b[2J\n%s%n", ["unknown"]),
+            ("TUTTI_ALLTOALLV", "x" * 100000, ["unknown"]),
+            ("TUTTI_VERBOSE", "yes", ["0, 1 (rank 0 reports), 2 (every rank)"]),
+            ("TUTTI_CHECK", "-1", ["accepted are 0 and 1"]),
+        ]
+        for variable, value, words in cases:
+            with self.subTest(variable=variable, value=value[:20]):
+                done = self.ok("exchange", ranks=2, **{variable: value})
+                lines = done.stderr.splitlines()
+                self.assertEqual(len(lines), 1, done.stderr[:2000])
+                self.assertTrue(lines[0].startswith(f"tutti: ignored {variable}='"), lines[0])
+                self.assertTrue(lines[0].isprintable())
+                self.assertLess(len(lines[0]), 500)
+                for word in words:
+                    self.assertIn(word, lines[0])
+
+
+class CheckingMode(Dropin):
+    MESSAGE = "rank 1 sends 20 bytes to rank 0, which expects 12"
+
+    def test_right_programs_pass(self):
+        self.assertEqual(self.ok("exchange", TUTTI_CHECK="1").stderr, "")
+
+    def test_both_ranks_are_named_before_the_job_ends(self):
+        done = launch("mismatch", TUTTI_CHECK="1")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn(f"tutti: MPI_Alltoallv: counts do not match: {self.MESSAGE}", done.stderr)
+        self.assertIn(f"MPI_COMM_WORLD of {RANKS} ranks; 1 such pair)", done.stderr)
+        self.assertEqual(done.stderr.count("counts do not match"), 1)
+        self.assertNotIn("went on", done.stdout)
+
+    def test_every_rank_gets_the_error_that_its_handler_returns(self):
+        done = launch("mismatch", "return", TUTTI_CHECK="1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(self.MESSAGE, done.stderr)
+        for rank in range(RANKS):
+            self.assertIn(f"rank {rank} went on with MPI_ERR_TRUNCATE", done.stdout)
+
+
+class StandingAside(Dropin):
+    def test_a_program_of_the_other_mpi(self):
+        for name in ("exchange", "fortran_use_mpi_f08"):
+            done = self.ok(name, mpi=OTHER, ranks=2, TUTTI_VERBOSE="1")
+            said = [line for line in done.stderr.splitlines() if "tutti" in line]
+            self.assertEqual(len(said), 1, done.stderr)  # rank 0 alone
+            self.assertTrue(said[0].startswith(NAMES[MPI] + ": is for "), said[0])
+            self.assertTrue(said[0].endswith("stands aside: preload " + NAMES[OTHER]), said[0])
+
+    def test_both_libraries_at_once(self):
+        both = library("openmpi") + ":" + library("mpich")
+        done = self.ok("exchange", preload=both, ranks=2, TUTTI_ALLTOALLV="linear", TUTTI_VERBOSE="1")
+        self.assertIn("linear", self.calls(done.stderr, "MPI_Alltoallv"))
+        self.assertIn("stands aside", done.stderr)
+
+    def test_processes_without_mpi(self):
+        for now in ("", "1"):
+            done = subprocess.run(["ls", "/"], env=dict(os.environ, LD_PRELOAD=library(), LD_BIND_NOW=now),
+                                  capture_output=True, text=True, timeout=20)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+        shell = subprocess.run(["sh", "-c", "cat /proc/self/maps"], env=dict(os.environ, LD_PRELOAD=library()),
+                               capture_output=True, text=True, timeout=20)
+        self.assertIn(NAMES[MPI], shell.stdout)
+        self.assertNotRegex(shell.stdout, r"libmpi|libstdc\+\+|_engine|hwloc")
+
+    def test_the_library_without_its_engine(self):
+        with tempfile.TemporaryDirectory() as folder:
+            alone = os.path.join(folder, NAMES[MPI])
+            with open(library(), "rb") as source, open(alone, "wb") as copy:
+                copy.write(source.read())
+            done = self.ok("exchange", preload=alone, ranks=2)
+            self.assertIn("cannot load its engine, and stands aside", done.stderr)
+
+    def test_another_tool_behind_us_sees_what_is_passed_on(self):
+        tool = program("profiler")
+        ours_first = self.ok("exchange", preload=library() + ":" + tool, TUTTI_ALLTOALLV="mpi")
+        self.assertIn("profiler: 7 calls of MPI_Alltoallv", ours_first.stdout)
+        ours_served = self.ok("exchange", preload=library() + ":" + tool, TUTTI_ALLTOALLV="linear")
+        self.assertIn("profiler: 1 calls of MPI_Alltoallv", ours_served.stdout)  # between halves
+        tool_first = self.ok("exchange", preload=tool + ":" + library(), TUTTI_ALLTOALLV="linear")
+        self.assertIn("profiler: 7 calls of MPI_Alltoallv", tool_first.stdout)
+
+
+class Resources(Dropin):
+    def test_communicators_are_freed(self):
+        ranks = {"openmpi": 2, "mpich": 1}[MPI]
+        for algorithm in ("spread-out", "auto"):
+            done = launch("free_communicators", "5000", ranks=ranks, TUTTI_ALLTOALLV=algorithm)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            grown = int(re.search(r"grown by (-?\d+) KiB", done.stdout).group(1))
+            # A duplicate kept for each would be megabytes in either library.
+            self.assertLess(grown, 2048, done.stdout)
+
+    def test_a_rank_that_dies_ends_the_job(self):
+        done = launch("die", TUTTI_ALLTOALLV="spread-out", timeout=30)
+        self.assertNotEqual(done.returncode, 0)
+
+    def test_the_preloaded_half_needs_nothing_but_the_c_library(self):
+        self.assertEqual(needed(library()), ["libc.so.6"])
+        for name in symbols(library(), "--undefined-only"):
+            self.assertRegex(name, r"@GLIBC_|^_ITM_|^__gmon_start__$")
+
+    def test_the_engine_brings_no_mpi_and_no_cpp_library(self):
+        engine = library().replace(".so", "_engine.so")
+        self.assertLessEqual(set(needed(engine)),
+                             {"libc.so.6", "libm.so.6", "libhwloc.so.15", "ld-linux-x86-64.so.2"})
+        self.assertEqual(symbols(engine, "--defined-only"), ["TuttiMpiEngine"])
+        for name in symbols(engine, "--undefined-only"):
+            self.assertRegex(name, r"@GLIBC_|^_|^PMPIX?_|^ompi_|^OMPI_|^hwloc_")
+
+    def test_only_what_is_taken_over_is_exported(self):
+        for name in symbols(library(), "--defined-only"):
+            self.assertRegex(name, r"(?i)^(o?mpix?_i?alltoallv?(_init)?|o?mpi_init(_thread)?)(_|__|_f|_f08)?$|^tutti_")
+
+
+if __name__ == "__main__":
+    unittest.main()
