@@ -68,8 +68,7 @@ int Agree(MPI_Comm communicator, const Agreement& proposed, const Agreement** ag
   if (communicator == MPI_COMM_NULL || !IsRunning()) return MPI_SUCCESS;
   const int key = AgreementKey();
   int found = 0;
-  const int error =
-      PMPI_Comm_get_attr(communicator, key, static_cast<void*>(agreement), &found);
+  const int error = PMPI_Comm_get_attr(communicator, key, static_cast<void*>(agreement), &found);
   if (error != MPI_SUCCESS || found != 0) return error;
   return MakeAgreement(communicator, key, proposed, agreement);
 }

@@ -36,8 +36,8 @@ int CheckCounts(const char* function, MPI_Comm communicator, const Agreement& ag
                 std::span<const std::int64_t> receive_bytes) {
   const auto size = static_cast<std::size_t>(agreement.size);
   std::vector<std::int64_t> coming(size);
-  int error = PMPI_Alltoall(send_bytes.data(), 1, MPI_INT64_T, coming.data(), 1, MPI_INT64_T,
-                            communicator);
+  int error =
+      PMPI_Alltoall(send_bytes.data(), 1, MPI_INT64_T, coming.data(), 1, MPI_INT64_T, communicator);
   if (error != MPI_SUCCESS) return error;
 
   std::int64_t mismatches = 0;

@@ -59,17 +59,15 @@ std::int64_t SizeOf(Handle type) {
 std::vector<std::int64_t> BytesOf(const int* counts, Handle type, int ranks) {
   const std::int64_t size = SizeOf(type);
   std::vector<std::int64_t> bytes(static_cast<std::size_t>(ranks));
-  std::transform(counts, counts + ranks, bytes.begin(),
-                 [size](int count) { return count * size; });
+  std::transform(counts, counts + ranks, bytes.begin(), [size](int count) { return count * size; });
   return bytes;
 }
 
 Blocks BlocksOf(const AlltoallvCall& call, int ranks) {
   Blocks blocks;
   blocks.receive_bytes = BytesOf(call.receive_counts, call.receive_type, ranks);
-  blocks.send_bytes = call.send == MPI_IN_PLACE
-                          ? blocks.receive_bytes
-                          : BytesOf(call.send_counts, call.send_type, ranks);
+  blocks.send_bytes = call.send == MPI_IN_PLACE ? blocks.receive_bytes
+                                                : BytesOf(call.send_counts, call.send_type, ranks);
   return blocks;
 }
 
@@ -103,9 +101,9 @@ template <class Call>
 int Serve(const char* function, const Call& call) {
   const auto communicator = FromHandle<MPI_Comm>(call.communicator);
   const Agreement* agreement = nullptr;
-  const int error = Agree(communicator,
-                          {.algorithm = settings.algorithm, .check_counts = settings.check_counts},
-                          &agreement);
+  const int error =
+      Agree(communicator, {.algorithm = settings.algorithm, .check_counts = settings.check_counts},
+            &agreement);
   if (error != MPI_SUCCESS) return error;
   if (agreement == nullptr || !agreement->served) return PassOn(call);
   const bool reports = settings.report != Report::kNobody;
@@ -113,19 +111,19 @@ int Serve(const char* function, const Call& call) {
 
   const Blocks blocks = BlocksOf(call, agreement->size);
   if (agreement->check_counts) {
-    const int mismatch = CheckCounts(function, communicator, *agreement, blocks.send_bytes,
-                                     blocks.receive_bytes);
+    const int mismatch =
+        CheckCounts(function, communicator, *agreement, blocks.send_bytes, blocks.receive_bytes);
     if (mismatch != MPI_SUCCESS) return mismatch;
   }
   if (!reports) return Run(call, agreement->algorithm);
   const double begin = PMPI_Wtime();
   const int code = Run(call, agreement->algorithm);
-  Record({.function = function,
-          .ranks = agreement->size,
-          .largest_block_bytes =
-              *std::max_element(blocks.send_bytes.begin(), blocks.send_bytes.end()),
-          .algorithm = agreement->algorithm,
-          .seconds = PMPI_Wtime() - begin});
+  Record(
+      {.function = function,
+       .ranks = agreement->size,
+       .largest_block_bytes = *std::max_element(blocks.send_bytes.begin(), blocks.send_bytes.end()),
+       .algorithm = agreement->algorithm,
+       .seconds = PMPI_Wtime() - begin});
   return code;
 }
 
@@ -182,7 +180,8 @@ void Start(const NextCalls& given) {
   PMPI_Initialized(&initialized);
   if (initialized == 0) return;
   if (WorldRank() == 0) {
-    for (const std::string& line : settings.ignored) std::fprintf(stderr, "tutti: %s\n", line.c_str());
+    for (const std::string& line : settings.ignored)
+      std::fprintf(stderr, "tutti: %s\n", line.c_str());
   }
   if (settings.report == Report::kNobody) return;
   int key = MPI_KEYVAL_INVALID;

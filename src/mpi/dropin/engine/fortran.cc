@@ -29,8 +29,8 @@ bool Contains(const Manglings& manglings, const void* address) {
 void* FortranAddress(void* argument) {
   static const Manglings in_place = Find({"mpi_fortran_in_place", "mpi_fortran_in_place_",
                                           "mpi_fortran_in_place__", "MPI_FORTRAN_IN_PLACE"});
-  static const Manglings bottom = Find({"mpi_fortran_bottom", "mpi_fortran_bottom_",
-                                        "mpi_fortran_bottom__", "MPI_FORTRAN_BOTTOM"});
+  static const Manglings bottom = Find(
+      {"mpi_fortran_bottom", "mpi_fortran_bottom_", "mpi_fortran_bottom__", "MPI_FORTRAN_BOTTOM"});
   if (argument == nullptr) return nullptr;
   if (Contains(in_place, argument)) return MPI_IN_PLACE;
   return Contains(bottom, argument) ? MPI_BOTTOM : argument;

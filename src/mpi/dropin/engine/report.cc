@@ -60,10 +60,14 @@ __attribute__((format(printf, 2, 3))) void AppendLine(std::string* text, const c
 
 const char* NameOf(PassedOn call) {
   switch (call) {
-    case PassedOn::kIalltoallv: return "Ialltoallv";
-    case PassedOn::kIalltoall: return "Ialltoall";
-    case PassedOn::kAlltoallvInit: return "Alltoallv_init";
-    case PassedOn::kAlltoallInit: return "Alltoall_init";
+    case PassedOn::kIalltoallv:
+      return "Ialltoallv";
+    case PassedOn::kIalltoall:
+      return "Ialltoall";
+    case PassedOn::kAlltoallvInit:
+      return "Alltoallv_init";
+    case PassedOn::kAlltoallInit:
+      return "Alltoall_init";
   }
   return "";
 }

@@ -14,9 +14,9 @@ namespace tutti::mpi::dropin {
 enum class Report { kNobody, kRankZero, kEveryRank };
 
 struct Settings {
-  alltoallv::Algorithm algorithm;        // TUTTI_ALLTOALLV
-  Report report = Report::kNobody;       // TUTTI_VERBOSE
-  bool check_counts = false;             // TUTTI_CHECK
+  alltoallv::Algorithm algorithm;   // TUTTI_ALLTOALLV
+  Report report = Report::kNobody;  // TUTTI_VERBOSE
+  bool check_counts = false;        // TUTTI_CHECK
   std::vector<std::string> ignored;
 };
 

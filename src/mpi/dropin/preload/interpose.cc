@@ -29,9 +29,8 @@ int CIalltoallv(const void* send, const int* send_counts, const int* send_displa
                 Handle send_type, void* receive, const int* receive_counts,
                 const int* receive_displacements, Handle receive_type, Handle communicator,
                 void* request) TUTTI_AS("MPI_Ialltoallv");
-int CIalltoall(const void* send, int send_count, Handle send_type, void* receive,
-               int receive_count, Handle receive_type, Handle communicator, void* request)
-    TUTTI_AS("MPI_Ialltoall");
+int CIalltoall(const void* send, int send_count, Handle send_type, void* receive, int receive_count,
+               Handle receive_type, Handle communicator, void* request) TUTTI_AS("MPI_Ialltoall");
 int CAlltoallvInit(const void* send, const int* send_counts, const int* send_displacements,
                    Handle send_type, void* receive, const int* receive_counts,
                    const int* receive_displacements, Handle receive_type, Handle communicator,
@@ -86,8 +85,8 @@ int CIalltoallv(const void* send, const int* send_counts, const int* send_displa
               receive_displacements, receive_type, communicator, request);
 }
 
-int CIalltoall(const void* send, int send_count, Handle send_type, void* receive,
-               int receive_count, Handle receive_type, Handle communicator, void* request) {
+int CIalltoall(const void* send, int send_count, Handle send_type, void* receive, int receive_count,
+               Handle receive_type, Handle communicator, void* request) {
   static constinit Next<decltype(CIalltoall)> next{"MPI_Ialltoall"};
   CountPassedOn(PassedOn::kIalltoall);
   return next(send, send_count, send_type, receive, receive_count, receive_type, communicator,

@@ -6,20 +6,20 @@
 
 namespace tutti::mpi::dropin {
 
-#define TUTTI_INIT(identifier, symbol)                   \
+#define TUTTI_INIT(identifier, symbol)                     \
   extern "C" void identifier(int* error) TUTTI_AS(symbol); \
-  void identifier(int* error) {                          \
-    static constinit Next<void(int*)> next{symbol};      \
-    next(error);                                         \
-    FindEngine();                                        \
+  void identifier(int* error) {                            \
+    static constinit Next<void(int*)> next{symbol};        \
+    next(error);                                           \
+    FindEngine();                                          \
   }
 
-#define TUTTI_INIT_THREAD(identifier, symbol)                                               \
-  extern "C" void identifier(int* required, int* provided, int* error) TUTTI_AS(symbol);    \
-  void identifier(int* required, int* provided, int* error) {                               \
-    static constinit Next<void(int*, int*, int*)> next{symbol};                             \
-    next(required, provided, error);                                                        \
-    FindEngine();                                                                           \
+#define TUTTI_INIT_THREAD(identifier, symbol)                                            \
+  extern "C" void identifier(int* required, int* provided, int* error) TUTTI_AS(symbol); \
+  void identifier(int* required, int* provided, int* error) {                            \
+    static constinit Next<void(int*, int*, int*)> next{symbol};                          \
+    next(required, provided, error);                                                     \
+    FindEngine();                                                                        \
   }
 
 TUTTI_MANGLINGS(TUTTI_INIT, mpi_init, MPI_INIT, MPI_Init, ompi_init_f)

@@ -140,7 +140,8 @@ const Engine* Decide() {
       std::fprintf(stderr, "%s: is for %s, but the program runs with %s; stands aside\n",
                    TUTTI_LIBRARY, NameOf(kOurFamily), version_line);
     } else {
-      std::fprintf(stderr, "%s: is for %s, but the program runs with %s; stands aside: preload %s\n",
+      std::fprintf(stderr,
+                   "%s: is for %s, but the program runs with %s; stands aside: preload %s\n",
                    TUTTI_LIBRARY, NameOf(kOurFamily), version_line, LibraryOf(family));
     }
   }

@@ -12,8 +12,7 @@ namespace {
 bool IsOurs(void* address) {
   Dl_info found;
   Dl_info ours;
-  return dladdr(address, &found) != 0 &&
-         dladdr(reinterpret_cast<void*>(&FindNext), &ours) != 0 &&
+  return dladdr(address, &found) != 0 && dladdr(reinterpret_cast<void*>(&FindNext), &ours) != 0 &&
          found.dli_fbase == ours.dli_fbase;
 }
 

@@ -13,8 +13,8 @@ namespace tutti::mpi::dropin {
 // Null where no loaded library has it.
 void* FindNext(const char* name);
 
-// The one object of that name that the process uses: a program may hold its own copy of a library's,
-// which then is the one. Null where there is none.
+// The one object of that name that the process uses: a program may hold its own copy of a
+// library's, which then is the one. Null where there is none.
 void* FindObject(const char* name);
 
 // As FindNext; ends the process where there is none: who called us was linked against one.
