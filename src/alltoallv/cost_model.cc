@@ -12,7 +12,8 @@
 namespace tutti::alltoallv {
 namespace {
 
-constexpr double kBytesOfASize = 8;  // a block's size travels as 64 bits
+constexpr std::int64_t kRoundsInFlight = 64;       // of one digit of TuNA
+constexpr std::int64_t kRoundsInFlightInNode = 8;  // the same in the hierarchical forms
 constexpr std::string_view kLibraries[] = {"openmpi", "mpich", "smpi"};
 
 // What the ranks of the largest node do at once in one round: so many of their messages stay in
@@ -82,44 +83,53 @@ class Builder {
     AddWire(traffic, blocks, times, phase);
   }
 
-  // The same in TuNA: blocks are packed and unpacked, and their sizes travel first, but for a
-  // round of one block: both ends know its size and send it where it lies.
-  void AddTunaRound(const Traffic& traffic, double blocks, bool is_single, double times,
-                    Formula::Phase& phase) const {
-    AddRound(traffic, blocks, times, phase);
-    if (is_single) return;
-    Formula::Phase sizes;
-    AddWire(traffic, blocks, times, sizes);
-    phase.fixed_s += times * (Latency(traffic) + message_s()) + kBytesOfASize * sizes.per_mean;
-    AddCopies(2 * blocks, times, phase);
+  // A batch of messages: the first costs its processor time, that of the others passes while the
+  // wire is busy.
+  Formula::Phase Batch(const Traffic& traffic, double messages, double blocks,
+                       double batches) const {
+    Formula::Phase phase{.times = batches,
+                         .fixed_s = Latency(traffic) + message_s(),
+                         .floor_s = std::max(0.0, messages - 1) * message_s()};
+    AddWire(traffic, blocks, 1, phase);
+    return phase;
   }
 
-  // TuNA among `ranks` ranks, `weight` blocks in place of each. Rounds that cost the same are
-  // counted together.
-  Formula::Phase Tuna(std::int64_t ranks, std::int64_t radix, double weight, bool in_node) const {
-    Formula::Phase phase;
-    const std::int64_t near =
-        in_node || placement_.nodes == 1 || !placement_.consecutive ? 0 : placement_.largest_node;
+  // TuNA among `ranks` ranks, `weight` blocks in place of each, rounds of one digit `in_flight` at
+  // a time. Blocks are gathered into the message of a round and, once they have arrived, copied to
+  // their place; a round of one block moves it where it lies. Sizes of blocks that others forward
+  // travel with them or, with `sizes_ahead`, in a message before.
+  void AddTuna(std::int64_t ranks, std::int64_t radix, double weight, bool in_node,
+               bool sizes_ahead, std::int64_t in_flight, Formula& formula) const {
+    Formula::Phase copies;
     for (std::int64_t base = 1; base < ranks; base *= radix) {
-      const std::int64_t last = std::min(radix - 1, (ranks - 1) / base);
-      for (std::int64_t z = 1; z <= last;) {
-        const std::int64_t blocks = BlocksOfDigit(ranks, radix, base, z);
-        std::int64_t end = z + 1;
-        const auto is_near = [&](std::int64_t digit) {
-          return digit * base < near || ranks - digit * base < near;
-        };
-        if (!is_near(z)) {
-          end = EndOfEqual(ranks, radix, base, z, last);
-          if (near > 0) end = std::min(end, (ranks - near) / base + 1);
-          end = std::max(end, z + 1);
-        }
-        const Traffic traffic = in_node ? Inside() : AtDistance(z * base);
-        AddTunaRound(traffic, static_cast<double>(blocks) * weight, blocks == 1 && weight == 1,
-                     static_cast<double>(end - z), phase);
-        z = end;
+      const TunaDigit digit(ranks, radix, base);
+      const std::int64_t batches = (digit.rounds + in_flight - 1) / in_flight;
+      const auto times = static_cast<double>(batches);
+      const double stay =
+          in_node ? per_node_ * static_cast<double>(digit.blocks) : BlocksThatStay(digit);
+      const Traffic traffic{
+          stay * weight / times,
+          (per_node_ * static_cast<double>(digit.blocks) - stay) * weight / times};
+      Formula::Phase phase = Batch(traffic, static_cast<double>(digit.rounds) / times, 1, times);
+      const double forwarded = sizes_ahead
+                                   ? weight * static_cast<double>(digit.blocks)
+                                   : weight * static_cast<double>(digit.blocks - digit.arriving);
+      const double per_size =
+          phase.per_mean * forwarded / (weight * static_cast<double>(digit.blocks));
+      if (sizes_ahead) {
+        formula.Add({.times = times,
+                     .fixed_s = phase.fixed_s,
+                     .floor_s = phase.floor_s,
+                     .per_size = per_size});
+      } else {
+        phase.per_size = per_size;
       }
+      formula.Add(phase);
+      const std::int64_t singles = weight == 1 ? digit.single_rounds : 0;
+      AddCopies(weight * static_cast<double>(digit.blocks + digit.arriving - 2 * singles), 1,
+                copies);
     }
-    return phase;
+    formula.Add(copies);
   }
 
   // Every rank sends `messages` messages of `blocks` blocks, `at_once` of them in flight; traffic
@@ -131,11 +141,7 @@ class Builder {
     const auto add = [&](double times, double size) {
       if (times <= 0 || size <= 0) return;
       const double share = size / messages;
-      Formula::Phase phase{.times = times};
-      phase.fixed_s = Latency(traffic);
-      phase.floor_s = size * message_s();
-      AddWire({traffic.stay * share, traffic.leave * share}, blocks, 1, phase);
-      formula.Add(phase);
+      formula.Add(Batch({traffic.stay * share, traffic.leave * share}, size, blocks, times));
     };
     const double full = std::floor(messages / at_once);
     add(full, at_once);
@@ -165,11 +171,7 @@ class Builder {
       if (group.batches == 0) continue;
       const Traffic mean = {group.traffic.stay / group.batches,
                             group.traffic.leave / group.batches};
-      Formula::Phase phase{.times = group.batches,
-                           .fixed_s = Latency(mean),
-                           .floor_s = group.messages / group.batches * message_s()};
-      AddWire(mean, 1, 1, phase);
-      formula.Add(phase);
+      formula.Add(Batch(mean, group.messages / group.batches, 1, group.batches));
     }
   }
 
@@ -183,12 +185,47 @@ class Builder {
   }
 
  private:
-  // The first digit after `z` whose round has another number of blocks.
-  static std::int64_t EndOfEqual(std::int64_t ranks, std::int64_t radix, std::int64_t base,
-                                 std::int64_t z, std::int64_t last) {
-    const std::int64_t cut = ranks % (base * radix) / base;  // the digit that is cut short
-    if (z < cut) return std::min(cut, last + 1);
-    return z == cut ? z + 1 : last + 1;
+  // All rounds of one digit together.
+  struct TunaDigit {
+    TunaDigit(std::int64_t num_ranks, std::int64_t in_radix, std::int64_t in_base)
+        : ranks(num_ranks),
+          radix(in_radix),
+          base(in_base),
+          rounds(std::min(radix - 1, (ranks - 1) / base)),
+          blocks(ranks - BlocksOfDigit(ranks, radix, base, 0)),
+          arriving(std::min(ranks, base * radix) - base) {
+      // A round has one block where there is no whole period and one block in the cut one, or one
+      // whole period of single blocks and none in the cut one.
+      const std::int64_t whole = ranks / (base * radix) * base, cut = ranks % (base * radix);
+      if (whole == 0 && base == 1) single_rounds = rounds;
+      if (whole == 0 && base > 1) single_rounds = (cut - 1) % base == 0 ? 1 : 0;
+      if (whole == 1) single_rounds = rounds - std::clamp<std::int64_t>(cut - 1, 0, rounds);
+    }
+
+    std::int64_t ranks, radix, base;
+    std::int64_t rounds;
+    std::int64_t blocks;    // sent by a rank in them
+    std::int64_t arriving;  // of these at their destination
+    std::int64_t single_rounds = 0;
+  };
+
+  // Of the blocks that the largest node sends for this digit, those to ranks of the node.
+  double BlocksThatStay(const TunaDigit& digit) const {
+    if (placement_.nodes == 1 || !placement_.consecutive) {
+      return AtDistance(1).stay * static_cast<double>(digit.blocks);
+    }
+    const std::int64_t near = placement_.largest_node;
+    double blocks = 0;
+    const auto add = [&](std::int64_t from, std::int64_t to) {
+      for (std::int64_t z = from; z <= to; ++z) {
+        blocks += AtDistance(z * digit.base).stay *
+                  static_cast<double>(BlocksOfDigit(digit.ranks, digit.radix, digit.base, z));
+      }
+    };
+    const std::int64_t last_near = std::min(digit.rounds, (near - 1) / digit.base);
+    add(1, last_near);
+    add(std::max(last_near + 1, (digit.ranks - near) / digit.base), digit.rounds);
+    return blocks;
   }
 
   const CostModel& model_;
@@ -250,12 +287,15 @@ void AddTwoLevels(const Builder& builder, const Algorithm& algorithm, Formula& f
   const double ranks = builder.placement().ranks, inside = builder.largest_node();
   const double nodes = builder.placement().nodes;
   const bool coalesced = algorithm.method != Method::kStaggered;
-  Formula::Phase phase =
-      builder.Tuna(builder.placement().largest_node,
-                   RadixOf(algorithm, builder.placement().largest_node), ranks / inside, true);
+  builder.AddTuna(builder.placement().largest_node,
+                  RadixOf(algorithm, builder.placement().largest_node), ranks / inside, true, true,
+                  kRoundsInFlightInNode, formula);
   const double away = ranks - inside;
-  if (coalesced && nodes > 1) builder.AddCopies(2 * away, 1, phase);  // gathered and scattered
-  formula.Add(phase);
+  if (coalesced) {
+    Formula::Phase scattered;
+    builder.AddCopies(away, 1, scattered);
+    formula.Add(scattered);
+  }
   if (nodes == 1) return;
   const double messages = coalesced ? nodes - 1 : away;
   const Traffic all{0, inside * messages};
@@ -270,16 +310,14 @@ void AddThreeLevels(const Builder& builder, const Algorithm& algorithm, Formula&
   const double ranks = placement.ranks, inside = builder.largest_node();
   const double socket = placement.largest_socket;
   const auto at_once = static_cast<double>(BlockCountOf(algorithm));
-  Formula::Phase phase = builder.Tuna(
-      placement.largest_socket, RadixOf(algorithm, placement.largest_socket), ranks / socket, true);
-  builder.AddCopies(2 * (ranks - socket), 1, phase);
-  formula.Add(phase);
+  builder.AddTuna(placement.largest_socket, RadixOf(algorithm, placement.largest_socket),
+                  ranks / socket, true, true, kRoundsInFlightInNode, formula);
   const double sockets = std::ceil(inside / socket);
   builder.AddBatches({inside * (sockets - 1), 0}, sockets - 1, at_once, ranks / sockets, formula);
-  if (placement.nodes == 1) return;
   Formula::Phase copies;
-  builder.AddCopies(2 * (ranks - inside), 1, copies);
+  builder.AddCopies(ranks - socket + ranks - inside, 1, copies);
   formula.Add(copies);
+  if (placement.nodes == 1) return;
   const double others = placement.nodes - 1;
   builder.AddBatches({0, inside * others}, others, at_once, inside, formula);
 }
@@ -389,20 +427,18 @@ double Formula::Seconds(const BlockSizes& sizes) const {
   // Sizes uniform around the mean up to the largest deviate by half the range / sqrt 3.
   constexpr double kInverseSqrt3 = 0.57735026918962576;
   const double spread = std::max(0.0, sizes.largest_bytes - sizes.mean_bytes) * kInverseSqrt3;
+  const double bytes_of_a_size =
+      sizes.largest_bytes < 0x100 ? 1 : (sizes.largest_bytes < 0x10000 ? 2 : 4);
   double seconds = 0;
-  for (std::size_t i = 0; i < num_phases_; ++i) {
-    const Phase& phase = phases_[i];
+  for (const Phase& phase : phases_) {
     const double moved = phase.per_mean * sizes.mean_bytes + phase.per_spread * spread +
-                         phase.per_largest * sizes.largest_bytes;
+                         phase.per_largest * sizes.largest_bytes + phase.per_size * bytes_of_a_size;
     seconds += phase.times * (phase.fixed_s + std::max(phase.floor_s, moved));
   }
   return seconds;
 }
 
-void Formula::Add(const Phase& phase) {
-  TUTTI_CHECK(num_phases_ < kMostPhases);
-  phases_[num_phases_++] = phase;
-}
+void Formula::Add(const Phase& phase) { phases_.push_back(phase); }
 
 Formula MakeFormula(const CostModel& model, const Placement& placement,
                     const Algorithm& algorithm) {
@@ -431,16 +467,18 @@ Formula MakeFormula(const CostModel& model, const Placement& placement,
       AddXor(builder, formula);
       break;
     case Method::kTwoPhaseBruck: {
-      Formula::Phase phase = builder.Tuna(placement.ranks, 2, 1, false);
-      AddMaximum(builder, phase);
-      formula.Add(phase);
+      builder.AddTuna(placement.ranks, 2, 1, false, true, 1, formula);
+      Formula::Phase maximum;
+      AddMaximum(builder, maximum);
+      formula.Add(maximum);
       break;
     }
     case Method::kPaddedBruck:
       formula.Add(PaddedBruck(builder));
       break;
     case Method::kTuna:
-      formula.Add(builder.Tuna(placement.ranks, RadixOf(algorithm, placement.ranks), 1, false));
+      builder.AddTuna(placement.ranks, RadixOf(algorithm, placement.ranks), 1, false, false,
+                      kRoundsInFlight, formula);
       break;
     case Method::kMultilevel:
       if (HasThreeLevels(placement)) {

@@ -5,13 +5,14 @@
 // travels latency_s plus its bytes over the slower of two limits: what one rank can move
 // (flow_s_per_byte) and what all ranks of a node can move together (node_s_per_byte, the NIC or the
 // memory bus). `inside` holds between two ranks of a node, `between` for ranks of two nodes.
-// Copies of blocks cost copy_s each and copy_s_per_byte. A round of n blocks waits for its slowest
-// rank: n mean + sqrt(n) spread bytes, the spread that of sizes uniform around the mean.
-// An algorithm is a sum of phases, each linear in the block size above a floor of processor time,
-// so that its formula is worked out once for a communicator and asked in nanoseconds.
-// Example: TuNA of radix 2 on 4 ranks of one node is two rounds of 2 blocks, at distances 1 and 2:
-// 2 (sizes message + data message) = 4 (send_s + receive_s + latency_s) and 4 blocks of wire time,
-// each copied in and out.
+// Messages in flight together cost one latency, the processor time of the first, and then what is
+// longer, processor or wire. Copies of blocks cost copy_s each and copy_s_per_byte. n blocks in
+// flight wait for the slowest rank: n mean + sqrt(n) spread bytes, the spread that of sizes uniform
+// around the mean. An algorithm is a sum of such phases, each linear in the block size above a
+// floor, so that its formula is worked out once for a communicator and asked in nanoseconds.
+// Example: TuNA of radix 2 on 4 ranks of one node has two digits, a round of 2 blocks each: twice
+// latency_s + send_s + receive_s + the wire time of 2 blocks; 2 + 2 blocks gathered, 1 + 2 arrived
+// blocks copied to their place, one block forwarded whose size (1, 2 or 4 bytes) travels with it.
 // Units: seconds, bytes.
 // Invariants (numbered in the tests)
 //   C1  rounds and blocks of TuNA are exact integers: blocks with digit z at position x, counted
@@ -23,7 +24,6 @@
 // Reference: [tuna] sections III, IV.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -113,13 +113,12 @@ class Formula {
   struct Phase {
     double times = 1, fixed_s = 0, floor_s = 0;
     double per_mean = 0, per_spread = 0, per_largest = 0;  // seconds a byte of each
+    double per_size = 0;  // seconds for each byte that the size of a block takes in a message
   };
   void Add(const Phase& phase);
 
  private:
-  static constexpr std::size_t kMostPhases = 6;
-  std::array<Phase, kMostPhases> phases_{};
-  std::size_t num_phases_ = 0;
+  std::vector<Phase> phases_;
 };
 
 Formula MakeFormula(const CostModel& model, const Placement& placement, const Algorithm& algorithm);
