@@ -122,9 +122,7 @@ class BandwidthPart {
   }
 
   void TakePartition() {
-    if (topology_.has_switches() ||
-        int64_t{topology_.num_ranks()} * topology_.num_links() > kMostForPartitions)
-      return;
+    if (int64_t{topology_.num_ranks()} * topology_.num_links() > kMostForPartitions) return;
     const Partition partition = TightestPartition(network_);
     const int64_t crossings = 2 * (partition.num_parts - 1);
     const Rational limit = Rational(crossings) / network_.BytesPerSecond(partition.capacity);

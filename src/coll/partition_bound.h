@@ -7,12 +7,20 @@
 //             2 (k - 1) M / (capacity between parts). Every rank a part by itself gives the limit
 //             by total capacity. Where every link has an equal twin the best partition is what
 //             pipelined trees reach (Nash-Williams and Tutte: trees packed into cables).
+// Switches    They forward and copy but do not add: what enters a part has the contributions of the
+//             one rank that sent it, so the k - 1 parts that lack a result still sent k - 1
+//             different things into parts, and k - 1 more must come in; one that leaves may be
+//             copied on its way, so only what comes in counts. A part takes in no more than the
+//             smallest cut between the other ranks and its own lets through, with switches on
+//             either side.
 // Method      Newton's on the ratio c / (k - 1) of the best partition in hand. A better one has
 //             sum over parts of ((k - 1) capacity into the part - c) < -c; that sum is made as
 //             small as it gets by the greedy algorithm for intersecting submodular functions,
 //             which takes one node after the other and finds its share by one flow.
 // Example     Four boxes of two ranks, 4 bytes/s within a box and 1 byte/s from each rank to the
 //             next box and to the one before: all ranks apart 14 M / 48, boxes 6 M / 16.
+//             Through switches: four boxes of eight ranks, each box on a switch at 300 bytes/s a
+//             rank and the ranks of equal number on one at 25: boxes apart 6 M / (32 * 25).
 // Complexity  A flow a rank and improvement of the ratio, of which there are few.
 // Reference   Cunningham, Journal of the ACM 32 (1985); Frank and Tardos, polymatroids.
 #pragma once
@@ -24,12 +32,12 @@
 namespace tutti {
 
 struct Partition {
-  std::vector<int32_t> part_of_node;
+  std::vector<int32_t> part_of_rank;
   int64_t num_parts = 0;
-  WideCapacity capacity = 0;  // between parts, in the network's unit
+  WideCapacity capacity = 0;  // into the parts, in the network's unit
 };
 
-// The smallest capacity / (num_parts - 1). At least two ranks, no switches.
+// The smallest capacity / (num_parts - 1). At least two ranks.
 Partition TightestPartition(const CutNetwork& network);
 
 }  // namespace tutti

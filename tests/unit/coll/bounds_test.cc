@@ -381,11 +381,8 @@ TEST(BoundsProperty, CutsAreTheBestOfAllCuts) {
     check(Kind::kGather, *back.scatter);
 
     const Bounds reduce = MustBound(topology, MustMake(Kind::kAllReduce, n));
-    int64_t total = 0;
-    for (LinkId link : topology.Links()) total += topology.bandwidth(link);
-    Rational crossings(2 * (n - 1), total);
-    if (!topology.has_switches()) crossings = TightestPartitionOfAll(topology) * Rational(2);
-    EXPECT_EQ(reduce.seconds_per_byte, std::max(*best.separating, crossings));
+    EXPECT_EQ(reduce.seconds_per_byte,
+              std::max(*best.separating, TightestPartitionOfAll(topology) * Rational(2)));
     EXPECT_EQ(reduce.rsag_seconds_per_byte,
               (*best.all_gather + *best.reduce_scatter) / Rational(n));
   }
@@ -558,6 +555,8 @@ TEST(BoundsProperty, ReversedCollectivesHaveTheLimitsOfTheTransposedNetwork) {
       EXPECT_EQ(one.steps, other.steps) << Name(kind);
       EXPECT_EQ(one.latency_ps, other.latency_ps);
       if (kind == Kind::kAllToAll) continue;
+      // Switches copy but do not add: of an all-reduce only what comes into a part is counted.
+      if (kind == Kind::kAllReduce && there.has_switches()) continue;
       EXPECT_EQ(one.seconds_per_byte, other.seconds_per_byte);
     }
   }

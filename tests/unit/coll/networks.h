@@ -132,22 +132,38 @@ inline Plain Transposed(Plain plain) {
   return plain;
 }
 
-// The largest (parts - 1) / capacity between the parts over all partitions of the nodes, by trying
-// every one.
+// The largest (parts - 1) / capacity into the parts over all partitions of the ranks, by trying
+// every one; where switches lie is tried for each part, too.
 inline Rational TightestPartitionOfAll(const Topology& topology) {
-  const auto n = static_cast<size_t>(topology.num_nodes());
+  const auto n = static_cast<size_t>(topology.num_ranks());
+  const auto placings = uint32_t{1}
+                        << static_cast<uint32_t>(topology.num_nodes() - topology.num_ranks());
   std::vector<int32_t> part(n, 0);
+  const auto capacity_into = [&](int32_t wanted, uint32_t switches) {
+    const auto inside = [&](NodeId node) {
+      return topology.is_rank(node) ? part[node.index()] == wanted
+                                    : (switches >> (node.index() - n) & 1) != 0;
+    };
+    int64_t capacity = 0;
+    for (LinkId link : topology.Links())
+      if (!inside(topology.tail(link)) && inside(topology.head(link)))
+        capacity += topology.bandwidth(link);
+    return capacity;
+  };
   Rational best;
-  const std::function<void(size_t, int32_t)> place = [&](size_t node, int32_t num_parts) {
-    if (node < n) {
-      for (part[node] = 0; part[node] <= num_parts; ++part[node])
-        place(node + 1, std::max(num_parts, part[node] + 1));
+  const std::function<void(size_t, int32_t)> place = [&](size_t rank, int32_t num_parts) {
+    if (rank < n) {
+      for (part[rank] = 0; part[rank] <= num_parts; ++part[rank])
+        place(rank + 1, std::max(num_parts, part[rank] + 1));
       return;
     }
     int64_t capacity = 0;
-    for (LinkId link : topology.Links())
-      if (part[topology.tail(link).index()] != part[topology.head(link).index()])
-        capacity += topology.bandwidth(link);
+    for (int32_t wanted = 0; wanted < num_parts; ++wanted) {
+      int64_t least = capacity_into(wanted, 0);
+      for (uint32_t switches = 1; switches < placings; ++switches)
+        least = std::min(least, capacity_into(wanted, switches));
+      capacity += least;
+    }
     if (num_parts > 1) best = std::max(best, Rational(num_parts - 1, capacity));
   };
   place(0, 0);
