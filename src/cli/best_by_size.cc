@@ -74,10 +74,9 @@ class Bisection {
   std::vector<BestRange> ranges_;
 };
 
-Result<double> SimulatedSeconds(const Topology& topology, const Schedule& schedule,
-                                SimOptions options, int64_t size) {
+Result<double> SimulatedSeconds(const HeldSchedule& held, SimOptions options, int64_t size) {
   options.size_bytes = size;
-  return Simulate(topology, schedule, options).map([](const SimReport& report) {
+  return Simulate(*held.topology, held.schedule, options).map([](const SimReport& report) {
     return report.time_s;
   });
 }
@@ -110,30 +109,27 @@ std::string AboutBytes(int64_t bytes) {
 
 }  // namespace
 
-Result<std::vector<BestRange>> BestByCost(const Topology& topology,
-                                          const std::vector<HeldSchedule>& held) {
+Result<std::vector<BestRange>> BestByCost(const std::vector<HeldSchedule>& held) {
   std::vector<CostCurve> curves(held.size());
   bool all_in_steps = true;
   for (size_t k = 0; k < held.size(); ++k) {
     if (held[k].schedule.kind == ScheduleKind::kStep)
-      curves[k] = AnalyticCurve(topology, held[k].schedule);
+      curves[k] = AnalyticCurve(*held[k].topology, held[k].schedule);
     else
       all_in_steps = false;
   }
   if (all_in_steps) return InWholeBytes(held, LeastCurves(curves, 1));
   const TimeAt time_at = [&](size_t k, int64_t size) -> Result<double> {
     if (!curves[k].empty()) return SecondsAt(curves[k], size).ToDouble();
-    return SimulatedSeconds(topology, held[k].schedule, {.link_model = held[k].schedule.link_model},
-                            size);
+    return SimulatedSeconds(held[k], {.link_model = held[k].schedule.link_model}, size);
   };
   return Bisection(held, time_at).Run();
 }
 
-Result<std::vector<BestRange>> BestBySimulation(const Topology& topology,
-                                                const std::vector<HeldSchedule>& held,
+Result<std::vector<BestRange>> BestBySimulation(const std::vector<HeldSchedule>& held,
                                                 const SimOptions& options) {
   const TimeAt time_at = [&](size_t k, int64_t size) {
-    return SimulatedSeconds(topology, held[k].schedule, options, size);
+    return SimulatedSeconds(held[k], options, size);
   };
   return Bisection(held, time_at).Run();
 }

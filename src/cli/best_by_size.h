@@ -20,6 +20,7 @@ namespace tutti::cli {
 
 struct HeldSchedule {
   std::string algorithm;
+  const Topology* topology;  // must outlive
   Schedule schedule;
 };
 
@@ -29,11 +30,9 @@ struct BestRange {
 };
 
 // By the alpha-beta cost, which for a timed schedule is its plan on the clock of another size.
-Result<std::vector<BestRange>> BestByCost(const Topology& topology,
-                                          const std::vector<HeldSchedule>& held);
+Result<std::vector<BestRange>> BestByCost(const std::vector<HeldSchedule>& held);
 // By simulation; options.size_bytes is not looked at.
-Result<std::vector<BestRange>> BestBySimulation(const Topology& topology,
-                                                const std::vector<HeldSchedule>& held,
+Result<std::vector<BestRange>> BestBySimulation(const std::vector<HeldSchedule>& held,
                                                 const SimOptions& options);
 
 // [{"algorithm": .., "from_bytes": .., "to_bytes": ..}], the last up to null.

@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <map>
 #include <memory>
+#include <optional>
+#include <utility>
 
 #include "best_by_size.h"
 #include "choice.h"
@@ -17,16 +20,17 @@
 #include "tutti/synth/synthesizer.h"
 #include "tutti/topo/expression.h"
 #include "tutti/verify/verifier.h"
+#include "unwind.h"
 
 namespace tutti::cli {
 namespace {
 
 struct Flags {
-  std::string topology, algorithms, size = "1GiB";
+  std::string topology, algorithms, unwind, size = "1GiB";
   CollectiveFlags collective;
   RoutingFlags routing;
   SimFlags sim;
-  int32_t chunks = 0;
+  ChunksFlag chunks;
   uint64_t seed = 1;
 };
 
@@ -64,10 +68,69 @@ Result<Choice> Chosen(const std::string& names, CollectiveKind kind) {
   }
 }
 
+// The network asked for and what became of it where each algorithm has its own unwinding.
+class Networks {
+ public:
+  explicit Networks(Topology whole, bool tries_unwindings)
+      : whole_(std::move(whole)), tries_unwindings_(tries_unwindings && whole_.has_switches()) {}
+
+  const Topology& whole() const { return whole_; }
+  bool tries_unwindings() const { return tries_unwindings_; }
+  // Stays where it is.
+  const Topology& Keep(const Unwound& unwound) {
+    return unwound_.try_emplace(unwound.degree, unwound.topology).first->second;
+  }
+
+ private:
+  Topology whole_;
+  bool tries_unwindings_;
+  std::map<int32_t, Topology> unwound_;  // by degree
+};
+
+Result<Networks> MakeNetworks(const Flags& flags) {
+  if (flags.unwind.empty() || flags.unwind == kTrySeveral)
+    return ParseTopology(flags.topology).map([&](Topology topology) {
+      return Networks(std::move(topology), !flags.unwind.empty());
+    });
+  return UnwindBy(flags.topology, flags.unwind).map([](Unwound unwound) {
+    return Networks(std::move(unwound.topology), false);
+  });
+}
+
+// Where networks are tried for algorithms, algorithms are not tried for networks.
+Status CheckUnwindings(const Networks& networks, Choice& chosen) {
+  if (!networks.tries_unwindings()) return {};
+  for (const Entry& entry : chosen.entries)
+    if (entry.synthesizer == nullptr)
+      return InvalidArgument(
+          "--unwind auto tries networks for one algorithm, and auto algorithms for one network: "
+          "give --unwind a degree, or leave auto out");
+  for (const Router* router : chosen.routers)
+    if (!FindSynthesizer(router->name))
+      return InvalidArgument(fmt::format(
+          "--unwind auto is for schedules, and '{}' makes a routing: give --unwind a degree",
+          router->name));
+  chosen.routers.clear();
+  return {};
+}
+
 struct Made {
+  const Topology* topology;
   Schedule schedule;
   double synthesis_s;
+  std::optional<Unwound> unwound;
 };
+
+// Of what only some algorithms have, those that have it get it.
+SynthOptions OptionsFor(const Entry& entry, const Flags& flags, int64_t size) {
+  const bool counts = entry.synthesizer == nullptr || entry.synthesizer->counts_chunks;
+  return {.chunks = flags.chunks.count(),
+          .seed = flags.seed,
+          .size_bytes = size,
+          .link_model = flags.sim.links.model(),
+          .auto_chunks = flags.chunks.is_auto() && counts,
+          .max_seconds = flags.routing.time_limit};
+}
 
 Result<Schedule> Synthesize(const Entry& entry, const Topology& topology,
                             const Collective& collective, const SynthOptions& options) {
@@ -78,25 +141,31 @@ Result<Schedule> Synthesize(const Entry& entry, const Topology& topology,
   });
 }
 
-Result<Made> Make(const Entry& entry, const Topology& topology, const Flags& flags, int64_t size) {
+Result<Made> Make(const Entry& entry, Networks& networks, const Flags& flags, int64_t size) {
+  const SynthOptions options = OptionsFor(entry, flags, size);
+  const Topology* topology = &networks.whole();
+  std::optional<Unwound> unwound;
+  if (networks.tries_unwindings()) {
+    Result<Unwound> best =
+        Unwind(flags.topology, flags.unwind, *entry.synthesizer, flags.collective, options);
+    if (!best) return tl::unexpected(best.error());
+    unwound = *std::move(best);
+    topology = &networks.Keep(*unwound);
+  }
   const Result<Collective> collective = flags.collective.Make(
-      topology, entry.synthesizer != nullptr && entry.synthesizer->one_shard_all_reduce);
+      *topology, entry.synthesizer != nullptr && entry.synthesizer->one_shard_all_reduce);
   if (!collective) return tl::unexpected(collective.error());
   const auto before = std::chrono::steady_clock::now();
-  Result<Schedule> schedule = Synthesize(entry, topology, *collective,
-                                         {.chunks = flags.chunks,
-                                          .seed = flags.seed,
-                                          .size_bytes = size,
-                                          .max_seconds = flags.routing.time_limit});
+  Result<Schedule> schedule = Synthesize(entry, *topology, *collective, options);
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - before;
   if (!schedule) return tl::unexpected(schedule.error());
-  const VerifyReport report = Verify(topology, schedule->collective, *schedule);
+  const VerifyReport report = Verify(*topology, schedule->collective, *schedule);
   if (report.cancelled) return tl::unexpected(CancelledError());
   if (!report.verified())
     return MakeError(ErrorCode::kInfeasible,
                      fmt::format("the schedule of '{}' is not correct: {}", entry.name,
                                  report.violations.front().message));
-  return Made{std::move(*schedule), elapsed.count()};
+  return Made{topology, std::move(*schedule), elapsed.count(), std::move(unwound)};
 }
 
 // The schedules that stand for each algorithm at all sizes (best_by_size.h).
@@ -107,16 +176,16 @@ class Held {
   static constexpr size_t kMostToMakeAgain = 50'000, kMostToSimulate = 200'000;
 
   // False where it is one of those already held.
-  bool Add(const std::string& algorithm, const Schedule& schedule) {
+  bool Add(const std::string& algorithm, const Made& made) {
     for (const HeldSchedule& held : schedules_)
-      if (held.algorithm == algorithm && held.schedule == schedule) return false;
-    transfers_ += schedule.transfers.size();
-    schedules_.push_back({algorithm, schedule});
+      if (held.algorithm == algorithm && held.schedule == made.schedule) return false;
+    transfers_ += made.schedule.transfers.size();
+    schedules_.push_back({algorithm, made.topology, made.schedule});
     return true;
   }
 
   // What the algorithm makes of other sizes. Most make one schedule of all of them.
-  Status AddOtherSizes(const Entry& entry, const Topology& topology, const Flags& flags) {
+  Status AddOtherSizes(const Entry& entry, Networks& networks, const Flags& flags) {
     if (entry.synthesizer == nullptr || schedules_.empty() ||
         schedules_.back().algorithm != entry.name ||
         schedules_.back().schedule.transfers.size() > kMostToMakeAgain)
@@ -124,26 +193,24 @@ class Held {
     bool differs = false;
     for (int64_t size : kOtherSizes) {
       if (size == kOtherSizes.back() && !differs) break;
-      const Result<Made> made = Make(entry, topology, flags, size);
+      const Result<Made> made = Make(entry, networks, flags, size);
       if (!made && made.error().code == ErrorCode::kCancelled) return tl::unexpected(made.error());
       if (!made) return {};
-      differs = Add(entry.name, made->schedule) || differs;
+      differs = Add(entry.name, *made) || differs;
     }
     return {};
   }
 
-  Result<std::string> Describe(const Topology& topology, const SimOptions& options,
-                               Json& out) const {
+  Result<std::string> Describe(const SimOptions& options, Json& out) const {
     if (schedules_.empty()) return std::string();
-    const Result<std::vector<BestRange>> by_cost = BestByCost(topology, schedules_);
+    const Result<std::vector<BestRange>> by_cost = BestByCost(schedules_);
     if (!by_cost) return tl::unexpected(by_cost.error());
     out["best_by_size_analytic"] = ToJson(*by_cost);
     out["best_by_size"] = nullptr;
     if (transfers_ > kMostToSimulate)
       return fmt::format("best, analytic: {}\nbest, simulated: too many transfers for all sizes\n",
                          Text(*by_cost));
-    const Result<std::vector<BestRange>> simulated =
-        BestBySimulation(topology, schedules_, options);
+    const Result<std::vector<BestRange>> simulated = BestBySimulation(schedules_, options);
     if (!simulated) return tl::unexpected(simulated.error());
     out["best_by_size"] = ToJson(*simulated);
     const std::string one = Text(*by_cost), other = Text(*simulated);
@@ -162,28 +229,32 @@ class Held {
 int Compare(const Program& program, const Flags& flags) {
   const Result<std::vector<int64_t>> sizes = ParseSizes(flags.size);
   if (!sizes) return Report(sizes.error());
-  const Result<Topology> topology = ParseTopology(flags.topology);
-  if (!topology) return Report(topology.error());
+  Result<Networks> networks = MakeNetworks(flags);
+  if (!networks) return Report(networks.error());
+  const Topology* const topology = &networks->whole();
   // Faults of the collective itself are bad input, not a row of the table.
   const Result<Collective> wanted = flags.collective.Make(*topology, false);
   if (!wanted) return Report(wanted.error());
-  const Result<Choice> chosen = Chosen(flags.algorithms, wanted->kind());
+  Result<Choice> chosen = Chosen(flags.algorithms, wanted->kind());
   if (!chosen) return Report(chosen.error());
+  if (const Status fits = CheckUnwindings(*networks, *chosen); !fits) return Report(fits.error());
   SimOptions options = flags.sim.Make();
 
   Json out;
   DescribeTopology(*topology, out);
   out["collective"] = flags.collective.name;
   out["rows"] = Json::array();
-  Table table({"algorithm", "size", "steps", "TB (M/B)", "analytic", "simulated", "bound",
-               "efficiency", "busbw", "synthesis"});
+  std::vector<std::string> header = {"algorithm", "size",  "steps",      "TB (M/B)", "analytic",
+                                     "simulated", "bound", "efficiency", "busbw",    "synthesis"};
+  if (networks->tries_unwindings()) header.emplace_back("degree");
+  Table table(header);
   std::string reasons;
   bool some = false;
   Held held;
   for (const Entry& entry : chosen->entries) {
     for (int64_t size : *sizes) {
       if (CancelRequested()) return Report(CancelledError());
-      const Result<Made> made = Make(entry, *topology, flags, size);
+      const Result<Made> made = Make(entry, *networks, flags, size);
       Json row;
       row["algorithm"] = entry.name;
       row["size_bytes"] = size;
@@ -194,10 +265,10 @@ int Compare(const Program& program, const Flags& flags) {
         reasons += fmt::format("  {}: {}\n", entry.name, made.error().message);
         break;  // the other sizes fail alike
       }
-      const Result<Evaluation> evaluation = Evaluate(*topology, made->schedule, size);
+      const Result<Evaluation> evaluation = Evaluate(*made->topology, made->schedule, size);
       if (!evaluation) return Report(evaluation.error());
       options.size_bytes = size;
-      const Result<SimReport> sim = Simulate(*topology, made->schedule, options);
+      const Result<SimReport> sim = Simulate(*made->topology, made->schedule, options);
       if (!sim) return Report(sim.error());
       const bool step = made->schedule.kind == ScheduleKind::kStep;
       const double bound =
@@ -210,9 +281,10 @@ int Compare(const Program& program, const Flags& flags) {
         row["chosen"] = made->schedule.algorithm;
         shown += ": " + made->schedule.algorithm;
       } else {
-        held.Add(entry.name, made->schedule);
+        held.Add(entry.name, *made);
       }
       DescribeEvaluation(made->schedule, *evaluation, size, row);
+      if (made->unwound) DescribeUnwound(*made->unwound, row);
       row["analytic_s"] = evaluation->time_s;
       row["analytic_bound_s"] = evaluation->bound_s;
       row["time_s"] = sim->time_s;
@@ -223,16 +295,24 @@ int Compare(const Program& program, const Flags& flags) {
       row["synthesis_s"] = made->synthesis_s;
       row["verified"] = true;
       out["rows"].push_back(row);
-      table.AddRow({shown, FormatSize(size), step ? std::to_string(evaluation->cost.tl) : "-",
-                    step ? fmt::format("{:.4f}", evaluation->cost.tb.ToDouble()) : "-",
-                    Seconds(evaluation->time_s), Seconds(sim->time_s), Seconds(bound),
-                    Percent(bound / sim->time_s), BytesPerSecond(sim->busbw),
-                    Seconds(made->synthesis_s)});
+      std::vector<std::string> cells = {
+          shown,
+          FormatSize(size),
+          step ? std::to_string(evaluation->cost.tl) : "-",
+          step ? fmt::format("{:.4f}", evaluation->cost.tb.ToDouble()) : "-",
+          Seconds(evaluation->time_s),
+          Seconds(sim->time_s),
+          Seconds(bound),
+          Percent(bound / sim->time_s),
+          BytesPerSecond(sim->busbw),
+          Seconds(made->synthesis_s)};
+      if (made->unwound) cells.push_back(std::to_string(made->unwound->degree));
+      table.AddRow(std::move(cells));
     }
-    if (const Status added = held.AddOtherSizes(entry, *topology, flags); !added)
+    if (const Status added = held.AddOtherSizes(entry, *networks, flags); !added)
       return Report(added.error());
   }
-  const Result<std::string> best = held.Describe(*topology, options, out);
+  const Result<std::string> best = held.Describe(options, out);
   if (!best) return Report(best.error());
   std::string routings;
   if (!chosen->routers.empty()) {
@@ -249,8 +329,9 @@ int Compare(const Program& program, const Flags& flags) {
   }
   fmt::print("{} on {} ({} ranks)", flags.collective.name, topology->name(), topology->num_ranks());
   if (some)
-    fmt::print(", every schedule verified; simulated with links {}, steps {}\n\n{}\n",
-               flags.sim.link_model, flags.sim.mode, table.ToString());
+    fmt::print("{}, every schedule verified; simulated with links {}, steps {}\n\n{}\n",
+               networks->tries_unwindings() ? ", its switches unwound for each" : "",
+               flags.sim.links.name, flags.sim.mode, table.ToString());
   else
     fmt::print(": no algorithm makes a schedule\n\n");
   if (!best->empty()) fmt::print("{}\n", *best);
@@ -277,8 +358,10 @@ void AddCompare(Program& program) {
                       "default: all algorithms but taccl-like");
   flags->routing.AddTo(command);
   command->add_option("--size", flags->size, "Sizes M, separated by commas")->capture_default_str();
-  command->add_option("--chunks", flags->chunks, "Equal chunks a shard; 0 means what each needs")
-      ->check(CLI::Range(0, 1 << 30));
+  flags->chunks.AddTo(command);
+  command->add_option("--unwind", flags->unwind,
+                      "Replace every switch by links from each rank to the so many after it: a "
+                      "degree, or auto, which keeps the fastest for each algorithm and size");
   command->add_option("--seed", flags->seed, "Seed of algorithms that draw")->capture_default_str();
   flags->sim.AddTo(command);
   command->callback([&program, flags] {

@@ -49,7 +49,7 @@ int Simulate(const Program& program, const Flags& flags) {
   Json out;
   DescribeTopology(file->topology, out);
   DescribeSchedule(file->schedule, out);
-  out["link_model"] = flags.sim.link_model;
+  out["link_model"] = flags.sim.links.name;
   out["mode"] = flags.sim.mode;
   Table table(
       {"size", "time", "bound", "efficiency", "algbw", "busbw", "mean link use", "in flight"});
@@ -120,7 +120,7 @@ int Simulate(const Program& program, const Flags& flags) {
     return kDone;
   }
   fmt::print("{} on {} by {}, links {}, steps {}\n\n{}", Name(file->schedule.collective.kind()),
-             file->topology.name(), file->schedule.algorithm, flags.sim.link_model, flags.sim.mode,
+             file->topology.name(), file->schedule.algorithm, flags.sim.links.name, flags.sim.mode,
              table.ToString());
   if (sizes->size() == 1 && flags.links > 0) fmt::print("\n{}", busiest.ToString());
   if (sizes->size() == 1 && flags.bins > 0) fmt::print("\n{}", over_time.ToString());

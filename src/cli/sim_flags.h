@@ -1,4 +1,4 @@
-// Flags of the simulator, shared by `sim` and `compare`.
+// Flags of the simulator, shared by `sim` and `compare`; how links are held also by `synth`.
 #pragma once
 
 #include <string>
@@ -8,16 +8,27 @@
 
 namespace tutti::cli {
 
-struct SimFlags {
-  std::string link_model = "held", mode = "eager";
+struct LinkModelFlag {
+  std::string name = "held";
 
   void AddTo(CLI::App* command) {
     command
-        ->add_option("--link-model", link_model,
+        ->add_option("--link-model", name,
                      "held: a message holds its link for alpha + m/bandwidth; pipelined: for "
                      "m/bandwidth, and arrives alpha later")
         ->capture_default_str()
         ->check(CLI::IsMember({"held", "pipelined"}));
+  }
+
+  LinkModel model() const { return name == "held" ? LinkModel::kHeld : LinkModel::kPipelined; }
+};
+
+struct SimFlags {
+  LinkModelFlag links;
+  std::string mode = "eager";
+
+  void AddTo(CLI::App* command) {
+    links.AddTo(command);
     command
         ->add_option(
             "--mode", mode,
@@ -28,7 +39,7 @@ struct SimFlags {
 
   SimOptions Make() const {
     SimOptions options;
-    options.link_model = link_model == "held" ? LinkModel::kHeld : LinkModel::kPipelined;
+    options.link_model = links.model();
     options.step_mode = mode == "barrier" ? StepMode::kBarrier : StepMode::kEager;
     return options;
   }

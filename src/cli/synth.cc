@@ -12,6 +12,7 @@
 #include "choice.h"
 #include "common.h"
 #include "routing.h"
+#include "sim_flags.h"
 #include "symmetric.h"
 #include "tutti/base/cancel.h"
 #include "tutti/base/memory.h"
@@ -33,6 +34,7 @@ struct Flags {
   CollectiveFlags collective;
   RoutingFlags routing;
   ChunksFlag chunks;
+  LinkModelFlag links;
   int32_t tries = 0, steps = 0;
   uint64_t seed = 1;
   bool no_verify = false, symmetric = false, stream = false, cost_only = false,
@@ -236,6 +238,7 @@ int Synthesize(const Program& program, const Flags& flags) {
       .tries = flags.tries,
       .steps = flags.steps,
       .max_chunks = static_cast<int32_t>(std::min<int64_t>(flags.routing.max_chunks, 1 << 20)),
+      .link_model = flags.links.model(),
       .policy = flags.policy,
       .waiting = flags.wait == "always"  ? Waiting::kAlways
                  : flags.wait == "never" ? Waiting::kNever
@@ -348,6 +351,7 @@ void AddSynth(Program& program) {
                        "; for routings of all-to-all: " + RouterNames())
       ->required();
   flags->chunks.AddTo(command);
+  flags->links.AddTo(command);
   command
       ->add_option("--steps", flags->steps,
                    "Steps of a time-stepped all-to-all (tsmcf, mcf); 0: what takes the least time")

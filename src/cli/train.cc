@@ -279,7 +279,7 @@ std::string Text(const Job& job, const Topology& topology, const Flags& flags) {
                 : fmt::format("  gradients    in buckets of {} and more, the largest {}\n",
                               FormatSize(job.bucket_bytes), FormatSize(job.largest_gradient_bytes));
   return text +
-         fmt::format("  simulated    links {}, steps {}\n", flags.sim.link_model, flags.sim.mode);
+         fmt::format("  simulated    links {}, steps {}\n", flags.sim.links.name, flags.sim.mode);
 }
 
 int Train(const Program& program, const Flags& flags) {

@@ -42,20 +42,22 @@ Result<Rational> PredictedOn(const Topology& topology, const Synthesizer& synthe
 
 }  // namespace
 
+Result<Unwound> UnwindBy(const std::string& expression, const std::string& degree) {
+  int32_t number = 0;
+  const char* end = degree.data() + degree.size();
+  const auto [stop, fault] = std::from_chars(degree.data(), end, number);
+  if (fault != std::errc() || stop != end || number < 1)
+    return InvalidArgument(
+        fmt::format("--unwind: got '{}', wanted a degree of at least 1 or auto", degree));
+  Result<Topology> topology = WithDegree(expression, number);
+  if (!topology) return tl::unexpected(topology.error());
+  return Unwound{std::move(*topology), number};
+}
+
 Result<Unwound> Unwind(const std::string& expression, const std::string& how,
                        const Synthesizer& synthesizer, const CollectiveFlags& collective,
                        const SynthOptions& options) {
-  if (how != "auto") {
-    int32_t degree = 0;
-    const char* end = how.data() + how.size();
-    const auto [stop, fault] = std::from_chars(how.data(), end, degree);
-    if (fault != std::errc() || stop != end || degree < 1)
-      return InvalidArgument(
-          fmt::format("--unwind: got '{}', wanted a degree of at least 1 or auto", how));
-    Result<Topology> topology = WithDegree(expression, degree);
-    if (!topology) return tl::unexpected(topology.error());
-    return Unwound{std::move(*topology), degree};
-  }
+  if (how != kTrySeveral) return UnwindBy(expression, how);
   Result<Topology> whole = ParseTopology(expression);
   if (!whole) return tl::unexpected(whole.error());
   if (!whole->has_switches()) return Unwound{std::move(*whole)};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -9,6 +10,8 @@
 #include "tutti/synth/synthesizer.h"
 
 namespace tutti::cli {
+
+inline constexpr std::string_view kTrySeveral = "auto";
 
 struct Unwound {
   Topology topology;
@@ -23,6 +26,9 @@ struct Unwound {
 Result<Unwound> Unwind(const std::string& expression, const std::string& how,
                        const Synthesizer& synthesizer, const CollectiveFlags& collective,
                        const SynthOptions& options);
+
+// `degree` as Unwind reads it, auto aside.
+Result<Unwound> UnwindBy(const std::string& expression, const std::string& degree);
 
 // "unwound with degree 2: 1.234 ms (degree 1: ..., degree 4: ...)".
 std::string UnwoundText(const Unwound& unwound);

@@ -27,7 +27,9 @@ constexpr std::array<const char*, 8> kColours = {"#0072b2", "#d55e00", "#009e73"
                                                  "#e69f00", "#56b4e9", "#000000", "#7a4f9e"};
 constexpr const char* kGrey = "#aaaaaa";
 constexpr const char* kGrid = "set grid linecolor '#dddddd' linetype 1\n";
+// Of the series that come after as many as there are colours, and again after those.
 constexpr std::array<int, 3> kShapes = {7, 9, 5};  // full circle, triangle and square
+constexpr std::array<const char*, 3> kDashes = {"solid", "(8,4)", "(2,3)"};
 
 std::string Quoted(const std::string& text) {
   std::string out = "'";
@@ -202,18 +204,19 @@ std::string GnuplotScript(std::span<const Chart> charts, int32_t charts_a_row) {
         script += fmt::format("{:.10g} {:.10g}\n", point.first, point.second);
       script += "EOD\n";
       const char* colour = kGrey;
-      int shape = kShapes[0];
+      size_t round = 0;
       if (!series.grey) {
         const size_t index = PlaceOf(series.name, places);
         colour = kColours[index % kColours.size()];
-        shape = kShapes[index / kColours.size() % kShapes.size()];
+        round = index / kColours.size();
       }
       plots += plots.empty() ? "plot " : ", ";
-      plots +=
-          fmt::format("$series{} using 1:2 {} linecolor rgb '{}' title {}", block++,
-                      series.line ? std::string("with lines")
-                                  : fmt::format("with points pointtype {} pointsize 0.5", shape),
-                      colour, Quoted(series.name));
+      plots += fmt::format(
+          "$series{} using 1:2 {} linecolor rgb '{}' title {}", block++,
+          series.line ? fmt::format("with lines dashtype {}", kDashes[round % kDashes.size()])
+                      : fmt::format("with points pointtype {} pointsize 0.5",
+                                    kShapes[round % kShapes.size()]),
+          colour, Quoted(series.name));
     }
     script += plots + "\n";
   }

@@ -7,12 +7,14 @@
 #include <chrono>
 #include <limits>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "tacos_messages.h"
 #include "tutti/base/cancel.h"
 #include "tutti/base/units.h"
 #include "tutti/synth/synthesizer.h"
+#include "tutti/synth/ten.h"
 #include "tutti/topo/expression.h"
 #include "tutti/verify/verifier.h"
 
@@ -108,10 +110,13 @@ std::span<const NamedNetwork> MotivatingNetworks() {
 std::vector<int32_t> TenChunks(const Topology& topology, const ExperimentOptions& options) {
   constexpr int64_t kDeliveries = int64_t{1} << 15;
   const int64_t pairs = int64_t{topology.num_ranks()} * topology.num_ranks();
-  std::vector<int32_t> chunks;
-  for (int32_t count : {1, 2, 4, 8, 16})
-    if (count == 1 || options.large || pairs * count <= kDeliveries) chunks.push_back(count);
-  return chunks;
+  std::set<int32_t> chunks = {1};
+  for (int32_t count : {2, 4, 8, 16})
+    if (options.large || pairs * count <= kDeliveries) chunks.insert(count);
+  const int32_t even = EvenChunks(topology);
+  for (int32_t count : {even, 2 * even})
+    if (options.large || pairs * count <= 2 * kDeliveries) chunks.insert(count);
+  return {chunks.begin(), chunks.end()};
 }
 
 double Network::IdealSeconds(int64_t size_bytes) const {

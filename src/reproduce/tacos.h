@@ -33,7 +33,7 @@ namespace tutti::tacos {
 
 inline constexpr int64_t kGigabyte = 1'000'000'000;
 // Chunks a shard that are tried for `ten`: 1, 2, 4, 8 and 16, as far as ranks^2 * chunks stays
-// within 2^15; with --large all of them.
+// within 2^15, and EvenChunks() of synth/ten.h and its double within twice that; with --large all.
 std::vector<int32_t> TenChunks(const Topology& topology, const ExperimentOptions& options);
 
 struct NamedNetwork {

@@ -4,6 +4,7 @@
 #include <array>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "registry.h"
 #include "tacos.h"
@@ -18,61 +19,80 @@ constexpr int64_t kSize = kGigabyte;
 struct Case {
   NamedNetwork network;
   int64_t ranks;
-  const char* efficiency;
+  const char* busy;  // links, as printed (%)
 };
 constexpr std::array<Case, 3> kCases = {{{{"3D Torus", "torus(5,5,5)"}, 125, "100"},
-                                         {{"2D Mesh", "mesh(10,10)"}, 100, ""},
-                                         {{"3D HC", "mesh(5,5,5)"}, 125, ""}}};
+                                         {{"2D Mesh", "mesh(10,10)"}, 100, nullptr},
+                                         {{"3D HC", "mesh(5,5,5)"}, 125, nullptr}}};
 
 Result<ExperimentResult> Run(const ExperimentOptions& options) {
   if (CancelRequested()) return tl::unexpected(CancelledError());
-  ResultTable table{.title = "All-reduce of 1 GB, alpha = 0.5 us, 50 GB/s",
-                    .label_name = "network, algorithm",
-                    .columns = OutcomeColumns()};
-  table.columns.push_back({.name = "links busy", .unit = "% of the time", .digits = 2});
-  ResultTable averages{.title = "What the paper says of the figure",
-                       .label_name = "quantity",
-                       .columns = {{.name = "figure", .digits = 2}}};
-  Average efficiency;
+  ResultTable averages{
+      .title = "What the paper says of the figure", .label_name = "quantity", .columns = {}};
   ExperimentResult result;
-  for (const Case& one : kCases) {
-    if (!WithinSize(options, one.ranks)) continue;
-    const Result<Network> network = MakeNetwork(one.network.expression);
-    if (!network) return tl::unexpected(network.error());
-    const Result<Outcome> own =
-        RunFastest(*network, "ten", TenChunks(network->topology, options), {.record = true});
-    if (!own) return tl::unexpected(own.error());
-    const Result<Outcome> ring = RunBasic(*network, Basic::kRing, {.record = true});
-    if (!ring) return tl::unexpected(ring.error());
-    Chart chart{.title = fmt::format("Links in use during an all-reduce of 1 GB on {} {}",
-                                     one.network.name, one.network.expression),
-                .x_label = "time / that of TACOS",
-                .y_label = "links busy (%)",
-                .y_min = 0};
-    for (const auto& [name, outcome] :
-         {std::pair("TACOS (-a ten)", &*own), std::pair("Ring", &*ring)}) {
-      ResultRow row = OutcomeRow(fmt::format("{}: {}", one.network.name, name), *outcome, *network,
-                                 kSize, own->time_s);
-      row.cells.push_back(Measured(100 * MeanUtilisation(*outcome)));
-      table.rows.push_back(std::move(row));
-      chart.series.push_back(UtilisationSeries(name, *outcome, own->time_s));
+  std::vector<ResultTable> tables;
+  for (const NamedLinkModel& model : kLinkModels) {
+    averages.columns.push_back({.name = fmt::format("links {}", model.name), .digits = 2});
+    ResultTable table{
+        .title = fmt::format("All-reduce of 1 GB, alpha = 0.5 us, 50 GB/s, links {}", model.name),
+        .label_name = "network, algorithm",
+        .columns = OutcomeColumns()};
+    table.columns.push_back({.name = "links busy", .unit = "% of the time", .digits = 2});
+    std::vector<ResultRow> rows;
+    Average efficiency;
+    for (const Case& one : kCases) {
+      if (!WithinSize(options, one.ranks)) continue;
+      const Result<Network> network = MakeNetwork(one.network.expression);
+      if (!network) return tl::unexpected(network.error());
+      const RunOptions how{.link_model = model.model, .record = true};
+      const Result<Outcome> own =
+          RunFastest(*network, "ten", TenChunks(network->topology, options), how);
+      if (!own) return tl::unexpected(own.error());
+      const Result<Outcome> ring = RunBasic(*network, Basic::kRing, how);
+      if (!ring) return tl::unexpected(ring.error());
+      Chart chart{.title = fmt::format("Links in use during an all-reduce of 1 GB on {} {}, {}",
+                                       one.network.name, one.network.expression, model.name),
+                  .x_label = "time / that of TACOS",
+                  .y_label = "links busy (%)",
+                  .y_min = 0};
+      for (const auto& [name, outcome] :
+           {std::pair("TACOS (-a ten)", &*own), std::pair("Ring", &*ring)}) {
+        ResultRow row = OutcomeRow(fmt::format("{}: {}", one.network.name, name), *outcome,
+                                   *network, kSize, own->time_s);
+        row.cells.push_back(Measured(100 * MeanUtilisation(*outcome)));
+        table.rows.push_back(std::move(row));
+        chart.series.push_back(UtilisationSeries(name, *outcome, own->time_s));
+      }
+      const double share = 100 * network->IdealSeconds(kSize) / own->time_s;
+      efficiency.Add(share);
+      rows.push_back(
+          {fmt::format("{} {}: TACOS of the ideal (%)", one.network.name, one.network.expression),
+           {Measured(share)}});
+      if (one.busy != nullptr)
+        rows.push_back({fmt::format("{} {}: links busy under TACOS, on average over its time (%)",
+                                    one.network.name, one.network.expression),
+                        {Measured(100 * MeanUtilisation(*own), one.busy)}});
+      result.charts.push_back(std::move(chart));
     }
-    const double share = 100 * network->IdealSeconds(kSize) / own->time_s;
-    efficiency.Add(share);
-    averages.rows.push_back(
-        {fmt::format("{} {}: TACOS of the ideal (%)", one.network.name, one.network.expression),
-         {Measured(share, one.efficiency)}});
-    result.charts.push_back(std::move(chart));
+    rows.push_back({"TACOS of the ideal, average (%)", {efficiency.Cell("98.40")}});
+    if (averages.rows.empty())
+      averages.rows = std::move(rows);
+    else
+      for (size_t k = 0; k < rows.size(); ++k)
+        averages.rows[k].cells.push_back(std::move(rows[k].cells.front()));
+    tables.push_back(std::move(table));
   }
-  averages.rows.push_back({"TACOS of the ideal, average (%)", {efficiency.Cell("98.40")}});
-  result.tables = {averages, table};
+  result.tables.push_back(std::move(averages));
+  result.tables.insert(result.tables.end(), tables.begin(), tables.end());
   result.notes = {
       "Ring is bidirectional, in the order of the ranks, its messages routed over the network: "
       "where neighbours in that order are not adjacent they share links. The size is not printed "
-      "in "
-      "the paper; its time axis is normalised to TACOS, as here. The paper's 100 % on the torus "
-      "are "
-      "of the utilisation."};
+      "in the paper; its time axis is normalised to TACOS, as here. The paper's 100 % on the torus "
+      "are of the utilisation.",
+      "On the torus a rank takes in 124 shards over 6 links: with 3 chunks a shard that comes out "
+      "even. With links held every chunk waits for its alpha, which at 62 chunks a link and half "
+      "is 0.9 % of the time: no schedule of 3 chunks is faster. With links pipelined nothing "
+      "waits but the last."};
   return result;
 }
 

@@ -121,6 +121,14 @@ class BadInput(harness.CliTest):
             self.refused("synth", "switch(4)", "-a", "ten", f"--unwind={degree}", says=[f"'{degree}'", "auto"])
         self.refused("synth", "switch(4)", "-a", "ten", "--unwind", "4", says=["degree=4", "at most 3"])
         self.refused("synth", "switch(4)", "-a", "ten", code=1, says=["unwind(switch(4))"])
+        for degree in ("0", "two"):
+            self.refused("compare", "switch(4)", "-a", "ten", f"--unwind={degree}", says=[f"'{degree}'", "auto"])
+        self.refused("compare", "switch(4)", "-a", "ten", "--unwind", "4", says=["degree=4", "at most 3"])
+        self.refused("compare", "switch(4)", "-a", "ten,auto", "--unwind", "auto", says=["give --unwind a degree"])
+        self.refused("compare", "switch(4)", "-c", "all-to-all", "-a", "ten,ewsp", "--unwind", "auto",
+                     says=["'ewsp' makes a routing"])
+        for chunks in ("many", "-1", "1.5"):
+            self.refused("compare", "ring(4)", "-a", "ten", f"--chunks={chunks}", says=[f"'{chunks}'", "auto"])
 
     def test_networks_that_ten_cannot_work_on(self):
         path = self.path("one-way.topo.json")

@@ -217,6 +217,49 @@ class Commands(harness.CliTest):
         # torus-dims needs a grid, and says so.
         self.assertTrue(any("error" in row and row["algorithm"] == "torus-dims" for row in answer["rows"]))
 
+    def test_compare_unwinds_switches_for_each_algorithm(self):
+        network = "switch2d(2,3)"
+        answer = self.json("compare", network, "-c", "all-reduce", "-a", "ten,ring", "--size", "1KiB,1MiB",
+                           "--unwind", "auto")
+        self.assertEqual(answer["topology"], network)
+        self.assertEqual(len(answer["rows"]), 4)
+        for row in answer["rows"]:
+            self.assertTrue(row["verified"])
+            self.assertEqual(row["unwind"]["degree"],
+                             min(row["unwind"]["tried"], key=lambda one: one["time_s"])["degree"])
+            self.assertEqual(row["analytic_s"], min(one["time_s"] for one in row["unwind"]["tried"]))
+            self.assertLessEqual(row["bound_s"], row["time_s"])
+        self.assertTrue(answer["best_by_size"])
+        # What synth makes of the same.
+        made = self.json("synth", network, "-c", "all-reduce", "-a", "ten", "--size", "1KiB", "--unwind", "auto")
+        self.assertEqual(answer["rows"][0]["analytic_s"], made["time_s"])
+        self.assertIn("degree\n", self.ok("compare", network, "-a", "ten", "--unwind", "auto"))
+        # A degree for all; routers and auto work on that network, too.
+        answer = self.json("compare", "switch(4)", "-c", "all-to-all", "-a", "ten,auto,ewsp", "--unwind", "3")
+        self.assertEqual(answer["topology"], "unwind(switch(4),degree=3)")
+        self.assertEqual([row["algorithm"] for row in answer["rows"]], ["ten", "auto", "ewsp"])
+        self.assertNotIn("unwind", answer["rows"][0])
+        # Without switches there is nothing to unwind.
+        self.assertNotIn("unwind", self.json("compare", "ring(4)", "-a", "ten", "--unwind", "auto")["rows"][0])
+
+    def test_compare_chooses_numbers_of_chunks(self):
+        arguments = ["compare", "mesh(3,4)", "-c", "broadcast", "-a", "ten,bfb", "--size", "1GiB"]
+        rows = self.json(*arguments, "--chunks", "auto")["rows"]
+        self.assertGreater(rows[0]["chunks"], 3)
+        self.assertLess(rows[0]["time_s"], self.json(*arguments, "--chunks", "3")["rows"][0]["time_s"])
+        self.assertEqual(rows[1]["chunks"], self.json(*arguments)["rows"][1]["chunks"])  # takes what it needs
+        made = self.json("synth", "mesh(3,4)", "-c", "broadcast", "-a", "ten", "--size", "1GiB", "--chunks", "auto")
+        self.assertEqual((rows[0]["chunks"], rows[0]["analytic_s"]), (made["chunks"], made["time_s"]))
+
+    def test_schedules_are_made_for_the_link_model(self):
+        arguments = ["mesh(3,3)", "-c", "all-gather", "-a", "ten", "--chunks", "16", "--size", "64KiB",
+                     "--link-model"]
+        held, pipelined = (self.json("synth", *arguments, model)["time_s"] for model in ("held", "pipelined"))
+        self.assertLess(pipelined, held)
+        row = self.json("compare", *arguments, "pipelined")["rows"][0]
+        self.assertEqual(row["analytic_s"], pipelined)
+        self.assertAlmostEqual(row["time_s"], pipelined, delta=1e-10)  # whole picoseconds a transfer
+
     def test_compare_says_where_the_best_changes(self):
         for sizes, mode in (("1KiB,1MiB,1GiB", "barrier"), ("64KiB,256MiB", "eager")):
             answer = self.json("compare", "mesh(3,3)", "-c", "all-reduce", "--size", sizes, "--mode", mode)

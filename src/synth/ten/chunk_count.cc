@@ -1,11 +1,22 @@
 #include "ten/chunk_count.h"
 
 #include <algorithm>
+#include <numeric>
+#include <optional>
 #include <utility>
 
 #include "tutti/sched/cost.h"
+#include "tutti/synth/ten.h"
 
-namespace tutti::ten {
+namespace tutti {
+
+int32_t EvenChunks(const Topology& topology) {
+  const std::optional<int32_t> degree = topology.regular_degree();
+  if (!degree || *degree == 0 || !topology.is_homogeneous() || topology.has_switches()) return 1;
+  return *degree / std::gcd(*degree, topology.num_ranks() - 1);
+}
+
+namespace ten {
 namespace {
 
 // Seconds.
@@ -15,11 +26,14 @@ constexpr int kMostInVain = 2;
 constexpr int64_t kFewDeliveries = 1000;
 constexpr int32_t kTriesToCompare = 2;
 
-// 1, 2, 3, 4, 6, 8, 12, ...
-int32_t NextCount(int32_t count) {
-  if (count == 1) return 2;
-  const bool is_power = (count & (count - 1)) == 0;
-  return is_power ? count / 2 * 3 : count / 3 * 4;
+// The first above `count` of 1, 2, 3, 4, 6, 8, 12, ... and `even`.
+int32_t NextCount(int32_t count, int32_t even) {
+  int32_t next = 2;
+  while (next <= count) {
+    const bool is_power = (next & (next - 1)) == 0;
+    next = is_power ? next / 2 * 3 : next / 3 * 4;
+  }
+  return count < even ? std::min(even, next) : next;
 }
 
 // A chunk of less than a byte is none.
@@ -47,9 +61,11 @@ Result<Schedule> WithBestChunkCount(
   Rational best_s = PredictedSeconds(topology, *best, options.size_bytes);
   const auto transfers_a_chunk = static_cast<int64_t>(best->transfers.size());
   const int64_t most_chunks = BytesOfLargestShard(collective, options.size_bytes);
+  const int32_t even = EvenChunks(topology);
   int64_t transfers = 0;
   int in_vain = 0;
-  for (int32_t count = 2; in_vain < kMostInVain && count <= most_chunks; count = NextCount(count)) {
+  for (int32_t count = 2; in_vain < kMostInVain && count <= most_chunks;
+       count = NextCount(count, even)) {
     transfers += count * transfers_a_chunk;
     if (transfers > kMostTransfers) break;
     with_count.chunks = count;
@@ -72,4 +88,5 @@ Result<Schedule> WithBestChunkCount(
   return best;
 }
 
-}  // namespace tutti::ten
+}  // namespace ten
+}  // namespace tutti

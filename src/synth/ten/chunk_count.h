@@ -1,7 +1,8 @@
 // WithBestChunkCount: tries several numbers of chunks and keeps the one that is predicted to be
 // fastest for the size at hand.
 //
-// Model       1, 2, 3, 4, 6, 8, 12, ...: powers of two, and three times those. With more chunks
+// Model       1, 2, 3, 4, 6, 8, 12, ...: powers of two, three times those, and EvenChunks() of
+//             synth/ten.h. With more chunks
 //             alpha is paid more often, with fewer links are idle at the begin and at the end, so
 //             the time falls and then rises: two numbers in a row that save nothing end the search.
 //             Of equal times the smaller number stays. Of large networks numbers are compared by

@@ -165,18 +165,45 @@ std::vector<int64_t> LongestWays(const LinkJobs& jobs, const Followers& backward
   return longest;
 }
 
-}  // namespace
-
-uint32_t LinkJobs::Add(uint32_t link, LinkTime time, int64_t later_ps) {
-  later_ps_.push_back(later_ps);
-  link_.push_back(link);
-  time_.push_back(time);
-  return static_cast<uint32_t>(link_.size() - 1);
+// As early as can be where each link does its jobs in the order of `times`.
+JobTimes InOrderOf(const LinkJobs& jobs, const Followers& forward, const JobTimes& times) {
+  std::vector<uint32_t> by_start;
+  for (uint32_t job = 0; job < jobs.size(); ++job)
+    if (jobs.link(job) != LinkJobs::kNoLink) by_start.push_back(job);
+  std::sort(by_start.begin(), by_start.end(), [&times](uint32_t a, uint32_t b) {
+    return std::pair(times.start_ps[a], a) < std::pair(times.start_ps[b], b);
+  });
+  std::vector<uint32_t> missing = forward.num_needed, done;
+  std::vector<uint32_t> next(jobs.size(), LinkJobs::kNoLink);  // on the same link
+  std::vector<uint32_t> last(jobs.num_links(), LinkJobs::kNoLink);
+  for (const uint32_t job : by_start) {
+    uint32_t& before = last[jobs.link(job)];
+    if (before != LinkJobs::kNoLink) {
+      next[before] = job;
+      ++missing[job];
+    }
+    before = job;
+  }
+  JobTimes result{0, std::vector<int64_t>(jobs.size(), 0)};
+  const auto not_before = [&](uint32_t job, int64_t time) {
+    result.start_ps[job] = std::max(result.start_ps[job], time);
+    if (--missing[job] == 0) done.push_back(job);
+  };
+  for (uint32_t job = 0; job < jobs.size(); ++job)
+    if (missing[job] == 0) done.push_back(job);
+  for (size_t k = 0; k < done.size(); ++k) {
+    const uint32_t job = done[k];
+    const int64_t arrival = result.start_ps[job] + jobs.time(job).travel_ps;
+    result.end_ps = std::max(result.end_ps, arrival);
+    for (uint32_t i = forward.first[job]; i < forward.first[job + 1]; ++i)
+      not_before(forward.follower[i], arrival);
+    if (next[job] != LinkJobs::kNoLink)
+      not_before(next[job], result.start_ps[job] + jobs.time(job).hold_ps);
+  }
+  return result;
 }
 
-void LinkJobs::Need(uint32_t earlier, uint32_t later) { needs_.emplace_back(earlier, later); }
-
-Result<JobTimes> TimeJobs(const LinkJobs& jobs, const TimingOptions& options) {
+Result<JobTimes> Search(const LinkJobs& jobs, const TimingOptions& options) {
   const Followers forward(jobs, false), backward(jobs, true);
   const std::vector<int64_t> longest = LongestWays(jobs, backward);
   std::vector<int64_t> order(jobs.size());
@@ -209,6 +236,39 @@ Result<JobTimes> TimeJobs(const LinkJobs& jobs, const TimingOptions& options) {
     for (size_t job = 0; job < jobs.size(); ++job)
       order[job] = best.start_ps[job] + static_cast<int64_t>(random.Below(shake));
   }
+  return best;
+}
+
+}  // namespace
+
+uint32_t LinkJobs::Add(uint32_t link, LinkTime time, int64_t later_ps) {
+  later_ps_.push_back(later_ps);
+  link_.push_back(link);
+  time_.push_back(time);
+  return static_cast<uint32_t>(link_.size() - 1);
+}
+
+void LinkJobs::Need(uint32_t earlier, uint32_t later) { needs_.emplace_back(earlier, later); }
+
+LinkJobs LinkJobs::Held() const {
+  LinkJobs held = *this;
+  for (LinkTime& time : held.time_) time.hold_ps = time.travel_ps;
+  return held;
+}
+
+Result<JobTimes> TimeJobs(const LinkJobs& jobs, const TimingOptions& options) {
+  bool are_held = true;
+  for (size_t job = 0; job < jobs.size() && are_held; ++job)
+    are_held = jobs.time(job).hold_ps == jobs.time(job).travel_ps;
+  if (are_held) return Search(jobs, options);
+  TimingOptions half = options;
+  half.passes = (options.passes + 1) / 2;
+  Result<JobTimes> best = Search(jobs, half);
+  if (!best || best->end_ps <= options.enough_ps) return best;
+  const Result<JobTimes> held = Search(jobs.Held(), half);
+  if (!held) return held;
+  JobTimes in_order = InOrderOf(jobs, Followers(jobs, false), *held);
+  if (in_order.end_ps < best->end_ps) *best = std::move(in_order);
   return best;
 }
 

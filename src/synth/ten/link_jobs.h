@@ -10,6 +10,10 @@
 //             last going first (forward-backward improvement), so that jobs move into the gaps of
 //             the links that bind. Where that gains nothing any more, the order of the best is
 //             shaken. Passes in both directions are schedules; the best of all is kept.
+//             Where messages arrive later than their link is free, half of the passes pretend that
+//             they hold it until then; the order on each link that comes of it is then followed
+//             as early as can be. A link thus waits for what is about to arrive, which an idle
+//             link that starts whatever it has never does.
 // Complexity  O(passes * (jobs log jobs + needs)), memory O(jobs + needs).
 // Threads     One.
 // Reference   [tacos] section IV for the network in time. Forward-backward improvement: Li and
@@ -37,6 +41,8 @@ class LinkJobs {
   uint32_t AddJoin() { return Add(kNoLink, {0, 0}, 0); }
   // `later` needs `earlier`. No circles.
   void Need(uint32_t earlier, uint32_t later);
+  // The same where every job holds its link until it has arrived.
+  LinkJobs Held() const;
 
   size_t num_links() const { return num_links_; }
   size_t size() const { return link_.size(); }

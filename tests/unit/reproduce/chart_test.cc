@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <set>
 #include <string>
 
 namespace tutti {
@@ -23,6 +24,25 @@ TEST(ChartTest, TheScriptHoldsTitlesPointsAndStyles) {
                            "with points", "title 'one'", "unset logscale y"})
     EXPECT_NE(script.find(part), std::string::npos) << part << "\n" << script;
   EXPECT_EQ(script.find("multiplot"), std::string::npos);
+}
+
+// More series than colours: no two look alike, as lines or as points.
+TEST(ChartTest, TwentyFourSeriesAreAllDifferent) {
+  for (const bool line : {true, false}) {
+    Chart chart{.title = "many", .x_label = "x", .y_label = "y"};
+    for (int k = 0; k < 24; ++k)
+      chart.series.push_back(
+          {.name = "series " + std::to_string(k), .line = line, .points = {{1, k}, {2, k + 1}}});
+    const std::string script = GnuplotScript(std::vector{chart});
+    std::set<std::string> looks;
+    for (size_t at = script.find(" using 1:2 "); at != script.npos;
+         at = script.find(" using 1:2 ", at + 1))
+      looks.insert(script.substr(at, script.find(" title", at) - at));
+    EXPECT_EQ(looks.size(), chart.series.size()) << script;
+    const Result<std::string> svg = DrawSvg(std::vector{chart});
+    if (!svg && svg.error().code == ErrorCode::kNotFound) GTEST_SKIP() << svg.error().message;
+    EXPECT_TRUE(svg.has_value()) << svg.error().message;
+  }
 }
 
 TEST(ChartTest, SeveralChartsStandBelowEachOther) {

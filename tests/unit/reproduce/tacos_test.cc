@@ -86,6 +86,17 @@ TEST(TacosTest, TheFastestIsKeptAndSaysWhatItWasMadeWith) {
             ErrorCode::kInfeasible);
 }
 
+// 124 shards over 6 links come out even with 3 chunks; a mesh has ranks of several degrees.
+TEST(TacosTest, ChunksThatComeOutEvenAreTried) {
+  const auto chunks = [](const char* expression) {
+    return tacos::TenChunks(tacos::MakeNetwork(expression)->topology, {});
+  };
+  EXPECT_EQ(chunks("torus(5,5,5)"), (std::vector<int32_t>{1, 2, 3}));
+  EXPECT_EQ(chunks("dgx1"), (std::vector<int32_t>{1, 2, 4, 6, 8, 12, 16}));
+  EXPECT_EQ(chunks("mesh(4,4)"), (std::vector<int32_t>{1, 2, 4, 8, 16}));
+  EXPECT_EQ(chunks("torus(8,8,16)"), (std::vector<int32_t>{1}));
+}
+
 TEST(TacosTest, SizesAreWrittenInPowersOfThousand) {
   EXPECT_EQ(tacos::SizeText(1'000), "1 KB");
   EXPECT_EQ(tacos::SizeText(16'000'000), "16 MB");
@@ -142,12 +153,30 @@ TEST(TacosFiguresSlow, Figure15TacosIsFarAheadOfBasicAlgorithms) {
       EXPECT_LT(Ours(table, std::string(name) + ": " + basic, "normalised"), 0.5) << name << basic;
   for (const char* name : {"DragonFly, 5 groups of 4", "DragonFly, 4 groups of 5"})
     EXPECT_GE(Ours(table, std::string(name) + ": TACOS (-a ten)", "of the ideal"), 98);
-  // Only one reading of the DragonFlies leaves room for the paper's 90 %.
+  EXPECT_GE(Ours(table, "3D-RFS, switches fastest: TACOS (-a ten)", "of the ideal"), 98);
+
+  // As printed only bandwidths of a rank leave a DragonFly room for the paper's 90 %; those of the
+  // switches leave none, whatever the algorithm, and ours stays within that.
   const ResultTable& readings = TableTitled(result, "What each reading");
   for (const ResultRow& row : readings.rows)
-    if (row.label.starts_with("DragonFly")) {
+    if (row.label.starts_with("DragonFly") && !row.cells.front().text.ends_with("round")) {
       EXPECT_EQ(row.cells.back().text, row.cells.front().text == "of a rank" ? "yes" : "no");
     }
+  struct Most {
+    const char* reading;
+    double percent;
+    const char* beyond_90;
+  };
+  for (const Most& most : {Most{"2D Switch: switch2d(8,4,bw=[300,25]GB/s)", 79.5, "no"},
+                           Most{"2D Switch: switch2d(8,4,bw=[25,300]GB/s)", 34.1, "no"},
+                           Most{"3D-RFS: rfs(2,4,8,bw=[200,100,50]GB/s)", 87.1, "no"},
+                           Most{"3D-RFS: rfs(2,4,8,bw_per_link=[200,100,50]GB/s)", 81.9, "no"},
+                           Most{"3D-RFS: rfs(2,4,8,bw=[50,100,200]GB/s)", 100, "yes"}}) {
+    EXPECT_NEAR(Ours(readings, most.reading, "any all-reduce, at most"), most.percent, 0.05);
+    EXPECT_EQ(CellOf(readings, most.reading, "more than 90 % possible").text, most.beyond_90);
+  }
+  for (const ResultRow& row : table.rows)
+    EXPECT_LE(Ours(table, row.label, "of the bound"), 100) << row.label;
 }
 
 TEST(TacosFiguresSlow, Table5OfSmallNetworks) {
@@ -162,15 +191,21 @@ TEST(TacosFiguresSlow, Table5OfSmallNetworks) {
   }
 }
 
-TEST(TacosFiguresSlow, Figure18NearlyAllOfTheIdeal) {
+TEST(TacosFiguresSlow, Figure18AllOfTheIdeal) {
   const ExperimentResult result = MustRun("tacos-fig18");
   const ResultTable& averages = TableTitled(result, "What the paper says");
-  EXPECT_GE(Difference(averages, "TACOS of the ideal, average (%)", "figure"), 0);
+  const char* const busy =
+      "3D Torus torus(5,5,5): links busy under TACOS, on average over its time (%)";
+  for (const char* model : {"links pipelined", "links held"}) {
+    EXPECT_GE(Difference(averages, "TACOS of the ideal, average (%)", model), 0);
+    EXPECT_GE(Ours(averages, busy, model), 99.9) << model;
+  }
+  EXPECT_GE(Ours(averages, "3D Torus torus(5,5,5): TACOS of the ideal (%)", "links pipelined"),
+            99.995);
   const ResultTable& table = TableTitled(result, "All-reduce");
-  EXPECT_GE(Ours(table, "3D Torus: TACOS (-a ten)", "links busy"), 98);
   for (const char* name : {"3D Torus", "2D Mesh", "3D HC"})
     EXPECT_LT(Ours(table, std::string(name) + ": Ring", "normalised"), 0.5) << name;
-  ASSERT_EQ(result.charts.size(), 3U);
+  ASSERT_EQ(result.charts.size(), 6U);
   for (const Chart& chart : result.charts)
     for (const ChartSeries& series : chart.series)
       for (const auto& point : series.points)
