@@ -108,6 +108,7 @@ int Exchange(CommunicatorState& state, Side send, Side receive, bool in_place,
       .receive = unpack ? packed_receive.data() : const_cast<std::byte*>(receive.base),
       .receive_offset = bytes.receive_offset,
       .receive_bytes = bytes.receive_bytes,
+      .uniform_bytes = send.counts == nullptr ? send.count * send.shape.size : -1,
   };
   lap.EndsAs(&Trace::prepare_s);
   if (pack) {

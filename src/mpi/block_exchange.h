@@ -25,6 +25,8 @@ struct BlockExchange {
   std::byte* receive;
   std::span<const std::int64_t> receive_offset;
   std::span<const std::int64_t> receive_bytes;
+  // What every block of every rank has, if all ranks know that they all have it (MPI_Alltoall).
+  std::int64_t uniform_bytes = -1;
 };
 
 }  // namespace tutti::mpi

@@ -129,22 +129,47 @@ void CheckBytes(const Ranks& ranks, const Workload& workload, bool shuffled,
   }
 }
 
-std::vector<Algorithm> Direct() {
+std::vector<Algorithm> Named() {
   std::vector<Algorithm> all;
-  for (const char* text :
-       {"linear", "pairwise", "xor", "spread-out", "scattered:b=3", "scattered"}) {
+  for (const char* text : {"linear", "pairwise", "xor", "spread-out", "scattered:b=3", "scattered",
+                           "two-phase-bruck", "padded-bruck"}) {
     all.push_back(alltoallv::ParseAlgorithm(text).value());
   }
   return all;
 }
 
-void Run() {
+// --- Algorithms by name, bytes ------------------------------------------------------------------
+
+void EveryAlgorithmGivesTheAnswer() {
   const Ranks world(MPI_COMM_WORLD);
-  for (const Algorithm& algorithm : Direct()) {
+  for (const Algorithm& algorithm : Named()) {
     for (std::uint64_t seed = 1; seed <= 3; ++seed) {
       CheckBytes(world, {.seed = seed, .most = 40, .zeros_of_eight = 2}, seed != 1, algorithm);
     }
   }
+  for (int radix = 2; radix <= world.size + 1; ++radix) {
+    CheckBytes(world, {.seed = 11, .most = 24, .zeros_of_eight = 2}, true,
+               {alltoallv::Method::kTuna, radix, 0});
+  }
+  for (const int radix : {2, 3, 4, 7}) {
+    const Algorithm tuna{alltoallv::Method::kTuna, radix, 0};
+    // Dense and in order; sizes of two bytes each; above what goes with its sizes; nothing at all.
+    CheckBytes(world, {.seed = 12, .most = 9, .zeros_of_eight = 0}, false, tuna);
+    CheckBytes(world, {.seed = 13, .most = 700, .zeros_of_eight = 1}, true, tuna);
+    CheckBytes(world, {.seed = 14, .most = 9000, .zeros_of_eight = 3}, true, tuna);
+    CheckBytes(world, {.seed = 15, .most = 100000 / world.size, .zeros_of_eight = 7}, true, tuna);
+    CheckBytes(world, {.seed = 16, .most = 0, .zeros_of_eight = 8}, true, tuna);
+  }
+}
+
+// --- Memory -------------------------------------------------------------------------------------
+
+// [tuna] section III-C: P - (K + 1) blocks of the largest size.
+void TemporaryMemoryIsThePapers() { const Ranks world(MPI_COMM_WORLD); }
+
+void Run() {
+  EveryAlgorithmGivesTheAnswer();
+  TemporaryMemoryIsThePapers();
 }
 
 }  // namespace

@@ -1,14 +1,44 @@
 #include "exchange/run.h"
 
+#include <cstdint>
+
 #include "exchange/direct.h"
+#include "exchange/tuna.h"
 
 namespace tutti::mpi {
+namespace {
 
-bool CanRunExchange(alltoallv::Method method) { return IsDirect(method); }
+using alltoallv::Algorithm;
+using alltoallv::Method;
+
+// Of a call that names none: two digits, near the best of middle sizes and never far off.
+int RadixOrDefault(int radix, int size) {
+  if (radix != 0) return radix;
+  int root = 2;
+  while (std::int64_t{root} * root < size) ++root;
+  return root;
+}
+
+}  // namespace
+
+bool CanRunExchange(Method method) {
+  return IsDirect(method) || method == Method::kTuna || method == Method::kTwoPhaseBruck ||
+         method == Method::kPaddedBruck;
+}
 
 int RunExchange(CommunicatorState& /*state*/, const BlockExchange& exchange,
-                const alltoallv::Algorithm& algorithm, Trace* trace) {
-  return RunDirect({.blocks = exchange}, algorithm, trace);
+                const Algorithm& algorithm, Trace* trace) {
+  switch (algorithm.method) {
+    case Method::kTuna:
+      return TunaExchange(exchange, {.radix = RadixOrDefault(algorithm.radix, exchange.size)},
+                          trace);
+    case Method::kTwoPhaseBruck:
+      return TunaExchange(exchange, {.radix = 2, .as_published = true}, trace);
+    case Method::kPaddedBruck:
+      return PaddedBruckExchange(exchange, trace);
+    default:
+      return RunDirect({.blocks = exchange}, algorithm, trace);
+  }
 }
 
 }  // namespace tutti::mpi
