@@ -11,7 +11,7 @@ build="ca-certificates cmake g++ git libbenchmark-dev libcli11-dev libexpected-d
   libgmp-dev libgmock-dev libgtest-dev libhwloc-dev libmpich-dev libopenmpi-dev libpugixml-dev libspdlog-dev libsqlite3-dev libtbb-dev \
   libsimgrid-dev libzstd-dev make coinor-libcbc-dev coinor-libclp-dev gfortran gnuplot-nox mpich ninja-build nlohmann-json3-dev openmpi-bin pkg-config python3 \
   zlib1g-dev"
-dev="ccache clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev man-db"
+dev="ccache clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev lammps man-db"
 
 packages=$build
 list=no

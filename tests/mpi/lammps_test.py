@@ -1,0 +1,57 @@
+"""LAMMPS, a program that calls MPI_Alltoallv for real, prints the same digits with and without the
+drop-in library. Fails where no call was intercepted. Needs Debian's lammps (Open MPI)."""
+import os
+import re
+import subprocess
+import sys
+
+LIBRARY = os.path.abspath(os.path.join(os.environ.get("TUTTI_TEST_LIBRARIES", "build/release/lib"),
+                                       "libtutti_mpi.so"))
+INPUT = "examples/lammps/in.salt"
+RANKS = 4
+ALGORITHMS = ["auto", "tuna:r=2", "coalesced:r=2,b=1"]
+
+
+def run(*variables):
+    environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+                       OMPI_MCA_rmaps_base_oversubscribe="1", OMPI_MCA_mpi_yield_when_idle="1",
+                       OMP_NUM_THREADS="1")
+    command = ["mpirun.openmpi", "-np", str(RANKS)]
+    for variable in variables:
+        command += ["-x", variable]
+    done = subprocess.run([*command, "lmp", "-in", INPUT, "-log", "none"], capture_output=True,
+                          text=True, timeout=300, env=environment)
+    if done.returncode != 0:
+        sys.exit(done.stdout + done.stderr)
+    return done.stdout, done.stderr
+
+
+def thermodynamics(output):
+    """The table of the run: the head and a row every few steps."""
+    rows = re.findall(r"^ *(?:Step|\d+) +\S.*$", output, re.M)
+    rows = [row for row in rows if row.lstrip().startswith("Step") or row.count(".") >= 7]
+    if len(rows) < 5:
+        sys.exit(f"no table of a run in what lmp printed:\n{output}")
+    return rows
+
+
+def main():
+    expected = thermodynamics(run()[0])
+    for algorithm in ALGORITHMS:
+        output, report = run(f"LD_PRELOAD={LIBRARY}", f"TUTTI_ALLTOALLV={algorithm}", "TUTTI_VERBOSE=1")
+        calls = sum(int(count) for count in
+                    re.findall(r"^tutti: MPI_Alltoallv? +\d+ +\d+ \w+  \S+ +(\d+) ", report, re.M))
+        if calls == 0:
+            sys.exit(f"{algorithm}: no all-to-all was intercepted:\n{report}")
+        found = thermodynamics(output)
+        for mine, its in zip(found, expected):
+            if mine != its:
+                sys.exit(f"{algorithm}: other digits:\n  without {its}\n  with    {mine}")
+        if len(found) != len(expected):
+            sys.exit(f"{algorithm}: {len(found)} rows, without {len(expected)}")
+        print(f"lammps: {algorithm}: {calls} calls of rank 0 intercepted, {len(found) - 1} rows of the "
+              "same digits")
+
+
+if __name__ == "__main__":
+    main()
