@@ -10,6 +10,7 @@
 #include "datatypes.h"
 #include "exchange/direct.h"
 #include "exchange/run.h"
+#include "served.h"
 #include "trace.h"
 
 namespace tutti::mpi {
@@ -141,10 +142,12 @@ int Exchange(CommunicatorState& state, Side send, Side receive, bool in_place,
 // Whether Tutti serves calls on this communicator by this algorithm.
 int IsOurs(MPI_Comm communicator, const Algorithm& algorithm, bool* ours) {
   *ours = false;
+  LatestServed() = {.algorithm = {.method = alltoallv::Method::kMpi}};
   if (!CanRunExchange(algorithm.method)) return MPI_SUCCESS;
   int inter = 0;
   if (const int error = PMPI_Comm_test_inter(communicator, &inter)) return error;
   *ours = inter == 0;
+  if (*ours) LatestServed().algorithm = algorithm;
   return MPI_SUCCESS;
 }
 

@@ -13,7 +13,9 @@ LIBRARIES = os.environ.get("TUTTI_TEST_LIBRARIES", "build/relassert/lib")
 NAMES = {"openmpi": "libtutti_mpi.so", "mpich": "libtutti_mpi_mpich.so"}
 # MPICH takes tens of milliseconds an exchange once there are more ranks than cores.
 RANKS = {"openmpi": 4, "mpich": 2}[MPI]
-ALGORITHMS = ["auto", "mpi", "linear", "pairwise", "spread-out", "scattered:b=2"]
+ALGORITHMS = ["auto", "mpi", "linear", "pairwise", "spread-out", "scattered:b=2",
+              "two-phase-bruck", "padded-bruck", "tuna", "tuna:r=2", "tuna:r=64", "coalesced:r=2,b=1",
+              "staggered", "multilevel"]
 
 
 def library(mpi=MPI):

@@ -1,8 +1,8 @@
 // What: what it costs a call to pass through the drop-in library. Run under LD_PRELOAD with
 // TUTTI_ALLTOALLV=mpi: MPI_Alltoallv then passes through Tutti to the function that PMPI_Alltoallv
 // calls at once, so the difference of the two is ours.
-// Model: blocks of zero bytes, on MPI_COMM_SELF (no message, no waiting: the cost itself) and on all
-// ranks (what a program would notice). Batches of both kinds alternate, and the median of their
+// Model: blocks of zero bytes, on MPI_COMM_SELF (no message, no waiting: the cost itself) and on
+// all ranks (what a program would notice). Batches of both kinds alternate, and the median of their
 // differences is printed, so that load on the machine meets both alike.
 //
 //   mpirun -np 2 -x LD_PRELOAD=$PWD/build/release/lib/libtutti_mpi.so -x TUTTI_ALLTOALLV=mpi
@@ -53,8 +53,8 @@ void Compare(const char* name, MPI_Comm communicator, int batches, int calls) {
     difference.push_back(through.back() - past.back());
   }
   if (rank == 0) {
-    std::printf("%-16s MPI_Alltoallv %9.1f ns, PMPI_Alltoallv %9.1f ns, difference %7.1f ns\n", name,
-                Median(through), Median(past), Median(difference));
+    std::printf("%-16s MPI_Alltoallv %9.1f ns, PMPI_Alltoallv %9.1f ns, difference %7.1f ns\n",
+                name, Median(through), Median(past), Median(difference));
   }
 }
 

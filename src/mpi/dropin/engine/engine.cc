@@ -17,6 +17,7 @@
 #include "dropin/engine/report.h"
 #include "dropin/engine/settings.h"
 #include "dropin/interface.h"
+#include "served.h"
 #include "tutti/mpi/alltoallv.h"
 
 namespace tutti::mpi::dropin {
@@ -82,8 +83,15 @@ Blocks BlocksOf(const AlltoallCall& call, int ranks) {
 int PassOn(const AlltoallvCall& call) { return next.alltoallv(call); }
 int PassOn(const AlltoallCall& call) { return next.alltoall(call); }
 
+// To the next tool or the MPI library, which Tutti's executor would not pass by.
+bool IsPassedOn(const alltoallv::Algorithm& algorithm) {
+  if (algorithm.method != alltoallv::Method::kMpi) return false;
+  LatestServed() = {.algorithm = algorithm};
+  return true;
+}
+
 int Run(const AlltoallvCall& call, const alltoallv::Algorithm& algorithm) {
-  if (algorithm.method == alltoallv::Method::kMpi) return PassOn(call);
+  if (IsPassedOn(algorithm)) return PassOn(call);
   return Alltoallv(call.send, call.send_counts, call.send_displacements,
                    FromHandle<MPI_Datatype>(call.send_type), call.receive, call.receive_counts,
                    call.receive_displacements, FromHandle<MPI_Datatype>(call.receive_type),
@@ -91,7 +99,7 @@ int Run(const AlltoallvCall& call, const alltoallv::Algorithm& algorithm) {
 }
 
 int Run(const AlltoallCall& call, const alltoallv::Algorithm& algorithm) {
-  if (algorithm.method == alltoallv::Method::kMpi) return PassOn(call);
+  if (IsPassedOn(algorithm)) return PassOn(call);
   return Alltoall(call.send, call.send_count, FromHandle<MPI_Datatype>(call.send_type),
                   call.receive, call.receive_count, FromHandle<MPI_Datatype>(call.receive_type),
                   FromHandle<MPI_Comm>(call.communicator), algorithm);
@@ -118,12 +126,14 @@ int Serve(const char* function, const Call& call) {
   if (!reports) return Run(call, agreement->algorithm);
   const double begin = PMPI_Wtime();
   const int code = Run(call, agreement->algorithm);
+  const double seconds = PMPI_Wtime() - begin;
   Record(
       {.function = function,
        .ranks = agreement->size,
        .largest_block_bytes = *std::max_element(blocks.send_bytes.begin(), blocks.send_bytes.end()),
-       .algorithm = agreement->algorithm,
-       .seconds = PMPI_Wtime() - begin});
+       .algorithm = LatestServed().algorithm,
+       .seconds = seconds,
+       .own_seconds = LatestServed().own_seconds});
   return code;
 }
 

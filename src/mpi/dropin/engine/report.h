@@ -18,6 +18,7 @@ struct ServedCall {
   std::int64_t largest_block_bytes;
   alltoallv::Algorithm algorithm;  // what really ran
   double seconds;
+  double own_seconds;  // what the MPI library's own is believed to take; < 0: not known
 };
 
 void Record(const ServedCall& call);
