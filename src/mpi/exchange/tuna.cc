@@ -384,7 +384,7 @@ std::int64_t Tuna::StoreSizes(const Round& round, const SizeAt& size_at) {
 }
 
 void Tuna::ReadSizes(Round& round) {
-  if (exchange_.uniform_bytes >= 0) {
+  if (exchange_.uniform_bytes >= 0 && round.sizes_known) {
     StoreSizes(round, [&](std::int64_t) { return exchange_.uniform_bytes; });
     return;
   }
