@@ -4,6 +4,7 @@
 
 #include "exchange/direct.h"
 #include "exchange/tuna.h"
+#include "hierarchy/run.h"
 
 namespace tutti::mpi {
 namespace {
@@ -23,11 +24,11 @@ int RadixOrDefault(int radix, int size) {
 
 bool CanRunExchange(Method method) {
   return IsDirect(method) || method == Method::kTuna || method == Method::kTwoPhaseBruck ||
-         method == Method::kPaddedBruck;
+         method == Method::kPaddedBruck || IsHierarchical(method);
 }
 
-int RunExchange(CommunicatorState& /*state*/, const BlockExchange& exchange,
-                const Algorithm& algorithm, Trace* trace) {
+int RunExchange(CommunicatorState& state, const BlockExchange& exchange, const Algorithm& algorithm,
+                Trace* trace) {
   switch (algorithm.method) {
     case Method::kTuna:
       return TunaExchange(exchange, {.radix = RadixOrDefault(algorithm.radix, exchange.size)},
@@ -36,6 +37,10 @@ int RunExchange(CommunicatorState& /*state*/, const BlockExchange& exchange,
       return TunaExchange(exchange, {.radix = 2, .as_published = true}, trace);
     case Method::kPaddedBruck:
       return PaddedBruckExchange(exchange, trace);
+    case Method::kCoalesced:
+    case Method::kStaggered:
+    case Method::kMultilevel:
+      return RunHierarchical(state, exchange, algorithm, trace);
     default:
       return RunDirect({.blocks = exchange}, algorithm, trace);
   }

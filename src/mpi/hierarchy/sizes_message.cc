@@ -1,0 +1,73 @@
+#include "hierarchy/sizes_message.h"
+
+#include <cstring>
+
+namespace tutti::mpi {
+
+namespace {
+
+template <class Width>
+void Put(std::span<const std::int64_t> sizes, std::byte* to) {
+  for (const std::int64_t size : sizes) {
+    const auto narrow = static_cast<Width>(size);
+    std::memcpy(to, &narrow, sizeof(Width));
+    to += sizeof(Width);
+  }
+}
+
+template <class Width>
+void Take(const std::byte* from, std::span<std::int64_t> sizes) {
+  for (std::int64_t& size : sizes) {
+    Width narrow = 0;
+    std::memcpy(&narrow, from, sizeof(Width));
+    size = static_cast<std::int64_t>(narrow);
+    from += sizeof(Width);
+  }
+}
+
+}  // namespace
+
+std::int64_t EncodeSizes(std::span<const std::int64_t> sizes, std::byte* message) {
+  std::uint64_t bits = 0;
+  for (const std::int64_t size : sizes) bits |= static_cast<std::uint64_t>(size);
+  const std::uint64_t width = bits >> 8 == 0 ? 1 : bits >> 16 == 0 ? 2 : bits >> 32 == 0 ? 4 : 8;
+  std::memcpy(message, &width, sizeof(width));
+  std::byte* const numbers = message + sizeof(width);
+  switch (width) {
+    case 1:
+      Put<std::uint8_t>(sizes, numbers);
+      break;
+    case 2:
+      Put<std::uint16_t>(sizes, numbers);
+      break;
+    case 4:
+      Put<std::uint32_t>(sizes, numbers);
+      break;
+    default:
+      Put<std::uint64_t>(sizes, numbers);
+      break;
+  }
+  return static_cast<std::int64_t>(sizeof(width) + width * sizes.size());
+}
+
+void DecodeSizes(const std::byte* message, std::span<std::int64_t> sizes) {
+  std::uint64_t width = 0;
+  std::memcpy(&width, message, sizeof(width));
+  const std::byte* const numbers = message + sizeof(width);
+  switch (width) {
+    case 1:
+      Take<std::uint8_t>(numbers, sizes);
+      break;
+    case 2:
+      Take<std::uint16_t>(numbers, sizes);
+      break;
+    case 4:
+      Take<std::uint32_t>(numbers, sizes);
+      break;
+    default:
+      Take<std::uint64_t>(numbers, sizes);
+      break;
+  }
+}
+
+}  // namespace tutti::mpi

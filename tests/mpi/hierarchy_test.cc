@@ -1,0 +1,410 @@
+// The hierarchical exchanges against what every rank can work out by itself: each byte is a
+// function of sender, receiver and place. Groups are forced, so one node plays many.
+#include <mpi.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <numeric>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "block_exchange.h"
+#include "hierarchy/groups.h"
+#include "hierarchy/hierarchical.h"
+#include "hierarchy/routes.h"
+#include "hierarchy/sizes_message.h"
+#include "message.h"
+#include "trace.h"
+
+namespace tutti::mpi {
+namespace {
+
+int failures = 0;
+
+void Expect(bool good, const std::string& what) {
+  if (good) return;
+  if (++failures <= 5) std::fprintf(stderr, "failed: %s\n", what.c_str());
+}
+
+std::size_t At(int index) { return static_cast<std::size_t>(index); }
+
+std::uint32_t Mix(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
+  std::uint32_t x = a * 0x9e3779b1U ^ b * 0x85ebca77U ^ c * 0xc2b2ae3dU;
+  x = (x ^ (x >> 15)) * 0x2c1b3c6dU;
+  return x ^ (x >> 13);
+}
+
+// A third of the blocks are empty, most of the others small, few large.
+std::int64_t BlockBytes(std::uint32_t seed, int from, int to) {
+  const std::uint32_t draw =
+      Mix(seed, static_cast<std::uint32_t>(from), static_cast<std::uint32_t>(to));
+  if (draw % 3 == 0) return 0;
+  if (draw % 89 == 1) return 300 + draw % 1000;
+  if (draw % 4001 == 2) return 70'000;
+  return 1 + draw % 24;
+}
+
+std::byte ByteOf(std::uint32_t seed, int from, int to, std::int64_t place) {
+  return static_cast<std::byte>(Mix(seed + static_cast<std::uint32_t>(place),
+                                    static_cast<std::uint32_t>(to),
+                                    static_cast<std::uint32_t>(from)));
+}
+
+// Offsets of blocks in a shuffled order with holes; returns the bytes of the whole.
+std::int64_t Scatter(const std::vector<std::int64_t>& bytes, std::uint32_t seed,
+                     std::vector<std::int64_t>* offset) {
+  std::vector<int> order(bytes.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::mt19937 rng(seed);
+  // A quarter of the buffers are in order, which receives in place.
+  if (seed % 4 != 0) {
+    for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[rng() % i]);
+  }
+  offset->assign(bytes.size(), 0);
+  std::int64_t at = 0;
+  for (const int block : order) {
+    (*offset)[At(block)] = at;
+    at += bytes[At(block)] + (seed % 4 != 0 ? static_cast<std::int64_t>(rng() % 3) : 0);
+  }
+  return at;
+}
+
+struct Case {
+  MPI_Comm communicator;
+  int rank;
+  int size;
+};
+
+constexpr std::byte kHole{0xA5};
+
+enum class Form { kCoalesced, kStaggered, kMultilevel };
+
+Trace ExchangeAndCheck(const Case& on, const Groups& groups, Form form, int radix, int window,
+                       std::uint32_t seed) {
+  const Routes routes(groups, on.rank,
+                      form == Form::kMultilevel ? Routes::Levels::kAll : Routes::Levels::kNodes);
+  std::vector<std::int64_t> send_bytes(At(on.size)), receive_bytes(At(on.size));
+  for (int r = 0; r < on.size; ++r) {
+    send_bytes[At(r)] = BlockBytes(seed, on.rank, r);
+    receive_bytes[At(r)] = BlockBytes(seed, r, on.rank);
+  }
+  std::vector<std::int64_t> send_offset, receive_offset;
+  std::vector<std::byte> send(static_cast<std::size_t>(Scatter(send_bytes, seed, &send_offset)));
+  std::vector<std::byte> receive(
+      static_cast<std::size_t>(Scatter(receive_bytes, seed + 1, &receive_offset)), kHole);
+  for (int r = 0; r < on.size; ++r) {
+    for (std::int64_t k = 0; k < send_bytes[At(r)]; ++k) {
+      send[static_cast<std::size_t>(send_offset[At(r)] + k)] = ByteOf(seed, on.rank, r, k);
+    }
+  }
+  std::vector<std::byte> expected(receive.size(), kHole);
+  for (int r = 0; r < on.size; ++r) {
+    for (std::int64_t k = 0; k < receive_bytes[At(r)]; ++k) {
+      expected[static_cast<std::size_t>(receive_offset[At(r)] + k)] = ByteOf(seed, r, on.rank, k);
+    }
+  }
+  const std::vector<std::byte> send_before = send;
+  const BlockExchange exchange{.communicator = on.communicator,
+                               .rank = on.rank,
+                               .size = on.size,
+                               .send = send.data(),
+                               .send_offset = send_offset,
+                               .send_bytes = send_bytes,
+                               .receive = receive.data(),
+                               .receive_offset = receive_offset,
+                               .receive_bytes = receive_bytes};
+  Trace trace;
+  const int error = form == Form::kStaggered
+                        ? StaggeredExchange(exchange, routes, radix, window, &trace)
+                        : CoalescedExchange(exchange, routes, radix, window, &trace);
+  const std::string name = "P=" + std::to_string(on.size) + " rank=" + std::to_string(on.rank) +
+                           " form=" + std::to_string(static_cast<int>(form)) +
+                           " r=" + std::to_string(radix) + " b=" + std::to_string(window) +
+                           " seed=" + std::to_string(seed);
+  Expect(error == MPI_SUCCESS, "error code, " + name);
+  Expect(receive == expected, "received bytes, " + name);
+  Expect(send == send_before, "send buffer changed, " + name);
+  return trace;
+}
+
+std::vector<int> RadicesFor(int members) {
+  const int root = std::max(2, static_cast<int>(std::lround(std::sqrt(members))));
+  std::vector<int> radices = {2, 3, 4, root, std::max(2, members)};
+  std::sort(radices.begin(), radices.end());
+  radices.erase(std::unique(radices.begin(), radices.end()), radices.end());
+  return radices;
+}
+
+// Groups of seeded sizes with ranks dealt to them at random, `num_levels` of them nested.
+Groups RandomGroups(int size, int num_levels, std::uint32_t seed) {
+  std::mt19937 rng(seed);
+  std::vector<std::vector<int>> levels;
+  for (int l = 0; l < num_levels; ++l) {
+    const auto groups = 1 + rng() % static_cast<std::uint32_t>(size);
+    std::vector<int> level(At(size));
+    // The smaller of two draws: groups of very unequal sizes.
+    for (int& group : level) group = static_cast<int>(std::min(rng() % groups, rng() % groups));
+    levels.push_back(std::move(level));
+  }
+  return NestedGroups(size, levels);
+}
+
+// --- Index arithmetic, on one rank for all -------------------------------------------------------
+
+void RoutesAgree(const Groups& groups, Routes::Levels levels, const std::string& name) {
+  const int size = groups.size;
+  std::vector<Routes> all;
+  all.reserve(At(size));
+  for (int r = 0; r < size; ++r) all.emplace_back(groups, r, levels);
+  std::vector<const Routes*> at(At(size));  // by position
+  for (const Routes& routes : all) at[At(routes.position())] = &routes;
+  for (int p = 0; p < size; ++p) {
+    const Routes& mine = *at[At(p)];
+    const int last = mine.num_levels() - 1;
+    Expect(mine.group(last) == Range{0, size}, "last level holds all, " + name);
+    Expect(mine.held(last) == std::vector<int>{p}, "a rank ends with its own, " + name);
+    std::size_t served = 0;
+    for (int m = 0; m < mine.group(0).size(); ++m) {
+      served += mine.bundle(m).size();
+      Expect(mine.bundle(m) == at[At(mine.group(0).begin + m)]->held(0), "bundles, " + name);
+      if (last == 1) {
+        const int outside = size - mine.group(0).size();
+        const auto floor = At(outside / mine.group(0).size());
+        const std::size_t others = mine.bundle(m).size() - 1;
+        Expect(others == floor || (others == floor + 1 && outside % mine.group(0).size() != 0),
+               "destinations spread evenly, " + name);
+      }
+    }
+    Expect(served == At(size), "every destination has one holder, " + name);
+    for (int l = 1; l <= last; ++l) {
+      const Routes::Phase& phase = mine.phase(l);
+      std::size_t leaving = At(phase.kept.size());
+      Expect(At(phase.kept.size()) == mine.held(l).size(), "kept, " + name);
+      for (const Routes::Send& send : phase.sends) {
+        leaving += At(send.held.size());
+        const Routes& other = *at[At(send.to)];
+        Expect(std::equal(mine.held(l - 1).begin() + send.held.begin,
+                          mine.held(l - 1).begin() + send.held.end, other.held(l).begin(),
+                          other.held(l).end()),
+               "a message is what its receiver holds, " + name);
+        const auto receives = std::count_if(
+            other.phase(l).steps.begin(), other.phase(l).steps.end(), [&](const auto& step) {
+              return step.receive.from == p && step.receive.sources == mine.group(l - 1);
+            });
+        Expect(receives == 1, "the receiver expects it, " + name);
+      }
+      Expect(leaving == mine.held(l - 1).size(), "all that is held goes on, " + name);
+    }
+  }
+}
+
+void TestIndexArithmetic() {
+  // By hand: nodes {0, 2, 4} and {1, 3}. Positions 0 2 4 | 1 3. For rank 3 (position 4) node 0's
+  // holder is its member 4 mod 3 = 1, rank 2; for rank 4 (position 2) node 1's is 3 + 2 mod 2,
+  // rank 1.
+  const Groups uneven = NestedGroups(5, {{7, 3, 7, 3, 7}});
+  Expect(uneven.levels == std::vector<std::vector<int>>{{0, 1, 0, 1, 0}}, "groups are renumbered");
+  const Routes routes(uneven, 2, Routes::Levels::kNodes);
+  Expect(routes.position() == 1 && routes.rank(3) == 1, "positions by node");
+  Expect(routes.held(0) == std::vector<int>{1, 4}, "rank 2 holds for itself and rank 3");
+  Expect(Routes(uneven, 1, Routes::Levels::kNodes).held(0) == std::vector<int>{0, 2, 3},
+         "rank 1 holds for ranks 0, 4 and itself");
+
+  Expect(NestedGroups(4, {{0, 1, 2, 3}, {0, 0, 1, 1}}).levels.size() == 1, "single ranks dropped");
+  Expect(NestedGroups(4, {{0, 0, 1, 1}, {5, 5, 4, 4}}).levels.size() == 1, "equal levels dropped");
+  Expect(NestedGroups(4, {{0, 0, 0, -1}, {0, 0, 1, 1}}).levels.size() == 1, "unknown dropped");
+  // A socket number that two nodes share names two groups.
+  Expect(NestedGroups(8, {{0, 0, 1, 1, 0, 0, 1, 1}, {0, 0, 0, 0, 1, 1, 1, 1}}).levels.front() ==
+             std::vector<int>{0, 0, 1, 1, 2, 2, 3, 3},
+         "groups lie inside those of the next level");
+  Expect(NestedGroups(3, {}).levels.empty() &&
+             NodesOf(NestedGroups(3, {})) == std::vector<int>{0, 0, 0},
+         "no level is one node");
+
+  for (int size = 1; size <= 24; ++size) {
+    for (int ranks = 1; ranks <= size; ++ranks) {
+      RoutesAgree(GroupsOfConsecutiveRanks(size, std::vector<int>{ranks}), Routes::Levels::kNodes,
+                  "consecutive");
+    }
+    for (std::uint32_t seed = 0; seed < 12; ++seed) {
+      RoutesAgree(RandomGroups(size, 1 + static_cast<int>(seed % 3), seed), Routes::Levels::kAll,
+                  "random " + std::to_string(size) + " " + std::to_string(seed));
+    }
+  }
+}
+
+void TestRanksPerGroupText() {
+  Expect(ParseRanksPerGroup("32").value() == std::vector<int>{32}, "32");
+  Expect(ParseRanksPerGroup("4,8,32").value() == std::vector<int>{4, 8, 32}, "4,8,32");
+  for (const char* bad :
+       {"", "0", "-4", "x", "8,", ",8", "8,12", "8 16", "1,2,4,8,16", "8.5", "99999999999999"}) {
+    const auto parsed = ParseRanksPerGroup(bad);
+    Expect(!parsed.has_value(), std::string("accepted \"") + bad + "\"");
+    Expect(parsed.has_value() || parsed.error().message.find("wanted") != std::string::npos,
+           "message says what is wanted");
+  }
+  Expect(GroupsOfConsecutiveRanks(7, std::vector<int>{2, 4}).levels ==
+             std::vector<std::vector<int>>{{0, 0, 1, 1, 2, 2, 3}, {0, 0, 0, 0, 1, 1, 1}},
+         "consecutive groups");
+}
+
+void TestSizesMessages() {
+  for (const std::int64_t largest : {std::int64_t{0}, std::int64_t{255}, std::int64_t{256},
+                                     std::int64_t{65'536}, std::int64_t{1} << 40}) {
+    const std::vector<std::int64_t> sizes = {0, largest, 7, largest / 2};
+    std::vector<std::byte> message(static_cast<std::size_t>(SizesMessageBytes(4)));
+    const std::int64_t bytes = EncodeSizes(sizes, message.data());
+    const std::int64_t width = largest < 256        ? 1
+                               : largest < 65'536   ? 2
+                               : largest >> 32 == 0 ? 4
+                                                    : 8;
+    Expect(bytes == 8 + 4 * width, "width of sizes");
+    std::vector<std::int64_t> back(4);
+    DecodeSizes(message.data(), back);
+    Expect(back == sizes, "sizes come back");
+  }
+}
+
+// --- Exchanges
+// ------------------------------------------------------------------------------------
+
+// Every radix up to 20 ranks; above, another of them for each number of ranks a node.
+void TestEveryDivisor(const Case& on, std::uint32_t* seed) {
+  int turn = on.size;
+  for (int ranks = 1; ranks <= on.size; ++ranks) {
+    if (on.size % ranks != 0) continue;
+    const Groups groups = GroupsOfConsecutiveRanks(on.size, std::vector<int>{ranks});
+    const int windows[] = {1, 2, on.size / ranks};
+    std::vector<int> radices = RadicesFor(ranks);
+    if (on.size > 20) radices = {radices[At(turn) % radices.size()]};
+    for (const int radix : radices) {
+      ExchangeAndCheck(on, groups, Form::kCoalesced, radix, windows[turn % 3], (*seed)++);
+      ExchangeAndCheck(on, groups, Form::kStaggered, radix, windows[(turn + 1) % 3], (*seed)++);
+      ++turn;
+    }
+  }
+}
+
+void TestUnequalGroups(const Case& on, std::uint32_t* seed, int trials) {
+  for (int trial = 0; trial < trials; ++trial) {
+    const Groups groups = RandomGroups(on.size, 1 + trial % 3, *seed);
+    const int window = 1 + trial % 4;
+    ExchangeAndCheck(on, groups, Form::kCoalesced, 2 + trial % 3, window, (*seed)++);
+    ExchangeAndCheck(on, groups, Form::kStaggered, 2 + trial % 4, window, (*seed)++);
+    ExchangeAndCheck(on, groups, Form::kMultilevel, 2 + trial % 3, window, (*seed)++);
+  }
+}
+
+void TestLevels(const Case& on, std::uint32_t* seed) {
+  for (const std::vector<int>& ranks : {std::vector<int>{2, 4}, std::vector<int>{2, 4, 8},
+                                        std::vector<int>{3, 6}, std::vector<int>{1, 4}}) {
+    ExchangeAndCheck(on, GroupsOfConsecutiveRanks(on.size, ranks), Form::kMultilevel, 0, 0,
+                     (*seed)++);
+  }
+}
+
+// Between two equal nodes of Q ranks a rank sends one coalesced message, or one a block.
+void TestMessagesAndMemory(const Case& on) {
+  if (on.size % 4 != 0 || on.size < 8) return;
+  const int ranks = 4;
+  const Groups groups = GroupsOfConsecutiveRanks(on.size, std::vector<int>{ranks});
+  const std::uint32_t seed = 11;
+  const Trace coalesced = ExchangeAndCheck(on, groups, Form::kCoalesced, 2, 1, seed);
+  // Radix 2 in 4 ranks: two rounds, sizes and data, then at most a message a node.
+  const std::int64_t nodes = on.size / ranks;
+  Expect(coalesced.rounds == 2, "rounds");
+  Expect(coalesced.messages <= 4 + nodes - 1, "coalesced messages");
+  const Routes routes(groups, on.rank, Routes::Levels::kNodes);
+  std::int64_t held = 0;  // for others, at this rank, when the node is done
+  std::int64_t blocks = 0;
+  std::int64_t passing = 0;  // everything that could wait here at once before that
+  for (const int d : routes.held(0)) {
+    if (d == routes.position()) continue;
+    for (int s = routes.group(0).begin; s < routes.group(0).end; ++s) {
+      const std::int64_t bytes = BlockBytes(seed, routes.rank(s), routes.rank(d));
+      held += bytes;
+      blocks += bytes > 0 ? 1 : 0;
+    }
+  }
+  for (int s = routes.group(0).begin; s < routes.group(0).end; ++s) {
+    for (int d = 0; d < on.size; ++d) {
+      passing += BlockBytes(seed, routes.rank(s), routes.rank(d));
+    }
+  }
+  Expect(held <= coalesced.temporary_bytes && coalesced.temporary_bytes <= held + passing,
+         "bytes held");
+  const Trace staggered = ExchangeAndCheck(on, groups, Form::kStaggered, 2, 1, seed);
+  Expect(staggered.messages == 4 + blocks || staggered.messages < coalesced.messages + blocks,
+         "staggered messages");
+}
+
+void TestFindGroups(const Case& on) {
+  Groups groups;
+  unsetenv("TUTTI_RANKS_PER_NODE");
+  Expect(FindGroups(on.communicator, &groups) == MPI_SUCCESS && groups.size == on.size, "found");
+  const Groups found = groups;
+#ifndef TUTTI_MPI_SMPI
+  Expect(NodesOf(found) == std::vector<int>(At(on.size), 0), "these ranks share a node");
+#endif
+  for (const char* nonsense : {"0", "many", "4,6"}) {
+    setenv("TUTTI_RANKS_PER_NODE", nonsense, 1);
+    Expect(FindGroups(on.communicator, &groups) == MPI_SUCCESS && groups == found,
+           "nonsense is ignored");
+  }
+  setenv("TUTTI_RANKS_PER_NODE", "2,4", 1);
+  Expect(FindGroups(on.communicator, &groups) == MPI_SUCCESS &&
+             groups == GroupsOfConsecutiveRanks(on.size, std::vector<int>{2, 4}),
+         "forced groups");
+  unsetenv("TUTTI_RANKS_PER_NODE");
+}
+
+int Main() {
+  int rank = 0;
+  int size = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (rank == 0) {
+    TestIndexArithmetic();
+    TestRanksPerGroupText();
+    TestSizesMessages();
+  }
+  std::uint32_t seed = 1;
+#ifdef TUTTI_MPI_SMPI
+  const int smallest = 1;
+#else
+  const int smallest = size;
+#endif
+  for (int ranks = smallest; ranks <= size; ++ranks) {
+    MPI_Comm part = MPI_COMM_NULL;
+    MPI_Comm_split(MPI_COMM_WORLD, rank < ranks ? 0 : MPI_UNDEFINED, rank, &part);
+    if (part == MPI_COMM_NULL) continue;
+    const Case on{.communicator = part, .rank = rank, .size = ranks};
+    seed = static_cast<std::uint32_t>(ranks) * 1000;
+    TestEveryDivisor(on, &seed);
+    TestUnequalGroups(on, &seed, smallest == size ? 12 : ranks > 20 ? 1 : 3);
+    if (ranks % 8 == 0 || ranks < 20) TestLevels(on, &seed);
+    TestMessagesAndMemory(on);
+    if (ranks == size) TestFindGroups(on);
+    MPI_Comm_free(&part);
+  }
+  int all = 0;
+  MPI_Allreduce(&failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  if (rank == 0 && all == 0) std::printf("hierarchy_test: %d ranks passed\n", size);
+  return all == 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace tutti::mpi
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  const int result = tutti::mpi::Main();
+  MPI_Finalize();
+  return result;
+}
