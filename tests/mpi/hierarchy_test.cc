@@ -21,6 +21,8 @@
 #include "hierarchy/sizes_message.h"
 #include "message.h"
 #include "trace.h"
+#include "tutti/alltoallv/algorithm.h"
+#include "tutti/mpi/alltoallv.h"
 
 namespace tutti::mpi {
 namespace {
@@ -364,6 +366,40 @@ void TestFindGroups(const Case& on) {
   unsetenv("TUTTI_RANKS_PER_NODE");
 }
 
+// As a program calls them: by name, groups looked up by the call.
+void TestByName(const Case& on) {
+  setenv("TUTTI_RANKS_PER_NODE", "2,6", 1);
+  MPI_Comm fresh = MPI_COMM_NULL;
+  MPI_Comm_dup(on.communicator, &fresh);
+  for (const alltoallv::Algorithm& algorithm :
+       {alltoallv::Algorithm{alltoallv::Method::kCoalesced, 3, 2},
+        alltoallv::Algorithm{alltoallv::Method::kStaggered, 2, 1},
+        alltoallv::Algorithm{alltoallv::Method::kMultilevel, 0, 0}}) {
+    std::vector<int> counts(At(on.size)), places(At(on.size)), back_counts(At(on.size)),
+        back_places(At(on.size)), sent, expected;
+    for (int r = 0; r < on.size; ++r) {
+      counts[At(r)] = (on.rank + 2 * r) % 5;
+      places[At(r)] = static_cast<int>(sent.size());
+      sent.insert(sent.end(), At(counts[At(r)]), on.rank * 1000 + r);
+      back_counts[At(r)] = (r + 2 * on.rank) % 5;
+      back_places[At(r)] = static_cast<int>(expected.size());
+      expected.insert(expected.end(), At(back_counts[At(r)]), r * 1000 + on.rank);
+    }
+    std::vector<int> received(expected.size(), -1);
+    const int error = Alltoallv(sent.data(), counts.data(), places.data(), MPI_INT, received.data(),
+                                back_counts.data(), back_places.data(), MPI_INT, fresh, algorithm);
+    Expect(error == MPI_SUCCESS && received == expected, "by name: " + ToString(algorithm));
+    std::vector<int> one(At(on.size)), answers(At(on.size), -1);
+    for (int r = 0; r < on.size; ++r) one[At(r)] = on.rank * 1000 + r;
+    Alltoall(one.data(), 1, MPI_INT, answers.data(), 1, MPI_INT, fresh, algorithm);
+    for (int r = 0; r < on.size; ++r) {
+      Expect(answers[At(r)] == r * 1000 + on.rank, "uniform: " + ToString(algorithm));
+    }
+  }
+  MPI_Comm_free(&fresh);
+  unsetenv("TUTTI_RANKS_PER_NODE");
+}
+
 int Main() {
   int rank = 0;
   int size = 0;
@@ -391,6 +427,7 @@ int Main() {
     if (ranks % 8 == 0 || ranks < 20) TestLevels(on, &seed);
     TestMessagesAndMemory(on);
     if (ranks == size) TestFindGroups(on);
+    if (ranks % 7 == 2 || ranks == size) TestByName(on);
     MPI_Comm_free(&part);
   }
   int all = 0;
