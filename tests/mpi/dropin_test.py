@@ -128,6 +128,8 @@ class Environment(Dropin):
             ("TUTTI_ALLTOALLV", "\x1b[2J\n%s%n", ["unknown"]),
             ("TUTTI_ALLTOALLV", "x" * 100000, ["unknown"]),
             ("TUTTI_VERBOSE", "yes", ["0, 1 (rank 0 reports), 2 (every rank)"]),
+            ("TUTTI_TEMPORARY_LIMIT", "12cubits", ["accepted are whole numbers of bytes"]),
+            ("TUTTI_TEMPORARY_LIMIT", "-5", ["accepted are whole numbers of bytes"]),
             ("TUTTI_CHECK", "-1", ["accepted are 0 and 1"]),
         ]
         for variable, value, words in cases:
@@ -216,6 +218,18 @@ class Resources(Dropin):
             grown = int(re.search(r"grown by (-?\d+) KiB", done.stdout).group(1))
             # A duplicate kept for each would be megabytes in either library.
             self.assertLess(grown, 2048, done.stdout)
+
+    def test_memory_above_the_limit_is_not_taken(self):
+        ample = self.ok("exchange", TUTTI_ALLTOALLV="tuna:r=2", TUTTI_VERBOSE="1",
+                        TUTTI_TEMPORARY_LIMIT="1000000")
+        self.assertEqual(set(self.calls(ample.stderr, "MPI_Alltoallv")), {"tuna:r=2"})
+        none = self.ok("exchange", TUTTI_ALLTOALLV="tuna:r=2", TUTTI_VERBOSE="1", TUTTI_TEMPORARY_LIMIT="0")
+        # All but the calls of rank 0 on itself, of zero bytes: halves of two ranks are one rank.
+        alone = {4: 1, 2: 2}[RANKS]
+        self.assertEqual(self.calls(none.stderr, "MPI_Alltoallv"), {"tuna:r=2": alone, "mpi": 6 - alone})
+        # Direct algorithms need memory for MPI_IN_PLACE and datatypes with holes only.
+        direct = self.ok("exchange", TUTTI_ALLTOALLV="linear", TUTTI_VERBOSE="1", TUTTI_TEMPORARY_LIMIT="0")
+        self.assertEqual(self.calls(direct.stderr, "MPI_Alltoallv"), {"linear": 4, "mpi": 2})
 
     def test_a_rank_that_dies_ends_the_job(self):
         done = launch("die", TUTTI_ALLTOALLV="spread-out", timeout=30)

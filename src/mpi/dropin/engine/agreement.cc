@@ -1,6 +1,5 @@
 #include "dropin/engine/agreement.h"
 
-#include <cstdint>
 #include <memory>
 #include <mutex>
 
@@ -46,15 +45,16 @@ int MakeAgreement(MPI_Comm communicator, int key, const Agreement& proposed,
     if (error == MPI_SUCCESS) error = PMPI_Comm_size(communicator, &made->size);
     std::int64_t words[] = {static_cast<std::int64_t>(made->algorithm.method),
                             made->algorithm.radix, made->algorithm.block_count,
-                            made->check_counts ? 1 : 0};
+                            made->check_counts ? 1 : 0, made->temporary_limit};
     if (error == MPI_SUCCESS) {
-      error = PMPI_Bcast(words, 4, MPI_INT64_T, 0, communicator);
+      error = PMPI_Bcast(words, 5, MPI_INT64_T, 0, communicator);
     }
     if (error != MPI_SUCCESS) return error;
     made->algorithm = {.method = static_cast<alltoallv::Method>(words[0]),
                        .radix = static_cast<int>(words[1]),
                        .block_count = static_cast<int>(words[2])};
     made->check_counts = words[3] != 0;
+    made->temporary_limit = words[4];
   }
   error = PMPI_Comm_set_attr(communicator, key, made.get());
   if (error == MPI_SUCCESS) *agreement = made.release();

@@ -5,15 +5,19 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <exception>
+#include <numeric>
 #include <string>
 #include <vector>
 
+#include "datatypes.h"
 #include "dropin/engine/agreement.h"
 #include "dropin/engine/check_counts.h"
 #include "dropin/engine/fortran.h"
+#include "dropin/engine/memory_limit.h"
 #include "dropin/engine/report.h"
 #include "dropin/engine/settings.h"
 #include "dropin/interface.h"
@@ -46,38 +50,57 @@ Handle ToHandle(auto object) {
 Settings settings;
 NextCalls next;
 
+// Of one call on this rank, in bytes.
 struct Blocks {
-  std::vector<std::int64_t> send_bytes;
-  std::vector<std::int64_t> receive_bytes;
+  std::vector<std::int64_t> send;
+  std::vector<std::int64_t> receive;
+  std::int64_t packed = 0;  // what Tutti would copy aside
+
+  std::int64_t largest() const { return *std::max_element(send.begin(), send.end()); }
 };
 
-std::int64_t SizeOf(Handle type) {
-  MPI_Count bytes = 0;
-  PMPI_Type_size_x(FromHandle<MPI_Datatype>(type), &bytes);
-  return bytes;
+std::int64_t Sum(const std::vector<std::int64_t>& bytes) {
+  return std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0});
 }
 
-std::vector<std::int64_t> BytesOf(const int* counts, Handle type, int ranks) {
-  const std::int64_t size = SizeOf(type);
+// Calls of both kinds have these: the bytes of every block on one side.
+std::vector<std::int64_t> SideBytes(const TypeShape& shape, const int* counts, int ranks) {
   std::vector<std::int64_t> bytes(static_cast<std::size_t>(ranks));
-  std::transform(counts, counts + ranks, bytes.begin(), [size](int count) { return count * size; });
+  std::transform(counts, counts + ranks, bytes.begin(),
+                 [&shape](int count) { return count * shape.size; });
   return bytes;
 }
 
-Blocks BlocksOf(const AlltoallvCall& call, int ranks) {
-  Blocks blocks;
-  blocks.receive_bytes = BytesOf(call.receive_counts, call.receive_type, ranks);
-  blocks.send_bytes = call.send == MPI_IN_PLACE ? blocks.receive_bytes
-                                                : BytesOf(call.send_counts, call.send_type, ranks);
-  return blocks;
+std::vector<std::int64_t> SideBytes(const TypeShape& shape, int count, int ranks) {
+  return std::vector<std::int64_t>(static_cast<std::size_t>(ranks), count * shape.size);
 }
 
-Blocks BlocksOf(const AlltoallCall& call, int ranks) {
-  const auto size = static_cast<std::size_t>(ranks);
-  const std::int64_t receive = SizeOf(call.receive_type) * call.receive_count;
-  const std::int64_t send =
-      call.send == MPI_IN_PLACE ? receive : SizeOf(call.send_type) * call.send_count;
-  return {std::vector<std::int64_t>(size, send), std::vector<std::int64_t>(size, receive)};
+template <class Counts>
+int Measure(const void* send, const Counts& send_counts, Handle send_type,
+            const Counts& receive_counts, Handle receive_type, int ranks, Blocks* blocks) {
+  TypeShape shape{};
+  if (const int error = ShapeOf(FromHandle<MPI_Datatype>(receive_type), &shape)) return error;
+  blocks->receive = SideBytes(shape, receive_counts, ranks);
+  if (!shape.plain) blocks->packed = Sum(blocks->receive);
+  if (send == MPI_IN_PLACE) {
+    blocks->send = blocks->receive;
+    blocks->packed += Sum(blocks->send);
+    return MPI_SUCCESS;
+  }
+  if (const int error = ShapeOf(FromHandle<MPI_Datatype>(send_type), &shape)) return error;
+  blocks->send = SideBytes(shape, send_counts, ranks);
+  if (!shape.plain) blocks->packed += Sum(blocks->send);
+  return MPI_SUCCESS;
+}
+
+int BlocksOf(const AlltoallvCall& call, int ranks, Blocks* blocks) {
+  return Measure(call.send, call.send_counts, call.send_type, call.receive_counts,
+                 call.receive_type, ranks, blocks);
+}
+
+int BlocksOf(const AlltoallCall& call, int ranks, Blocks* blocks) {
+  return Measure(call.send, call.send_count, call.send_type, call.receive_count, call.receive_type,
+                 ranks, blocks);
 }
 
 int PassOn(const AlltoallvCall& call) { return next.alltoallv(call); }
@@ -106,34 +129,55 @@ int Run(const AlltoallCall& call, const alltoallv::Algorithm& algorithm) {
 }
 
 template <class Call>
+int ServeWatched(const char* function, const Call& call, const Agreement& agreement);
+
+template <class Call>
 int Serve(const char* function, const Call& call) {
-  const auto communicator = FromHandle<MPI_Comm>(call.communicator);
   const Agreement* agreement = nullptr;
-  const int error =
-      Agree(communicator, {.algorithm = settings.algorithm, .check_counts = settings.check_counts},
-            &agreement);
+  const int error = Agree(FromHandle<MPI_Comm>(call.communicator),
+                          {.algorithm = settings.algorithm,
+                           .check_counts = settings.check_counts,
+                           .temporary_limit = settings.temporary_limit},
+                          &agreement);
   if (error != MPI_SUCCESS) return error;
   if (agreement == nullptr || !agreement->served) return PassOn(call);
-  const bool reports = settings.report != Report::kNobody;
-  if (!agreement->check_counts && !reports) return Run(call, agreement->algorithm);
+  if (agreement->check_counts || agreement->temporary_limit != kNoLimit ||
+      settings.report != Report::kNobody) {
+    return ServeWatched(function, call, *agreement);
+  }
+  return Run(call, agreement->algorithm);
+}
 
-  const Blocks blocks = BlocksOf(call, agreement->size);
-  if (agreement->check_counts) {
+// Of which something must be known, or noted.
+template <class Call>
+int ServeWatched(const char* function, const Call& call, const Agreement& agreement) {
+  const auto communicator = FromHandle<MPI_Comm>(call.communicator);
+  Blocks blocks;
+  if (const int error = BlocksOf(call, agreement.size, &blocks)) return error;
+  if (agreement.check_counts) {
     const int mismatch =
-        CheckCounts(function, communicator, *agreement, blocks.send_bytes, blocks.receive_bytes);
+        CheckCounts(function, communicator, agreement, blocks.send, blocks.receive);
     if (mismatch != MPI_SUCCESS) return mismatch;
   }
-  if (!reports) return Run(call, agreement->algorithm);
+  alltoallv::Algorithm algorithm = agreement.algorithm;
+  if (agreement.temporary_limit != kNoLimit) {
+    bool exceeds = false;
+    const int error =
+        ExceedsLimit(communicator, agreement, blocks.largest(), blocks.packed, &exceeds);
+    if (error != MPI_SUCCESS) return error;
+    if (exceeds) algorithm = {.method = alltoallv::Method::kMpi};
+  }
   const double begin = PMPI_Wtime();
-  const int code = Run(call, agreement->algorithm);
+  const int code = Run(call, algorithm);
   const double seconds = PMPI_Wtime() - begin;
-  Record(
-      {.function = function,
-       .ranks = agreement->size,
-       .largest_block_bytes = *std::max_element(blocks.send_bytes.begin(), blocks.send_bytes.end()),
-       .algorithm = LatestServed().algorithm,
-       .seconds = seconds,
-       .own_seconds = LatestServed().own_seconds});
+  if (settings.report != Report::kNobody) {
+    Record({.function = function,
+            .ranks = agreement.size,
+            .largest_block_bytes = blocks.largest(),
+            .algorithm = LatestServed().algorithm,
+            .seconds = seconds,
+            .own_seconds = LatestServed().own_seconds});
+  }
   return code;
 }
 

@@ -1,6 +1,7 @@
 #include "dropin/engine/settings.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstddef>
 #include <string_view>
 
@@ -59,6 +60,18 @@ Settings ReadSettings(EnvironmentLookup* environment) {
           Ignored("TUTTI_CHECK", value, "accepted are 0 and 1 (counts are compared)"));
     } else {
       settings.check_counts = digit == 1;
+    }
+  }
+  if (const char* value = environment("TUTTI_TEMPORARY_LIMIT");
+      value != nullptr && *value != '\0') {
+    const std::string_view text = value;
+    std::int64_t bytes = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bytes);
+    if (error != std::errc() || end != text.data() + text.size() || bytes < 0) {
+      settings.ignored.push_back(
+          Ignored("TUTTI_TEMPORARY_LIMIT", value, "accepted are whole numbers of bytes"));
+    } else {
+      settings.temporary_limit = bytes;
     }
   }
   return settings;

@@ -3,6 +3,7 @@
 // variable: what was given, and what is accepted.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -13,10 +14,13 @@ namespace tutti::mpi::dropin {
 // Who reports when the program ends.
 enum class Report { kNobody, kRankZero, kEveryRank };
 
+inline constexpr std::int64_t kNoLimit = -1;
+
 struct Settings {
-  alltoallv::Algorithm algorithm;   // TUTTI_ALLTOALLV
-  Report report = Report::kNobody;  // TUTTI_VERBOSE
-  bool check_counts = false;        // TUTTI_CHECK
+  alltoallv::Algorithm algorithm;           // TUTTI_ALLTOALLV
+  Report report = Report::kNobody;          // TUTTI_VERBOSE
+  bool check_counts = false;                // TUTTI_CHECK
+  std::int64_t temporary_limit = kNoLimit;  // TUTTI_TEMPORARY_LIMIT, bytes a rank
   std::vector<std::string> ignored;
 };
 
