@@ -70,7 +70,8 @@ TEST(TrainingWorkloadTest, LayersBecomeStepsAsWorkedOutByHand) {
   EXPECT_EQ(steps[3].compute_ps, 3'000'200);
   EXPECT_EQ(steps[3].gradient_bytes, 44);
   // Alone, a rank neither shares results nor gradients, and has all of a layer.
-  for (const TrainingStep& step : MakeTrainingSteps(two, {.batch = 1}, kSlow).value()) {
+  const std::vector<TrainingStep> alone = MakeTrainingSteps(two, {.batch = 1}, kSlow).value();
+  for (const TrainingStep& step : alone) {
     EXPECT_EQ(step.tensor_bytes, 0);
     EXPECT_EQ(step.gradient_bytes, 0);
   }
