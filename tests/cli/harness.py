@@ -9,7 +9,7 @@ import unittest
 TUTTI = os.environ.get("TUTTI", "build/release/bin/tutti")
 
 
-def run(*arguments, timeout=120, **options):
+def run(*arguments, timeout=600, **options):
     return subprocess.run([TUTTI, *map(str, arguments)], capture_output=True, text=True,
                           timeout=timeout, **options)
 
