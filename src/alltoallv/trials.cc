@@ -1,6 +1,7 @@
 #include "tutti/alltoallv/trials.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "tutti/base/check.h"
@@ -12,7 +13,7 @@ constexpr std::size_t kEnoughSamples = 40;
 constexpr std::size_t kMostSamples = 64;
 constexpr int kFirstCalls = 3;  // one of them unmeasured
 constexpr int kMostCalls = 16;
-constexpr int kCallsWaiting = 64;
+constexpr int kMostIdleCalls = 1 << 20;
 
 // How much slower than the best one may look and stay in question: few samples say little.
 double Tolerance(std::size_t samples) {
@@ -50,8 +51,7 @@ std::size_t Trials::NextTurn() const {
 }
 
 void Trials::Note(double seconds) {
-  if (settled_) return;
-  TUTTI_DCHECK(turn_ < entries_.size());
+  TUTTI_DCHECK(!settled_ && !idle() && !cycle_ended());
   Entry& entry = entries_[turn_];
   if (entry.unmeasured > 0) {
     --entry.unmeasured;
@@ -111,8 +111,9 @@ void Trials::PlanCycle() {
   const double own_s = own.agreed_s;
   // In calls of the library's own, so that nothing need be known of its time at first.
   double budget = kFreeCalls + kShare * calls_ - (own_s > 0 ? lost_s_ / own_s : 0);
-  bool open = false;
-  int measured = 0;
+  double cheapest = -1;  // of those that wait
+  int most_calls = 0;
+  bool one_is_new = false;
   for (Entry& entry : entries_) {
     entry.calls_a_cycle = 0;
     if (&entry == &own || entry.stage == Stage::kDropped) continue;
@@ -123,33 +124,40 @@ void Trials::PlanCycle() {
       const double ratio = own_s > 0 ? entry.agreed_s / own_s : 1;
       budget -= std::max(0.0, ratio - 1) * calls;
       entry.calls_a_cycle = calls;
-      measured = std::max(measured, calls);
-      open = true;
+      most_calls = std::max(most_calls, calls);
       continue;
     }
-    open = true;
     // One new one a cycle, and not while its predecessors have spent what may be lost. Being
     // wrong by half is expected of a prediction.
-    const bool one_is_new = std::any_of(entries_.begin() + 1, entries_.end(), [](const Entry& e) {
-      return e.calls_a_cycle > 0 && e.agreed_samples == 0;
-    });
     const double expected = std::max(0.5, entry.predicted_ratio - 1) * kFirstCalls;
-    if (one_is_new || expected > budget) continue;
+    if (one_is_new || expected > budget) {
+      cheapest = cheapest < 0 ? expected : std::min(cheapest, expected);
+      continue;
+    }
+    one_is_new = true;
     budget -= expected;
     entry.stage = Stage::kTried;
     entry.calls_a_cycle = kFirstCalls;
     entry.unmeasured = 1;
-    measured = std::max(measured, kFirstCalls + 1);
+    most_calls = std::max(most_calls, kFirstCalls + 1);
   }
-  if (!open) {
-    Settle();
-    return;
+  if (most_calls == 0) {
+    if (cheapest < 0) return Settle();
+    const double calls = std::ceil((cheapest - budget) / kShare) + 1;
+    idle_calls_ = static_cast<int>(std::min<double>(calls, kMostIdleCalls));
+    most_calls = 1;
   }
-  // Waiting for the budget to grow: the library's own alone, and agreement is rare.
-  own.calls_a_cycle = measured > 0 ? measured : kCallsWaiting;
+  own.calls_a_cycle = most_calls;
   if (own.agreed_samples == 0) own.unmeasured = 1;
   turn_ = 0;
   left_ = own.calls_a_cycle;
+}
+
+void Trials::Skip(int calls) {
+  TUTTI_DCHECK(idle());
+  calls_ += calls;
+  idle_calls_ = std::max(0, idle_calls_ - calls);
+  if (!idle()) PlanCycle();
 }
 
 void Trials::Settle() {

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "buffer_pool.h"
+#include "choice/choose.h"
 #include "communicator_state.h"
 #include "copy.h"
 #include "datatypes.h"
@@ -17,6 +18,7 @@ namespace tutti::mpi {
 namespace {
 
 using alltoallv::Algorithm;
+using alltoallv::Method;
 
 // One side of a call as the program gave it; `displacements` null: block i is element i * count.
 struct Side {
@@ -157,12 +159,73 @@ int Reported(MPI_Comm communicator, int error) {
   return error;
 }
 
+// The state of an intracommunicator; null of others.
+int IntraState(MPI_Comm communicator, CommunicatorState** state) {
+  *state = CommunicatorState::Latest(communicator);
+  if (*state != nullptr) return MPI_SUCCESS;
+  int inter = 0;
+  if (const int error = PMPI_Comm_test_inter(communicator, &inter)) return error;
+  return inter != 0 ? MPI_SUCCESS : CommunicatorState::Of(communicator, state);
+}
+
+// Adds what one side of a call says of its size: the larger side counts.
+int AddSide(const int* counts, int count, MPI_Datatype type, int size, CallSize* call_size) {
+  MPI_Count type_bytes = 0;
+  if (const int error = PMPI_Type_size_x(type, &type_bytes)) return error;
+  std::int64_t elements = std::int64_t{count} * size, largest = count;
+  for (int peer = 0; counts != nullptr && peer < size; ++peer) {
+    elements += counts[peer];
+    largest = std::max<std::int64_t>(largest, counts[peer]);
+  }
+  call_size->total_bytes = std::max<std::int64_t>(call_size->total_bytes, elements * type_bytes);
+  call_size->largest_block_bytes =
+      std::max<std::int64_t>(call_size->largest_block_bytes, largest * type_bytes);
+  return MPI_SUCCESS;
+}
+
+// Serves a call by what `auto` chooses. `measure(CallSize*)` says how large it is; `call` serves it
+// by the algorithm it is given and reports its own errors.
+template <class Measure, class Call>
+int ServeByChoice(MPI_Comm communicator, CommunicatorState& state, const Measure& measure,
+                  const Call& call) {
+  CallSize size;
+  if (const int error = measure(&size)) return Reported(communicator, error);
+  CallChoice choice;
+  if (const int error = BeginCall(state, size, &choice)) return Reported(communicator, error);
+  const int served = call(choice.algorithm);
+  LatestServed().own_seconds = choice.own_s;
+  const int ended = EndCall(state, choice);
+  return served != MPI_SUCCESS ? served : Reported(communicator, ended);
+}
+
 }  // namespace
 
 int Alltoallv(const void* send, const int send_counts[], const int send_displacements[],
               MPI_Datatype send_type, void* receive, const int receive_counts[],
               const int receive_displacements[], MPI_Datatype receive_type, MPI_Comm communicator,
               const Algorithm& algorithm) {
+  if (algorithm.method == Method::kAuto) {
+    CommunicatorState* state = nullptr;
+    if (const int error = IntraState(communicator, &state)) return error;
+    const auto serve = [&](const Algorithm& chosen) {
+      return Alltoallv(send, send_counts, send_displacements, send_type, receive, receive_counts,
+                       receive_displacements, receive_type, communicator, chosen);
+    };
+    if (state == nullptr) return serve({.method = Method::kMpi});
+    if (const SettledChoice* settled = Settled(*state)) {
+      const int error = serve(settled->algorithm);
+      LatestServed().own_seconds = settled->own_s;
+      return error;
+    }
+    return ServeByChoice(
+        communicator, *state,
+        [&](CallSize* size) {
+          const int error = AddSide(receive_counts, 0, receive_type, state->size(), size);
+          if (error != MPI_SUCCESS || send == MPI_IN_PLACE) return error;
+          return AddSide(send_counts, 0, send_type, state->size(), size);
+        },
+        serve);
+  }
   bool ours = false;
   if (const int error = IsOurs(communicator, algorithm, &ours)) return error;
   if (!ours) {
@@ -190,6 +253,22 @@ int Alltoallv(const void* send, const int send_counts[], const int send_displace
 int Alltoall(const void* send, int send_count, MPI_Datatype send_type, void* receive,
              int receive_count, MPI_Datatype receive_type, MPI_Comm communicator,
              const Algorithm& algorithm) {
+  if (algorithm.method == Method::kAuto) {
+    CommunicatorState* state = nullptr;
+    if (const int error = IntraState(communicator, &state)) return error;
+    const auto serve = [&](const Algorithm& chosen) {
+      return Alltoall(send, send_count, send_type, receive, receive_count, receive_type,
+                      communicator, chosen);
+    };
+    if (state == nullptr) return serve({.method = Method::kMpi});
+    return ServeByChoice(
+        communicator, *state,
+        [&](CallSize* size) {
+          size->uniform = true;
+          return AddSide(nullptr, receive_count, receive_type, state->size(), size);
+        },
+        serve);
+  }
   bool ours = false;
   if (const int error = IsOurs(communicator, algorithm, &ours)) return error;
   if (!ours) {

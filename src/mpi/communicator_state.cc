@@ -1,11 +1,27 @@
 #include "communicator_state.h"
 
+#include <atomic>
 #include <mutex>
 
 namespace tutti::mpi {
 namespace {
 
+// Handles are used again: what a thread remembers is void once any state is gone.
+std::atomic<std::uint64_t> states_deleted{0};
+
+struct LatestState {
+  MPI_Comm communicator = MPI_COMM_NULL;
+  CommunicatorState* state = nullptr;
+  std::uint64_t deleted = 0;
+};
+
+LatestState& LatestOfThread() {
+  thread_local LatestState latest;
+  return latest;
+}
+
 int DeleteState(MPI_Comm /*communicator*/, int /*key*/, void* value, void* /*extra*/) {
+  ++states_deleted;
   delete static_cast<CommunicatorState*>(value);
   return MPI_SUCCESS;
 }
@@ -42,7 +58,10 @@ int CommunicatorState::Of(MPI_Comm communicator, CommunicatorState** state) {
   if (const int error = PMPI_Comm_get_attr(communicator, key, static_cast<void*>(state), &found)) {
     return error;
   }
-  if (found != 0) return MPI_SUCCESS;
+  if (found != 0) {
+    LatestOfThread() = {communicator, *state, states_deleted};
+    return MPI_SUCCESS;
+  }
 
   std::unique_ptr<CommunicatorState> made(new CommunicatorState);
   if (const int error = PMPI_Comm_rank(communicator, &made->rank_)) return error;
@@ -55,6 +74,17 @@ int CommunicatorState::Of(MPI_Comm communicator, CommunicatorState** state) {
   if (const int error = PMPI_Comm_set_attr(communicator, key, made.get())) return error;
   *state = made.release();
   return MPI_SUCCESS;
+}
+
+CommunicatorState* CommunicatorState::Latest(MPI_Comm communicator) {
+#ifdef TUTTI_MPI_SMPI
+  static_cast<void>(communicator);  // its ranks share a thread
+  return nullptr;
+#else
+  const LatestState& latest = LatestOfThread();
+  return latest.communicator == communicator && latest.deleted == states_deleted ? latest.state
+                                                                                 : nullptr;
+#endif
 }
 
 CommunicatorState::~CommunicatorState() {

@@ -26,6 +26,9 @@ class CommunicatorState {
   // Collective at the first call on a communicator, local after. Intracommunicators only.
   static int Of(MPI_Comm communicator, CommunicatorState** state);
 
+  // What Of() gave this thread last, if that was for this communicator; else null. A comparison.
+  static CommunicatorState* Latest(MPI_Comm communicator);
+
   ~CommunicatorState();
   CommunicatorState(const CommunicatorState&) = delete;
   CommunicatorState& operator=(const CommunicatorState&) = delete;

@@ -15,9 +15,8 @@
 // Units: seconds. Threads: one at a time.
 //
 //   Trials trials(shortlist);
-//   const Algorithm algorithm = trials.Next();        // run it
-//   trials.Note(seconds);                             // of this rank
-//   if (trials.cycle_ended()) trials.EndCycle(mean over all ranks of trials.Medians());
+//   run(trials.Next()); trials.Note(seconds);         // of this rank
+//   if (trials.cycle_ended()) trials.EndCycle(mean over all ranks of trials.Medians(), true);
 #pragma once
 
 #include <cstddef>
@@ -42,12 +41,17 @@ class Trials {
   explicit Trials(const Algorithm& known);
 
   bool settled() const { return settled_; }
-  // What serves the next call.
-  const Algorithm& Next() const { return settled_ ? choice_ : entries_[turn_].algorithm; }
-  // The next call is the last before times are agreed. Never when settled.
-  bool next_ends_cycle() const { return !settled_ && left_ == 1 && NextTurn() == entries_.size(); }
+  // Nothing is tried until more calls have paid for it: the library's own serves, and calls are
+  // told to Skip, not to Note.
+  bool idle() const { return idle_calls_ > 0; }
+  void Skip(int calls);
 
-  // The call that Next() served is over. Free when settled.
+  // What serves the next call. The library's own in the call in which times are agreed.
+  const Algorithm& Next() const {
+    return settled_ ? choice_ : entries_[cycle_ended() ? 0 : turn_].algorithm;
+  }
+
+  // The call that Next() served is over.
   void Note(double seconds);
 
   bool cycle_ended() const { return !settled_ && turn_ == entries_.size(); }
@@ -82,6 +86,7 @@ class Trials {
   std::vector<Entry> entries_;  // the first is the library's own
   std::size_t turn_ = 0;        // index into entries_; its size: the cycle is over
   int left_ = 0;                // calls of this turn
+  int idle_calls_ = 0;
   double calls_ = 0, lost_s_ = 0;
   bool settled_ = false;
   Algorithm choice_;

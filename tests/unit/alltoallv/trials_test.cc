@@ -22,6 +22,11 @@ double Serve(Trials& trials, int calls, SecondsOf seconds_of) {
   for (int call = 0; call < calls; ++call) {
     const double seconds = seconds_of(trials.Next(), call);
     total += seconds;
+    if (trials.settled()) continue;
+    if (trials.idle()) {
+      trials.Skip(1);
+      continue;
+    }
     trials.Note(seconds);
     if (trials.cycle_ended()) trials.EndCycle(trials.Medians(), true);
   }
@@ -33,7 +38,7 @@ TEST(TrialsTest, TheFirstCyclesByHand) {  // T2
   Trials trials(1, shortlist);
   std::vector<Algorithm> first;
   for (int call = 0; call < 7; ++call) {
-    EXPECT_EQ(trials.next_ends_cycle(), call == 6);
+    EXPECT_FALSE(trials.cycle_ended());
     first.push_back(trials.Next());
     trials.Note(first.back() == kOwn ? 1 : 0.5);
   }
@@ -89,6 +94,10 @@ TEST(TrialsTest, ACycleWhoseSizesChangedSaysNothing) {
   bool first = true;
   for (int call = 0; call < 400 && !trials.settled(); ++call) {
     const bool own = trials.Next() == kOwn;
+    if (trials.idle()) {
+      trials.Skip(1);
+      continue;
+    }
     trials.Note(first ? (own ? 1 : 100) : (own ? 1 : 0.5));
     if (!trials.cycle_ended()) continue;
     trials.EndCycle(trials.Medians(), !first);

@@ -1,0 +1,66 @@
+// What: `auto`: which algorithm serves a call, chosen from predicted and from measured times.
+//
+// Model: every rank knows its own counts only, and all must take the same algorithm. So a decision
+//   rests on what was agreed in calls before: the mean and the largest block (a class of sizes, by
+//   powers of two of the mean) and the times measured since. Agreement is an all-reduce of some
+//   numbers started before the blocks of a call and finished after them, in one call of a cycle of
+//   trials (tutti/alltoallv/trials.h) and, while nothing is tried, after 4, 8, ... 128 calls
+//   while the sizes keep their class. The block of MPI_Alltoall is the same on all ranks: there the
+//   class is known at once, and only times are agreed.
+//   The first call of MPI_Alltoallv on a communicator is the MPI library's own. A wrong choice
+//   costs time, never correctness.
+// Memory: the file that `tutti mpi calibrate` and `tune` write (tutti/alltoallv/memory.h) is read
+// by
+//   rank 0 of a communicator at its first call and told to the others: its model predicts, and a
+//   measured best is taken at once. What a program measures goes into the file when MPI is
+//   finalized, if TUTTI_MPI_FILE names one or it exists at its usual place: no file appears in a
+//   home unasked. Of MPI_Alltoallv only: the MPI library's own MPI_Alltoall is another algorithm.
+// Complexity: a settled call costs some nanoseconds; others a look into a table and two readings of
+//   the clock, under a microsecond together; those that agree an all-reduce of some numbers.
+// Errors: an MPI error code. A file that cannot be read: one line on standard error, defaults.
+// Threads: as for collectives.
+//
+//   CallChoice call;
+//   if (int error = BeginCall(state, size, &call)) return error;
+//   ... exchange by call.algorithm ...
+//   if (int error = EndCall(state, call)) return error;
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "communicator_state.h"
+#include "tutti/alltoallv/algorithm.h"
+
+namespace tutti::mpi {
+
+struct CallSize {
+  std::int64_t total_bytes = 0;  // sent or received by this rank, whichever is more
+  std::int64_t largest_block_bytes = 0;
+  bool uniform = false;  // MPI_Alltoall: the same on all ranks
+};
+
+struct CallChoice {
+  alltoallv::Algorithm algorithm;  // never auto
+  double begin_s = -1;             // negative: nothing is measured
+  double own_s = -1;               // what the MPI library's own is believed to take
+  bool agrees = false;
+  MPI_Request request = MPI_REQUEST_NULL;
+  std::vector<double> mine = {}, sum = {};
+};
+
+// Collective on the state's communicator, as the call itself. `call` must stay until EndCall.
+int BeginCall(CommunicatorState& state, const CallSize& size, CallChoice* call);
+int EndCall(CommunicatorState& state, CallChoice& call);
+
+// What serves the next call of MPI_Alltoallv without anything to measure or to agree on: then
+// neither of the above is needed, and its size not looked at. Else null.
+struct SettledChoice {
+  alltoallv::Algorithm algorithm;
+  double own_s = -1;
+};
+const SettledChoice* Settled(CommunicatorState& state);
+
+}  // namespace tutti::mpi

@@ -1,0 +1,92 @@
+#include "choice/learned.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace tutti::mpi {
+namespace {
+
+using alltoallv::Memory;
+
+struct Process {
+  std::mutex mutex;
+  bool saves_at_end = false;
+  std::optional<Memory> read;
+  Memory learned;
+};
+
+Process& ThisProcess() {
+  static Process process;
+  return process;
+}
+
+std::string Path() {
+  return alltoallv::MemoryPath(std::getenv("TUTTI_MPI_FILE"), std::getenv("XDG_CONFIG_HOME"),
+                               std::getenv("HOME"));
+}
+
+void Say(const Error& error, const char* consequence) {
+  std::fprintf(stderr, "tutti: %s; %s\n", error.message.c_str(), consequence);
+}
+
+// First of all in MPI_Finalize.
+int SaveLearned(MPI_Comm /*self*/, int /*key*/, void* /*value*/, void* /*extra*/) {
+  int rank = 0;
+  PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  Process& process = ThisProcess();
+  const std::scoped_lock lock(process.mutex);
+  const std::string path = Path();
+  if (rank != 0 || process.learned.best.empty() || path.empty()) return MPI_SUCCESS;
+  const char* chosen = std::getenv("TUTTI_MPI_FILE");
+  if (chosen == nullptr || *chosen == '\0') {
+    const auto existing = alltoallv::ReadMemoryFile(path);
+    if (!existing || !existing->has_value()) return MPI_SUCCESS;
+  }
+  if (const Status saved = alltoallv::UpdateMemoryFile(path, process.learned); !saved) {
+    Say(saved.error(), "what was measured is not remembered");
+  }
+  process.learned = Memory();
+  return MPI_SUCCESS;
+}
+
+const Memory& ReadOnce() {
+  Process& process = ThisProcess();
+  const std::scoped_lock lock(process.mutex);
+  if (!process.read) {
+    const std::string path = Path();
+    auto memory = alltoallv::ReadMemoryFile(path);
+    if (!memory) Say(memory.error(), "defaults are used");
+    process.read = memory && *memory ? std::move(**memory) : Memory();
+  }
+  return *process.read;
+}
+
+}  // namespace
+
+int ShareMemory(MPI_Comm communicator, int rank, Memory* memory) {
+  std::string text;
+  if (rank == 0) text = alltoallv::FormatMemory(ReadOnce());
+  int length = static_cast<int>(text.size());
+  if (const int error = PMPI_Bcast(&length, 1, MPI_INT, 0, communicator)) return error;
+  text.resize(static_cast<std::size_t>(length));
+  if (const int error = PMPI_Bcast(text.data(), length, MPI_CHAR, 0, communicator)) return error;
+  // Written by FormatMemory a moment ago: it can be read.
+  *memory = alltoallv::ParseMemory(text).value_or(Memory());
+  return MPI_SUCCESS;
+}
+
+void Learn(const alltoallv::Situation& situation, const alltoallv::Measured& measured) {
+  Process& process = ThisProcess();
+  const std::scoped_lock lock(process.mutex);
+  process.learned.best[situation] = measured;
+  if (std::exchange(process.saves_at_end, true)) return;
+  int key = MPI_KEYVAL_INVALID;
+  PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &SaveLearned, &key, nullptr);
+  PMPI_Comm_set_attr(MPI_COMM_SELF, key, nullptr);
+}
+
+}  // namespace tutti::mpi
