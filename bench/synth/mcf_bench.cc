@@ -64,13 +64,21 @@ void AfterALoss(benchmark::State& state, const char* expression, const char* los
     state.counters["passes"] = flow->passes;
   }
 }
-BENCHMARK_CAPTURE(AfterALoss, genkautz_1000, "genkautz(4,1000)",
-                  "without(genkautz(4,1000),links=1)")
-    ->Unit(benchmark::kSecond)
-    ->MeasureProcessCPUTime();
+#define AFTER_A_LOSS(name, ...)                    \
+  BENCHMARK_CAPTURE(AfterALoss, name, __VA_ARGS__) \
+      ->Unit(benchmark::kSecond)                   \
+      ->MeasureProcessCPUTime()
 
 #define FLOW(name, ...) \
   BENCHMARK_CAPTURE(Flow, name, __VA_ARGS__)->Unit(benchmark::kSecond)->MeasureProcessCPUTime()
+
+// From the flow before, and from nothing.
+AFTER_A_LOSS(genkautz_1000_link_1, "genkautz(4,1000)", "without(genkautz(4,1000),links=1,seed=1)");
+AFTER_A_LOSS(genkautz_1000_link_2, "genkautz(4,1000)", "without(genkautz(4,1000),links=1,seed=2)");
+AFTER_A_LOSS(genkautz_1000_link_3, "genkautz(4,1000)", "without(genkautz(4,1000),links=1,seed=3)");
+AFTER_A_LOSS(genkautz_1000_link_4, "genkautz(4,1000)", "without(genkautz(4,1000),links=1,seed=4)");
+FLOW(after_a_loss_genkautz_1000_link_1, "without(genkautz(4,1000),links=1,seed=1)", 1e-2, 0);
+FLOW(after_a_loss_genkautz_1000_link_2, "without(genkautz(4,1000),links=1,seed=2)", 1e-2, 0);
 
 FLOW(genkautz_100_1e8, "genkautz(4,100)", 1e-8, 0);
 FLOW(genkautz_50_exact, "genkautz(4,50)", 0, 0);

@@ -2,7 +2,8 @@
 // turn, with the best limits met so far.
 //
 // Method      Lengths follow loads (link_lengths.h). In each pass the sources are visited one after
-//             the other, each seeing what those before it did; then the weights take a step.
+//             the other, each seeing what those before it did; then the weights take a step. From a
+//             start most passes visit only the sources that have much to save.
 // Reference   [Bertsekas 1982] for the augmented Lagrangian and its multiplier steps.
 #pragma once
 
@@ -51,6 +52,8 @@ class FlowIteration {
   const DemandTable& demand_;
   int64_t alike_;  // ranks that each representative stands for
   std::vector<SourceFlow> flows_, kept_flows_;
+  std::vector<double> saved_;  // of a source, in its last visit
+  double much_saved_ = 0;
   LinkLengths lengths_;
   Shifter shifter_;
   std::vector<int64_t> best_lengths_;

@@ -96,6 +96,7 @@ class Takeover {
   SourceFlow Run(int32_t source, const std::vector<BundleFlow>& old, const Matching& matching) {
     for (auto& list : in_) list.clear();
     for (auto& list : out_) list.clear();
+    heads_.clear();
     for (const BundleFlow& part : old) {
       const int32_t bundle = matching.bundle[static_cast<size_t>(part.bundle)];
       if (bundle == kNone || part.units <= 0) continue;
@@ -120,6 +121,7 @@ class Takeover {
       part.weight += weight;
       return;
     }
+    if (parts.empty()) heads_.push_back(network_.head[e]);
     parts.push_back({bundle, weight});
     out_[static_cast<size_t>(network_.tail[e])].push_back(network_.head[e]);
   }
@@ -158,20 +160,32 @@ class Takeover {
     }
   }
 
-  // Each node behind those that feed it. False: there is a cycle, or a node that the source does
-  // not feed.
+  // Each node behind those that feed it, else in the order of old: near that of the distances from
+  // the source, which what comes after wants. False: there is a cycle, or a node that the source
+  // does not feed.
   bool Sort(int32_t source) {
-    std::vector<size_t> missing(in_.size());
-    size_t fed = 1;
-    for (size_t v = 0; v < in_.size(); ++v) {
-      missing[v] = in_[v].size();
-      fed += in_[v].empty() ? 0 : 1;
-    }
+    std::fill(is_fed_.begin(), is_fed_.end(), 0);  // here: has its place
+    is_fed_[static_cast<size_t>(source)] = 1;
     order_ = {source};
-    for (size_t i = 0; i < order_.size(); ++i)
-      for (int32_t v : out_[static_cast<size_t>(order_[i])])
-        if (--missing[static_cast<size_t>(v)] == 0) order_.push_back(v);
-    return order_.size() == fed;
+    std::vector<int32_t>& waiting = heads_;
+    for (size_t left = 0; !waiting.empty() && waiting.size() != left;) {
+      left = waiting.size();
+      size_t kept = 0;
+      for (const int32_t v : waiting) {
+        const auto fed = [this](const Part& part) {
+          return is_fed_[static_cast<size_t>(network_.tail[static_cast<size_t>(part.bundle)])] != 0;
+        };
+        const std::vector<Part>& parts = in_[static_cast<size_t>(v)];
+        if (std::all_of(parts.begin(), parts.end(), fed)) {
+          is_fed_[static_cast<size_t>(v)] = 1;
+          order_.push_back(v);
+        } else {
+          waiting[kept++] = v;
+        }
+      }
+      waiting.resize(kept);
+    }
+    return waiting.empty();
   }
 
   SourceFlow Draw(int32_t source) {
@@ -209,7 +223,7 @@ class Takeover {
   std::vector<std::vector<Part>> in_;      // of a node: what feeds it
   std::vector<std::vector<int32_t>> out_;  // of a node: whom it feeds
   std::vector<char> is_fed_;               // by the node that is looked at
-  std::vector<int32_t> order_;
+  std::vector<int32_t> heads_, order_;
 };
 
 }  // namespace

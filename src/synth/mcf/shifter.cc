@@ -1,6 +1,7 @@
 #include "mcf/shifter.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <limits>
 #include <utility>
@@ -28,18 +29,20 @@ Shifter::Shifter(const FlowNetwork& network)
       long_slot_(Index(network.num_nodes)),
       short_slot_(Index(network.num_nodes)) {}
 
-void Shifter::Visit(SourceFlow& flow, LinkLengths& lengths, double slack) {
+double Shifter::Visit(SourceFlow& flow, LinkLengths& lengths, double slack) {
   FindLongest(flow, lengths.length());
   if (flow.order.size() < longest_.size()) ReachTheRest(flow, lengths.length());
   SortByPotential(flow.order);
   FindShortest(flow, lengths.length());
+  double saved = 0;
   for (size_t i = flow.order.size(); i-- > 1;) {
     const size_t v = Index(flow.order[i]);
     if (long_slot_[v] >= 0 && long_slot_[v] != short_slot_[v] &&
         longest_[v] - shortest_[v] > slack * longest_[v])
-      ShiftInto(flow.order[i], lengths);
+      saved += ShiftInto(flow.order[i], lengths);
   }
   Store(flow);
+  return saved;
 }
 
 void Shifter::FindLongest(const SourceFlow& flow, const std::vector<double>& length) {
@@ -90,23 +93,55 @@ void Shifter::ReachTheRest(SourceFlow& flow, const std::vector<double>& length) 
   }
 }
 
-// Almost sorted already, but for flows that were taken over. Stable: of equals the one before stays
-// before.
+// Almost sorted already, but where lengths have changed a lot. Stable: of equals the one before
+// stays before.
 void Shifter::SortByPotential(std::vector<int32_t>& order) {
-  constexpr size_t kMovesPerNode = 10;
+  const size_t few = order.size() / 4, many = 10 * order.size();
+  if (SortByMoves(order, few)) return;
+  SortRoughly(order);
+  if (SortByMoves(order, many)) return;
+  std::stable_sort(order.begin(), order.end(), [this](int32_t a, int32_t b) {
+    return longest_[Index(a)] < longest_[Index(b)];
+  });
+}
+
+// False once more than `most` moves were made.
+bool Shifter::SortByMoves(std::vector<int32_t>& order, size_t most) {
   size_t moves = 0;
-  for (size_t i = 1; i < order.size() && moves <= kMovesPerNode * order.size(); ++i) {
+  double largest = longest_[Index(order[0])];
+  for (size_t i = 1; i < order.size(); ++i) {
     const int32_t node = order[i];
     const double key = longest_[Index(node)];
+    if (key >= largest) {
+      largest = key;
+      continue;
+    }
     size_t j = i;
     for (; j > 0 && longest_[Index(order[j - 1])] > key; --j) order[j] = order[j - 1];
     order[j] = node;
     moves += i - j;
+    if (moves > most) return false;
   }
-  if (moves <= kMovesPerNode * order.size()) return;
-  std::stable_sort(order.begin(), order.end(), [this](int32_t a, int32_t b) {
-    return longest_[Index(a)] < longest_[Index(b)];
-  });
+  return true;
+}
+
+// By shelves of equal width between the least and the largest potential, about one a node.
+void Shifter::SortRoughly(std::vector<int32_t>& order) {
+  double largest = 0;
+  for (int32_t node : order) largest = std::max(largest, longest_[Index(node)]);
+  const double shelves_per_length = static_cast<double>(order.size()) / largest;
+  first_on_shelf_.assign(order.size() + 2, 0);
+  shelf_.resize(order.size());
+  sorted_.resize(order.size());
+  for (size_t i = 0; i < order.size(); ++i) {
+    shelf_[i] = static_cast<int32_t>(longest_[Index(order[i])] * shelves_per_length);
+    ++first_on_shelf_[Index(shelf_[i]) + 1];
+  }
+  for (size_t shelf = 1; shelf < first_on_shelf_.size(); ++shelf)
+    first_on_shelf_[shelf] += first_on_shelf_[shelf - 1];
+  for (size_t i = 0; i < order.size(); ++i)
+    sorted_[Index(first_on_shelf_[Index(shelf_[i])]++)] = order[i];
+  order.swap(sorted_);
 }
 
 void Shifter::FindShortest(const SourceFlow& flow, const std::vector<double>& length) {
@@ -121,25 +156,26 @@ void Shifter::FindShortest(const SourceFlow& flow, const std::vector<double>& le
       first_slot_.push_back(0);
       continue;
     }
-    const double potential = longest_[v];
     double longest = -1, shortest = kFar;
+    for (int32_t k = first_used_[v]; k < end_used_[v]; ++k) {
+      const int32_t e = flow.bundles[Index(k)];
+      const size_t u = Index(network_.tail[Index(e)]);
+      const auto slot = static_cast<int32_t>(slots_.size());
+      slots_.push_back({e, static_cast<int32_t>(u), flow.flow[Index(k)]});
+      const double by_longest = longest_[u] + length[Index(e)];
+      if (by_longest > longest) longest = by_longest, long_slot_[v] = slot;
+      const double by_shortest = shortest_[u] + length[Index(e)];
+      if (by_shortest < shortest) shortest = by_shortest, short_slot_[v] = slot;
+    }
+    // Used ones are no shorter now than the best of them.
+    const double potential =
+        first_used_[v] == end_used_[v] ? std::nextafter(longest_[v], kFar) : longest_[v];
     int32_t fresh = -1;
-    size_t k = Index(first_used_[v]);
-    const size_t end = Index(end_used_[v]);
     for (int32_t e = network_.first_in[v]; e < network_.first_in[v + 1]; ++e) {
-      const int32_t u = network_.tail[Index(e)];
-      const double by_longest = longest_[Index(u)] + length[Index(e)];
-      if (k < end && flow.bundles[k] == e) {
-        const auto slot = static_cast<int32_t>(slots_.size());
-        slots_.push_back({e, u, flow.flow[k++]});
-        if (by_longest > longest) longest = by_longest, long_slot_[v] = slot;
-        const double by_shortest = shortest_[Index(u)] + length[Index(e)];
-        if (by_shortest < shortest) shortest = by_shortest, short_slot_[v] = slot, fresh = -1;
-      } else if (by_longest < potential ||
-                 (first_used_[v] == end_used_[v] && by_longest <= potential)) {
-        const double by_shortest = shortest_[Index(u)] + length[Index(e)];
-        if (by_shortest < shortest) shortest = by_shortest, fresh = e;
-      }
+      const size_t u = Index(network_.tail[Index(e)]);
+      const double by_shortest = shortest_[u] + length[Index(e)];
+      if (by_shortest < shortest && longest_[u] + length[Index(e)] < potential)
+        shortest = by_shortest, fresh = e;
     }
     if (fresh >= 0) {
       short_slot_[v] = static_cast<int32_t>(slots_.size());
@@ -150,7 +186,7 @@ void Shifter::FindShortest(const SourceFlow& flow, const std::vector<double>& le
   }
 }
 
-void Shifter::ShiftInto(int32_t node, LinkLengths& lengths) {
+double Shifter::ShiftInto(int32_t node, LinkLengths& lengths) {
   const std::vector<double>& length = lengths.length();
   // Back along both ways to where they part.
   double difference = 0, whole = 0;
@@ -176,7 +212,7 @@ void Shifter::ShiftInto(int32_t node, LinkLengths& lengths) {
       walk_short();
     }
   }
-  if (difference <= kTolerance * whole) return;
+  if (difference <= kTolerance * whole) return 0;
   // `most` bounds the step: no flow below 0, no length far from where its slope is known.
   double slope = 0, most = kFar;
   for (size_t v = Index(node); v != a;) {
@@ -185,7 +221,7 @@ void Shifter::ShiftInto(int32_t node, LinkLengths& lengths) {
     most = std::min({most, slot.flow, lengths.Room(Index(slot.bundle))});
     v = Index(slot.tail);
   }
-  if (most <= 0) return;
+  if (most <= 0) return 0;
   for (size_t v = Index(node); v != b;) {
     const Slot& slot = slots_[Index(short_slot_[v])];
     slope += lengths.SlopeUp(Index(slot.bundle));
@@ -206,6 +242,7 @@ void Shifter::ShiftInto(int32_t node, LinkLengths& lengths) {
     lengths.Shift(Index(slot.bundle), shift);
     v = Index(slot.tail);
   }
+  return shift * difference;
 }
 
 // Bundles of one orbit change their lengths together, on both ways and several times on one.

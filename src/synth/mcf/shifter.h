@@ -25,7 +25,8 @@ class Shifter {
 
   // Improves `flow` under `lengths`, whose loads and lengths it updates. Nodes whose longest used
   // way is longer than their shortest one by less than this part of it are left alone.
-  void Visit(SourceFlow& flow, LinkLengths& lengths, double slack);
+  // What shifts saved: flow times the difference of lengths.
+  double Visit(SourceFlow& flow, LinkLengths& lengths, double slack);
 
  private:
   struct Slot {
@@ -36,8 +37,10 @@ class Shifter {
   void FindLongest(const SourceFlow& flow, const std::vector<double>& length);
   void ReachTheRest(SourceFlow& flow, const std::vector<double>& length);
   void SortByPotential(std::vector<int32_t>& order);
+  bool SortByMoves(std::vector<int32_t>& order, size_t most);
+  void SortRoughly(std::vector<int32_t>& order);
   void FindShortest(const SourceFlow& flow, const std::vector<double>& length);
-  void ShiftInto(int32_t node, LinkLengths& lengths);
+  double ShiftInto(int32_t node, LinkLengths& lengths);
   double SlopeOverOrbits(int32_t node, size_t meeting, const LinkLengths& lengths);
   void Store(SourceFlow& flow);
 
@@ -46,6 +49,7 @@ class Shifter {
   std::vector<int32_t> first_used_, end_used_;  // of a node: its part of the flow's bundles
   std::vector<int32_t> place_;                  // of a node, in the order
   std::vector<int32_t> long_slot_, short_slot_;
+  std::vector<int32_t> first_on_shelf_, shelf_, sorted_;
   std::vector<int32_t> first_slot_;  // of a place in the order
   std::vector<Slot> slots_;
   std::vector<size_t> orbits_;  // a bundle for each on the segments that change
