@@ -160,9 +160,8 @@ class Takeover {
     }
   }
 
-  // Each node behind those that feed it, else in the order of old: near that of the distances from
-  // the source, which what comes after wants. False: there is a cycle, or a node that the source
-  // does not feed.
+  // Each node behind those that feed it, else in the order of the old flow, which is about that of
+  // their distances. False: there is a cycle, or a node that the source does not feed.
   bool Sort(int32_t source) {
     std::fill(is_fed_.begin(), is_fed_.end(), 0);  // here: has its place
     is_fed_[static_cast<size_t>(source)] = 1;
@@ -223,7 +222,8 @@ class Takeover {
   std::vector<std::vector<Part>> in_;      // of a node: what feeds it
   std::vector<std::vector<int32_t>> out_;  // of a node: whom it feeds
   std::vector<char> is_fed_;               // by the node that is looked at
-  std::vector<int32_t> heads_, order_;
+  std::vector<int32_t> heads_;             // nodes that something feeds
+  std::vector<int32_t> order_;
 };
 
 }  // namespace

@@ -2,9 +2,9 @@
 // have gone, come or changed their demand, and the lengths that it ended with.
 //
 // Method      Nodes are matched by name, bundles by their ends. What a source's flow leaves without
-// a
-//             way in gets one from a node that it does not feed; then, from the last node back,
+//             a way in gets one from a node that it does not feed; then, from the last node back,
 //             what each needs is drawn from its in-bundles in proportion to what they carried.
+//             Nodes stay in their order as far as that goes.
 // Complexity  O(n + m) a source, and O(n) for each node that must be given a way in. Sources in
 //             parallel.
 #pragma once
