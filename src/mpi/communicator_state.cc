@@ -39,7 +39,8 @@ int StateKey(int* key) {
   return MPI_SUCCESS;
 }
 
-// Not MPI_Comm_dup, which would run the copy callbacks of the program's attributes.
+}  // namespace
+
 int SameRanks(MPI_Comm communicator, MPI_Comm* own) {
   MPI_Group group = MPI_GROUP_NULL;
   if (const int error = PMPI_Comm_group(communicator, &group)) return error;
@@ -48,8 +49,6 @@ int SameRanks(MPI_Comm communicator, MPI_Comm* own) {
   if (error == MPI_SUCCESS) error = PMPI_Comm_set_errhandler(*own, MPI_ERRORS_RETURN);
   return error;
 }
-
-}  // namespace
 
 int CommunicatorState::Of(MPI_Comm communicator, CommunicatorState** state) {
   int key = MPI_KEYVAL_INVALID;

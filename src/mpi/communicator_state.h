@@ -15,6 +15,10 @@
 
 namespace tutti::mpi {
 
+// Collective: a communicator of the same ranks that returns errors and has none of the program's
+// attributes (MPI_Comm_dup would run their copy callbacks).
+int SameRanks(MPI_Comm communicator, MPI_Comm* own);
+
 class CommunicatorState {
  public:
   // What a folder keeps here; each derives its own type.

@@ -85,6 +85,13 @@ class Messages {
   int error_ = MPI_SUCCESS;
 };
 
+// Every pair of ranks below `size` meets in one step below the next power of two.
+int StepsOfXor(int size) {
+  int steps = 1;
+  while (steps < size) steps *= 2;
+  return steps;
+}
+
 int AllAtOnce(const DirectExchange& exchange, bool round_robin, Trace* trace) {
   Lap lap(trace);
   const BlockExchange& blocks = exchange.blocks;
@@ -154,18 +161,37 @@ int XorExchange(const DirectExchange& exchange, Trace* trace) {
   Messages messages(exchange, requests, trace);
   messages.Own();
   messages.Wait();
-  // Every pair of ranks below P meets in one step below the next power of two.
-  std::int64_t steps = 1;
-  while (steps < blocks.size) steps *= 2;
-  for (std::int64_t k = 1; k < steps && messages.error() == MPI_SUCCESS; ++k) {
-    const std::int64_t partner = blocks.rank ^ k;
+  for (int k = 1; k < StepsOfXor(blocks.size) && messages.error() == MPI_SUCCESS; ++k) {
+    const int partner = blocks.rank ^ k;
     if (partner >= blocks.size) continue;
-    messages.ReceiveFrom(static_cast<int>(partner));
-    messages.SendTo(static_cast<int>(partner));
+    messages.ReceiveFrom(partner);
+    messages.SendTo(partner);
     messages.Wait();
   }
   lap.EndsAs(&Trace::data_s);
   return messages.error();
+}
+
+std::vector<DirectStep> StepsOf(const alltoallv::Algorithm& algorithm, int rank, int size,
+                                int* batch) {
+  std::vector<DirectStep> steps;
+  const Method method = algorithm.method;
+  *batch = size;
+  if (method == Method::kPairwise || method == Method::kXor) *batch = 1;
+  if (method == Method::kScattered) {
+    *batch = algorithm.block_count == 0 ? kDefaultBlockCount : algorithm.block_count;
+  }
+  for (int k = 0; k < StepsOfXor(size); ++k) {
+    if (method == Method::kXor) {
+      const int partner = rank ^ k;
+      if (k > 0 && partner < size) steps.push_back({partner, partner});
+    } else if (method == Method::kLinear) {
+      if (k < size && k != rank) steps.push_back({k, k});
+    } else if (k > 0 && k < size) {
+      steps.push_back({(rank + k) % size, (rank - k + size) % size});
+    }
+  }
+  return steps;
 }
 
 int RunDirect(const DirectExchange& exchange, const alltoallv::Algorithm& algorithm, Trace* trace) {

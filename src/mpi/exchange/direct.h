@@ -17,7 +17,7 @@
 #include <mpi.h>
 
 #include <cstdint>
-#include <memory>
+#include <vector>
 
 #include "block_exchange.h"
 #include "trace.h"
@@ -42,6 +42,14 @@ bool IsDirect(alltoallv::Method method);
 
 // `algorithm.method` is direct; a block_count of 0 stands for the default.
 int RunDirect(const DirectExchange& exchange, const alltoallv::Algorithm& algorithm, Trace* trace);
+
+// The messages of a direct algorithm in order, and after how many it waits; -1: none this step.
+struct DirectStep {
+  int send_to;
+  int receive_from;
+};
+std::vector<DirectStep> StepsOf(const alltoallv::Algorithm& algorithm, int rank, int size,
+                                int* batch);
 
 int LinearExchange(const DirectExchange& exchange, Trace* trace);
 int SpreadOutExchange(const DirectExchange& exchange, Trace* trace);

@@ -12,15 +12,14 @@ namespace {
 using alltoallv::Algorithm;
 using alltoallv::Method;
 
-// Of a call that names none: two digits, near the best of middle sizes and never far off.
+}  // namespace
+
 int RadixOrDefault(int radix, int size) {
   if (radix != 0) return radix;
   int root = 2;
   while (std::int64_t{root} * root < size) ++root;
   return root;
 }
-
-}  // namespace
 
 bool CanRunExchange(Method method) {
   return IsDirect(method) || method == Method::kTuna || method == Method::kTwoPhaseBruck ||

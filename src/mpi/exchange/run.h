@@ -12,6 +12,10 @@
 
 namespace tutti::mpi {
 
+// The radix of a call that names none (0): two digits, near the best of middle sizes and never far
+// off.
+int RadixOrDefault(int radix, int size);
+
 // Whether RunExchange has it.
 bool CanRunExchange(alltoallv::Method method);
 
