@@ -129,7 +129,7 @@ function(tutti_mpi_dropin_test flavour name)
       list(APPEND compiler -shared -fPIC)
     endif()
     add_custom_command(OUTPUT ${folder}/${program} DEPENDS ${source}
-                       COMMAND ${compiler} -O1 -o ${folder}/${program} ${source} -ldl)
+                       COMMAND ${compiler} -O1 -o ${folder}/${program} ${source} -ldl -pthread)
     list(APPEND programs ${folder}/${program})
   endforeach()
   set(module ${PROJECT_SOURCE_DIR}/tests/mpi/dropin/exchange.c)

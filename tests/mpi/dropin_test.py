@@ -86,6 +86,16 @@ class Answers(Dropin):
                        TUTTI_VERBOSE="1", ranks=2)
         self.assertIn("pairwise", self.calls(done.stderr, "MPI_Alltoallv"))
 
+    def test_threads_that_exchange_at_once(self):
+        for algorithm in ("tuna:r=2", "auto"):
+            self.ok("threads", ranks=2, TUTTI_ALLTOALLV=algorithm, TUTTI_VERBOSE="1")
+
+    def test_wrong_arguments_are_the_mpi_librarys_to_report(self):
+        without = launch("invalid", preload="", ranks=2)
+        self.assertEqual(without.returncode, 0, without.stderr)
+        for check in ("0", "1"):
+            self.ok("invalid", ranks=2, says=without.stdout, TUTTI_ALLTOALLV="tuna:r=2", TUTTI_CHECK=check)
+
     def test_rank_0_decides_where_the_environment_differs(self):
         with tempfile.TemporaryDirectory() as folder:
             script = os.path.join(folder, "differs.sh")

@@ -1,7 +1,8 @@
 // What: the second half of the drop-in library (interface.h): what a taken-over call becomes.
-// Model: a call on an intercommunicator, or where TUTTI_ALLTOALLV=mpi, goes to the next function of
-// its name, which is the MPI library's or another tool's; any other to Tutti's executor.
-// Threads: as safe as the MPI library: nothing is shared between communicators but the report.
+// Model: a call on an intercommunicator, with arguments that are wrong, or where
+// TUTTI_ALLTOALLV=mpi, goes to the next function of its name, which is the MPI library's or another
+// tool's; any other to Tutti's executor. Threads: as safe as the MPI library: nothing is shared
+// between communicators but the report.
 #include <mpi.h>
 
 #include <algorithm>
@@ -103,6 +104,29 @@ int BlocksOf(const AlltoallCall& call, int ranks, Blocks* blocks) {
                  ranks, blocks);
 }
 
+// Whether one side of a call can be read. If not, the MPI library has its own words for what is
+// wrong.
+bool IsSound(const int* counts, const int* displacements, Handle type, int ranks) {
+  return counts != nullptr && displacements != nullptr &&
+         FromHandle<MPI_Datatype>(type) != MPI_DATATYPE_NULL &&
+         std::all_of(counts, counts + ranks, [](int count) { return count >= 0; });
+}
+
+bool IsSound(int count, Handle type) {
+  return count >= 0 && FromHandle<MPI_Datatype>(type) != MPI_DATATYPE_NULL;
+}
+
+bool IsSound(const AlltoallvCall& call, int ranks) {
+  return IsSound(call.receive_counts, call.receive_displacements, call.receive_type, ranks) &&
+         (call.send == MPI_IN_PLACE ||
+          IsSound(call.send_counts, call.send_displacements, call.send_type, ranks));
+}
+
+bool IsSound(const AlltoallCall& call, int /*ranks*/) {
+  return IsSound(call.receive_count, call.receive_type) &&
+         (call.send == MPI_IN_PLACE || IsSound(call.send_count, call.send_type));
+}
+
 int PassOn(const AlltoallvCall& call) { return next.alltoallv(call); }
 int PassOn(const AlltoallCall& call) { return next.alltoall(call); }
 
@@ -140,7 +164,9 @@ int Serve(const char* function, const Call& call) {
                            .temporary_limit = settings.temporary_limit},
                           &agreement);
   if (error != MPI_SUCCESS) return error;
-  if (agreement == nullptr || !agreement->served) return PassOn(call);
+  if (agreement == nullptr || !agreement->served || !IsSound(call, agreement->size)) {
+    return PassOn(call);
+  }
   if (agreement->check_counts || agreement->temporary_limit != kNoLimit ||
       settings.report != Report::kNobody) {
     return ServeWatched(function, call, *agreement);
