@@ -91,6 +91,11 @@ class Choice : public CommunicatorState::Part {
 
   int Begin(const CallSize& size, CallChoice* call);
   int End(CallChoice& call);
+  double Own(const CallSize& size) {
+    const BlockSizes sizes{MeanBytes(size), static_cast<double>(size.largest_block_bytes)};
+    const int size_class = alltoallv::SizeClassOf(sizes.mean_bytes);
+    return ClassOf(size.uniform ? uniform_ : v_, size_class, sizes).own_s;
+  }
   const SettledChoice* Settled() {
     if (!settled_ || v_.calls + kMeasuredCalls >= v_.interval) return nullptr;
     ++v_.calls;
@@ -250,6 +255,13 @@ int BeginCall(CommunicatorState& state, const CallSize& size, CallChoice* call) 
 int EndCall(CommunicatorState& state, CallChoice& call) {
   auto* choice = static_cast<Choice*>(state.part(CommunicatorState::PartName::kChoice).get());
   return choice->End(call);
+}
+
+int BelieveOwn(CommunicatorState& state, const CallSize& size, double* seconds) {
+  Choice* choice = nullptr;
+  if (const int error = Choice::Of(state, &choice)) return error;
+  *seconds = choice->Own(size);
+  return MPI_SUCCESS;
 }
 
 const SettledChoice* Settled(CommunicatorState& state) {

@@ -63,4 +63,9 @@ struct SettledChoice {
 };
 const SettledChoice* Settled(CommunicatorState& state);
 
+// Seconds that the MPI library's own is believed to take for a call of MPI_Alltoallv or
+// MPI_Alltoall of this size, from what the memory file and the cost model say: for reports on
+// algorithms that were asked for by name. Collective at the first call on a communicator.
+int BelieveOwn(CommunicatorState& state, const CallSize& size, double* seconds);
+
 }  // namespace tutti::mpi

@@ -42,7 +42,8 @@ int FindRow(MPI_Comm communicator, int rank, Row* row) {
   int first = rank;
   const int error = PMPI_Bcast(&first, 1, MPI_INT, 0, node);
   PMPI_Comm_free(&node);
-  const Location location = LocationOfThisProcess();
+  // Once: hwloc takes milliseconds to look around, and programs make communicators by the thousand.
+  static const Location location = LocationOfThisProcess();
   *row = {location.cache, location.memory_domain, location.socket, first};
   return error;
 }

@@ -44,10 +44,13 @@ int MakeAgreement(MPI_Comm communicator, int key, const Agreement& proposed,
     error = PMPI_Comm_rank(communicator, &made->rank);
     if (error == MPI_SUCCESS) error = PMPI_Comm_size(communicator, &made->size);
     std::int64_t words[] = {static_cast<std::int64_t>(made->algorithm.method),
-                            made->algorithm.radix, made->algorithm.block_count,
-                            made->check_counts ? 1 : 0, made->temporary_limit};
+                            made->algorithm.radix,
+                            made->algorithm.block_count,
+                            made->check_counts ? 1 : 0,
+                            made->temporary_limit,
+                            made->reports ? 1 : 0};
     if (error == MPI_SUCCESS) {
-      error = PMPI_Bcast(words, 5, MPI_INT64_T, 0, communicator);
+      error = PMPI_Bcast(words, 6, MPI_INT64_T, 0, communicator);
     }
     if (error != MPI_SUCCESS) return error;
     made->algorithm = {.method = static_cast<alltoallv::Method>(words[0]),
@@ -55,6 +58,7 @@ int MakeAgreement(MPI_Comm communicator, int key, const Agreement& proposed,
                        .block_count = static_cast<int>(words[2])};
     made->check_counts = words[3] != 0;
     made->temporary_limit = words[4];
+    made->reports = words[5] != 0;
   }
   error = PMPI_Comm_set_attr(communicator, key, made.get());
   if (error == MPI_SUCCESS) *agreement = made.release();

@@ -3,7 +3,7 @@
 // for each other forever. So at the first call on a communicator its rank 0 tells the others.
 // Model: kept as an attribute of the program's communicator and freed with it; a duplicate that the
 // program makes agrees anew. Intercommunicators are never agreed on: their calls are passed on.
-// Complexity: a broadcast of 40 bytes at the first call, one look-up of an attribute after.
+// Complexity: a broadcast of 48 bytes at the first call, one look-up of an attribute after.
 // Errors: an MPI error code. Threads: one thread at a time a communicator, as for collectives.
 #pragma once
 
@@ -21,6 +21,7 @@ struct Agreement {
   alltoallv::Algorithm algorithm;
   bool check_counts = false;
   std::int64_t temporary_limit = kNoLimit;
+  bool reports = false;  // rank 0 does: what its report needs of all is collective
   int rank = 0;
   int size = 0;
 };

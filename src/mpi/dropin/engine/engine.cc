@@ -12,8 +12,11 @@
 #include <cstdlib>
 #include <numeric>
 #include <string>
+#include <type_traits>
 #include <vector>
 
+#include "choice/choose.h"
+#include "communicator_state.h"
 #include "datatypes.h"
 #include "dropin/engine/agreement.h"
 #include "dropin/engine/check_counts.h"
@@ -152,6 +155,18 @@ int Run(const AlltoallCall& call, const alltoallv::Algorithm& algorithm) {
                   FromHandle<MPI_Comm>(call.communicator), algorithm);
 }
 
+// Of an algorithm that was asked for by name: what the MPI library's own would take. Collective at
+// the first call on a communicator.
+int BelieveOwnOf(MPI_Comm communicator, const Blocks& blocks, bool uniform, double* seconds) {
+  CommunicatorState* state = nullptr;
+  if (const int error = CommunicatorState::Of(communicator, &state)) return error;
+  return BelieveOwn(*state,
+                    {.total_bytes = std::max(Sum(blocks.send), Sum(blocks.receive)),
+                     .largest_block_bytes = blocks.largest(),
+                     .uniform = uniform},
+                    seconds);
+}
+
 template <class Call>
 int ServeWatched(const char* function, const Call& call, const Agreement& agreement);
 
@@ -161,13 +176,14 @@ int Serve(const char* function, const Call& call) {
   const int error = Agree(FromHandle<MPI_Comm>(call.communicator),
                           {.algorithm = settings.algorithm,
                            .check_counts = settings.check_counts,
-                           .temporary_limit = settings.temporary_limit},
+                           .temporary_limit = settings.temporary_limit,
+                           .reports = settings.report != Report::kNobody},
                           &agreement);
   if (error != MPI_SUCCESS) return error;
   if (agreement == nullptr || !agreement->served || !IsSound(call, agreement->size)) {
     return PassOn(call);
   }
-  if (agreement->check_counts || agreement->temporary_limit != kNoLimit ||
+  if (agreement->check_counts || agreement->temporary_limit != kNoLimit || agreement->reports ||
       settings.report != Report::kNobody) {
     return ServeWatched(function, call, *agreement);
   }
@@ -193,6 +209,12 @@ int ServeWatched(const char* function, const Call& call, const Agreement& agreem
     if (error != MPI_SUCCESS) return error;
     if (exceeds) algorithm = {.method = alltoallv::Method::kMpi};
   }
+  double own_seconds = -1;
+  if (agreement.reports && algorithm.method != alltoallv::Method::kAuto) {
+    const int error =
+        BelieveOwnOf(communicator, blocks, std::is_same_v<Call, AlltoallCall>, &own_seconds);
+    if (error != MPI_SUCCESS) return error;
+  }
   const double begin = PMPI_Wtime();
   const int code = Run(call, algorithm);
   const double seconds = PMPI_Wtime() - begin;
@@ -202,7 +224,7 @@ int ServeWatched(const char* function, const Call& call, const Agreement& agreem
             .largest_block_bytes = blocks.largest(),
             .algorithm = LatestServed().algorithm,
             .seconds = seconds,
-            .own_seconds = LatestServed().own_seconds});
+            .own_seconds = own_seconds >= 0 ? own_seconds : LatestServed().own_seconds});
   }
   return code;
 }
