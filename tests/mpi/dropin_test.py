@@ -114,6 +114,8 @@ class Environment(Dropin):
         self.assertEqual(self.calls(done.stderr, "MPI_Alltoallv"), {"spread-out": 6})
         self.assertEqual(self.calls(done.stderr, "MPI_Alltoall"), {"spread-out": 4})
         self.assertIn("Alltoallv_init passed on to the MPI library, calls: 1", done.stderr)
+        # Seconds, microseconds a call, and those that the MPI library's own is predicted to take.
+        self.assertRegex(done.stderr, r"(?m)^tutti: MPI_Alltoallv .* spread-out .* \d+\.\d{6} +\d+\.\d\d +\d+\.\d\d$")
 
     def test_every_rank_may_report(self):
         done = self.ok("exchange", TUTTI_VERBOSE="2")
