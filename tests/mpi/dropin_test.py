@@ -142,6 +142,7 @@ class Environment(Dropin):
             ("TUTTI_VERBOSE", "yes", ["0, 1 (rank 0 reports), 2 (every rank)"]),
             ("TUTTI_TEMPORARY_LIMIT", "12cubits", ["accepted are whole numbers of bytes"]),
             ("TUTTI_TEMPORARY_LIMIT", "-5", ["accepted are whole numbers of bytes"]),
+            ("TUTTI_RANKS_PER_NODE", "8,3", ["multiple of the one before"]),
             ("TUTTI_CHECK", "-1", ["accepted are 0 and 1"]),
         ]
         for variable, value, words in cases:

@@ -63,6 +63,17 @@ struct FortranAlltoallCall {
   const int* communicator;
 };
 
+// The functions of tutti/mpi/tutti_mpi.h, which programs call by name.
+struct NamedCalls {
+  int (*alltoallv)(const AlltoallvCall& call, const char* algorithm);
+  int (*alltoall)(const AlltoallCall& call, const char* algorithm);
+  int (*alltoallv_init)(const AlltoallvCall& call, const char* algorithm, void** exchange);
+  int (*start)(void* exchange);
+  int (*wait)(void* exchange);
+  int (*free)(void** exchange);
+  const char* (*message)();
+};
+
 // Calls that are counted and passed on.
 enum class PassedOn { kIalltoallv, kIalltoall, kAlltoallvInit, kAlltoallInit };
 constexpr int kNumPassedOn = 4;
@@ -84,6 +95,7 @@ struct Engine {
   int (*fortran_alltoallv)(const FortranAlltoallvCall& call);
   int (*fortran_alltoall)(const FortranAlltoallCall& call);
   void (*count_passed_on)(PassedOn call);
+  NamedCalls named;
 };
 
 // The one symbol of the engine's library.

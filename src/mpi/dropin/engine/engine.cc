@@ -27,6 +27,7 @@
 #include "dropin/interface.h"
 #include "served.h"
 #include "tutti/mpi/alltoallv.h"
+#include "tutti/mpi/tutti_mpi.h"
 
 namespace tutti::mpi::dropin {
 namespace {
@@ -291,13 +292,56 @@ void Start(const NextCalls& given) {
   PMPI_Comm_set_attr(MPI_COMM_SELF, key, nullptr);
 }
 
+int RunNamedAlltoallv(const AlltoallvCall& call, const char* algorithm) {
+  return tutti_alltoallv(call.send, call.send_counts, call.send_displacements,
+                         FromHandle<MPI_Datatype>(call.send_type), call.receive,
+                         call.receive_counts, call.receive_displacements,
+                         FromHandle<MPI_Datatype>(call.receive_type),
+                         FromHandle<MPI_Comm>(call.communicator), algorithm);
+}
+
+int RunNamedAlltoall(const AlltoallCall& call, const char* algorithm) {
+  return tutti_alltoall(call.send, call.send_count, FromHandle<MPI_Datatype>(call.send_type),
+                        call.receive, call.receive_count,
+                        FromHandle<MPI_Datatype>(call.receive_type),
+                        FromHandle<MPI_Comm>(call.communicator), algorithm);
+}
+
+int MakeNamedExchange(const AlltoallvCall& call, const char* algorithm, void** exchange) {
+  tutti_exchange made = nullptr;
+  const int error = tutti_alltoallv_init(
+      call.send, call.send_counts, call.send_displacements,
+      FromHandle<MPI_Datatype>(call.send_type), call.receive, call.receive_counts,
+      call.receive_displacements, FromHandle<MPI_Datatype>(call.receive_type),
+      FromHandle<MPI_Comm>(call.communicator), algorithm, &made);
+  *exchange = made;
+  return error;
+}
+
+int FreeNamedExchange(void** exchange) {
+  auto* made = static_cast<tutti_exchange>(*exchange);
+  const int error = tutti_free(&made);
+  *exchange = made;
+  return error;
+}
+
+constexpr NamedCalls kNamed{
+    .alltoallv = &RunNamedAlltoallv,
+    .alltoall = &RunNamedAlltoall,
+    .alltoallv_init = &MakeNamedExchange,
+    .start = [](void* exchange) { return tutti_start(static_cast<tutti_exchange>(exchange)); },
+    .wait = [](void* exchange) { return tutti_wait(static_cast<tutti_exchange>(exchange)); },
+    .free = &FreeNamedExchange,
+    .message = &tutti_mpi_message};
+
 constexpr Engine kEngine{.version = kInterfaceVersion,
                          .start = &Start,
                          .alltoallv = &ServeAlltoallv,
                          .alltoall = &ServeAlltoall,
                          .fortran_alltoallv = &ServeFortranAlltoallv,
                          .fortran_alltoall = &ServeFortranAlltoall,
-                         .count_passed_on = &CountPassedOn};
+                         .count_passed_on = &CountPassedOn,
+                         .named = kNamed};
 
 }  // namespace
 }  // namespace tutti::mpi::dropin

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <string_view>
 
+#include "hierarchy/groups.h"
 #include "tutti/base/result.h"
 
 namespace tutti::mpi::dropin {
@@ -72,6 +73,12 @@ Settings ReadSettings(EnvironmentLookup* environment) {
           Ignored("TUTTI_TEMPORARY_LIMIT", value, "accepted are whole numbers of bytes"));
     } else {
       settings.temporary_limit = bytes;
+    }
+  }
+  if (const char* value = environment("TUTTI_RANKS_PER_NODE"); value != nullptr) {
+    const Result<std::vector<int>> groups = ParseRanksPerGroup(value);
+    if (!groups.has_value()) {
+      settings.ignored.push_back(Ignored("TUTTI_RANKS_PER_NODE", value, groups.error().message));
     }
   }
   return settings;

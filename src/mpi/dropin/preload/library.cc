@@ -92,22 +92,6 @@ void MakeMpiVisible() {
   dlopen(mpi.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_GLOBAL);
 }
 
-int NextAlltoallv(const AlltoallvCall& call) {
-  static constinit Next<int(const void*, const int*, const int*, Handle, void*, const int*,
-                            const int*, Handle, Handle)>
-      next{"MPI_Alltoallv"};
-  return next(call.send, call.send_counts, call.send_displacements, call.send_type, call.receive,
-              call.receive_counts, call.receive_displacements, call.receive_type,
-              call.communicator);
-}
-
-int NextAlltoall(const AlltoallCall& call) {
-  static constinit Next<int(const void*, int, Handle, void*, int, Handle, Handle)> next{
-      "MPI_Alltoall"};
-  return next(call.send, call.send_count, call.send_type, call.receive, call.receive_count,
-              call.receive_type, call.communicator);
-}
-
 const Engine* LoadEngine() {
   MakeMpiVisible();
   void* library = dlopen(TUTTI_ENGINE, RTLD_NOW | RTLD_LOCAL);
@@ -153,6 +137,22 @@ const Engine* engine_found = nullptr;
 pthread_once_t once = PTHREAD_ONCE_INIT;
 
 }  // namespace
+
+int NextAlltoallv(const AlltoallvCall& call) {
+  static constinit Next<int(const void*, const int*, const int*, Handle, void*, const int*,
+                            const int*, Handle, Handle)>
+      next{"MPI_Alltoallv"};
+  return next(call.send, call.send_counts, call.send_displacements, call.send_type, call.receive,
+              call.receive_counts, call.receive_displacements, call.receive_type,
+              call.communicator);
+}
+
+int NextAlltoall(const AlltoallCall& call) {
+  static constinit Next<int(const void*, int, Handle, void*, int, Handle, Handle)> next{
+      "MPI_Alltoall"};
+  return next(call.send, call.send_count, call.send_type, call.receive, call.receive_count,
+              call.receive_type, call.communicator);
+}
 
 const Engine* FindEngine() {
   if (!decided.load(std::memory_order_acquire)) {

@@ -11,4 +11,8 @@ namespace tutti::mpi::dropin {
 // why it stands aside; so it is made after MPI_Init wherever that passes through us.
 const Engine* FindEngine();
 
+// The call as if this library were not there.
+int NextAlltoallv(const AlltoallvCall& call);
+int NextAlltoall(const AlltoallCall& call);
+
 }  // namespace tutti::mpi::dropin
