@@ -65,8 +65,7 @@ endfunction()
 # Neither needs an MPI library or the C++ library: they go into programs built with others.
 function(tutti_mpi_dropin flavour name prefix)
   set(folder ${PROJECT_SOURCE_DIR}/src/mpi/dropin)
-  set(link_options -static-libgcc -static-libstdc++ -Wl,--as-needed
-                   -Wl,--version-script=${folder}/exports.map)
+  set(link_options -static-libgcc -static-libstdc++ -Wl,--as-needed)
 
   file(GLOB sources CONFIGURE_DEPENDS ${folder}/preload/*.cc)
   if(NOT flavour STREQUAL "openmpi")
@@ -80,9 +79,11 @@ function(tutti_mpi_dropin flavour name prefix)
     PRIVATE TUTTI_MPI_${family} TUTTI_LIBRARY="${name}.so" TUTTI_ENGINE="${name}_engine.so"
             TUTTI_PERSISTENT_PREFIX="${prefix}")
   target_compile_options(tutti_mpi_preload_${flavour} PRIVATE -fno-exceptions -fno-rtti)
-  target_link_options(tutti_mpi_preload_${flavour} PRIVATE ${link_options})
+  target_link_options(tutti_mpi_preload_${flavour} PRIVATE ${link_options}
+                      -Wl,--version-script=${folder}/preload/exports.map)
   target_link_libraries(tutti_mpi_preload_${flavour} PRIVATE tutti_warnings)
-  set_target_properties(tutti_mpi_preload_${flavour} PROPERTIES PREFIX "" OUTPUT_NAME ${name})
+  set_target_properties(tutti_mpi_preload_${flavour} PROPERTIES PREFIX "" OUTPUT_NAME ${name}
+                        LINK_DEPENDS ${folder}/preload/exports.map)
 
   # Linked without the MPI library: its symbols are those of the MPI that the program brings.
   file(GLOB sources CONFIGURE_DEPENDS ${folder}/engine/*.cc)
@@ -92,16 +93,17 @@ function(tutti_mpi_dropin flavour name prefix)
                  PROPERTY ${what} $<TARGET_PROPERTY:tutti_mpi_${flavour},INTERFACE_${what}>)
   endforeach()
   add_dependencies(tutti_mpi_engine_${flavour} tutti_mpi_${flavour})
-  target_link_options(tutti_mpi_engine_${flavour} PRIVATE ${link_options})
+  target_link_options(tutti_mpi_engine_${flavour} PRIVATE ${link_options}
+                      -Wl,--version-script=${folder}/engine/exports.map)
   target_link_libraries(tutti_mpi_engine_${flavour} PRIVATE $<TARGET_FILE:tutti_mpi_${flavour}>
                                                             tutti_alltoallv PkgConfig::hwloc
                                                             tutti_warnings)
-  set_target_properties(tutti_mpi_engine_${flavour} PROPERTIES PREFIX "" OUTPUT_NAME ${name}_engine)
+  set_target_properties(tutti_mpi_engine_${flavour} PROPERTIES PREFIX "" OUTPUT_NAME ${name}_engine
+                        LINK_DEPENDS ${folder}/engine/exports.map)
   add_dependencies(tutti_mpi_preload_${flavour} tutti_mpi_engine_${flavour})
 
   set_target_properties(tutti_mpi_preload_${flavour} tutti_mpi_engine_${flavour}
-                        PROPERTIES INSTALL_RPATH "$ORIGIN" BUILD_WITH_INSTALL_RPATH ON
-                                   LINK_DEPENDS ${folder}/exports.map)
+                        PROPERTIES INSTALL_RPATH "$ORIGIN" BUILD_WITH_INSTALL_RPATH ON)
   install(TARGETS tutti_mpi_preload_${flavour} tutti_mpi_engine_${flavour} LIBRARY DESTINATION lib)
 endfunction()
 
@@ -123,13 +125,19 @@ function(tutti_mpi_dropin_test flavour name)
       # Modules that the compiler writes stay apart; older interfaces know no choice arguments.
       set(compiler mpif90.${flavour} -w -fallow-argument-mismatch -J${folder})
     endif()
-    if(program STREQUAL "open_locally")
+    set(libraries -ldl -pthread)
+    set(needs)
+    if(program STREQUAL "named")
+      set(libraries -I${PROJECT_SOURCE_DIR}/include -L${CMAKE_BINARY_DIR}/lib -l:${name}.so
+                    -Wl,-rpath,${CMAKE_BINARY_DIR}/lib)
+      set(needs tutti_mpi_preload_${flavour})
+    elseif(program STREQUAL "open_locally")
       set(compiler gcc -Wall -Werror)
     elseif(program STREQUAL "profiler")
       list(APPEND compiler -shared -fPIC)
     endif()
-    add_custom_command(OUTPUT ${folder}/${program} DEPENDS ${source}
-                       COMMAND ${compiler} -O1 -o ${folder}/${program} ${source} -ldl -pthread)
+    add_custom_command(OUTPUT ${folder}/${program} DEPENDS ${source} ${needs}
+                       COMMAND ${compiler} -O1 -o ${folder}/${program} ${source} ${libraries})
     list(APPEND programs ${folder}/${program})
   endforeach()
   set(module ${PROJECT_SOURCE_DIR}/tests/mpi/dropin/exchange.c)

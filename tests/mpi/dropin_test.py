@@ -86,6 +86,11 @@ class Answers(Dropin):
                        TUTTI_VERBOSE="1", ranks=2)
         self.assertIn("pairwise", self.calls(done.stderr, "MPI_Alltoallv"))
 
+    def test_a_program_that_links_the_library_and_calls_by_name(self):
+        done = self.ok("named", preload="", TUTTI_ALLTOALLV="linear", TUTTI_VERBOSE="1")
+        self.assertIn("fastest: unknown all-to-all-v algorithm 'fastest'; accepted are auto, mpi", done.stdout)
+        self.assertEqual(self.calls(done.stderr, "MPI_Alltoall"), {"linear": 1})  # its own
+
     def test_threads_that_exchange_at_once(self):
         for algorithm in ("tuna:r=2", "auto"):
             self.ok("threads", ranks=2, TUTTI_ALLTOALLV=algorithm, TUTTI_VERBOSE="1")

@@ -309,11 +309,11 @@ int RunNamedAlltoall(const AlltoallCall& call, const char* algorithm) {
 
 int MakeNamedExchange(const AlltoallvCall& call, const char* algorithm, void** exchange) {
   tutti_exchange made = nullptr;
-  const int error = tutti_alltoallv_init(
-      call.send, call.send_counts, call.send_displacements,
-      FromHandle<MPI_Datatype>(call.send_type), call.receive, call.receive_counts,
-      call.receive_displacements, FromHandle<MPI_Datatype>(call.receive_type),
-      FromHandle<MPI_Comm>(call.communicator), algorithm, &made);
+  const int error = tutti_alltoallv_init(call.send, call.send_counts, call.send_displacements,
+                                         FromHandle<MPI_Datatype>(call.send_type), call.receive,
+                                         call.receive_counts, call.receive_displacements,
+                                         FromHandle<MPI_Datatype>(call.receive_type),
+                                         FromHandle<MPI_Comm>(call.communicator), algorithm, &made);
   *exchange = made;
   return error;
 }

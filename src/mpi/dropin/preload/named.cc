@@ -40,9 +40,9 @@ int NamedAlltoallv(const void* send, const int* send_counts, const int* send_dis
                    Handle send_type, void* receive, const int* receive_counts,
                    const int* receive_displacements, Handle receive_type, Handle communicator,
                    const char* algorithm) {
-  const AlltoallvCall call{send,           send_counts,           send_displacements,
-                           send_type,      receive,               receive_counts,
-                           receive_displacements, receive_type,   communicator};
+  const AlltoallvCall call{send,        send_counts,    send_displacements,    send_type,
+                           receive,     receive_counts, receive_displacements, receive_type,
+                           communicator};
   const Engine* engine = FindEngine();
   return engine != nullptr ? engine->named.alltoallv(call, algorithm) : NextAlltoallv(call);
 }
