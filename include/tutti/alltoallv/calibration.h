@@ -1,0 +1,55 @@
+// What: the cost model of a cluster from times measured on it.
+//
+// Model: four kinds of measurements, made by src/mpi/programs/probe.cc, each for some numbers of
+// bytes or messages:
+//   pair PATH    one rank and one other send a message to and fro; seconds one way
+//   all PATH     every rank of a node sends to a partner and receives from another, at once
+//   burst PATH   the same with several messages of one byte in flight; x counts messages
+//   copy         one copy of a block
+// where PATH is inside (ranks of a node) or between (two nodes). Each kind is fitted by a line a +
+// b x with a, b >= 0 that makes the sum of squared relative errors least: then
+//   send + receive   slope of burst (two halves), at most the intercept of all
+//   latency          intercept of all, less send + receive
+//   flow             slope of pair, at most that of all
+//   node             slope of all over the ranks of a node
+//   copy             intercept and slope of copy
+// Without a second node, `between` is as `inside`.
+// Text: one sample a line, "tutti-sample KIND PATH SENDERS X SECONDS" (PATH is "-" for copy);
+// seconds from 1e-12 to 1e6, all else from 1; lines that do not begin with "tutti-sample " are not
+// ours.
+// Worked example: all inside at 1 byte 3 us and at 1001 bytes 4 us, burst of 1 and 3 messages 3 us
+// and 5 us: send + receive 1 us, latency 2 us, 1 ns a byte.
+// Errors: kCorrupt with the line; kInvalidArgument where a kind that is needed is missing.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "tutti/alltoallv/cost_model.h"
+#include "tutti/base/result.h"
+
+namespace tutti::alltoallv {
+
+struct Sample {
+  enum class Kind { kPair, kAll, kBurst, kCopy };
+  Kind kind = Kind::kCopy;
+  bool between = false;
+  double senders = 1;  // of a node, at once
+  double x = 0;        // bytes; messages of a burst
+  double seconds = 0;
+};
+
+struct Line {
+  double intercept = 0, slope = 0;
+};
+// Least sum of ((intercept + slope x - y) / y)^2 with both at least 0; y > 0, at least one point.
+struct Point {
+  double x, y;
+};
+Line FitLine(const std::vector<Point>& points);
+
+Result<std::vector<Sample>> ParseSamples(std::string_view text);
+
+Result<CostModel> FitModel(Library library, const std::vector<Sample>& samples);
+
+}  // namespace tutti::alltoallv

@@ -1,0 +1,147 @@
+#include "tutti/alltoallv/calibration.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstddef>
+#include <optional>
+#include <string>
+
+#include "tutti/base/check.h"
+
+namespace tutti::alltoallv {
+namespace {
+
+constexpr std::string_view kKinds[] = {"pair", "all", "burst", "copy"};
+
+std::vector<std::string_view> Words(std::string_view line) {
+  std::vector<std::string_view> words;
+  while (!line.empty()) {
+    const std::size_t end = std::min(line.find(' '), line.size());
+    if (end > 0) words.push_back(line.substr(0, end));
+    line.remove_prefix(std::min(end + 1, line.size()));
+  }
+  return words;
+}
+
+bool ParseIn(std::string_view word, double least, double most, double* value) {
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), *value);
+  return error == std::errc() && end == word.data() + word.size() && *value >= least &&
+         *value <= most;
+}
+
+std::optional<Sample> ParseSample(std::string_view line) {
+  const std::vector<std::string_view> words = Words(line);
+  if (words.size() != 6) return std::nullopt;
+  const auto* kind = std::find(std::begin(kKinds), std::end(kKinds), words[1]);
+  if (kind == std::end(kKinds)) return std::nullopt;
+  Sample sample;
+  sample.kind = static_cast<Sample::Kind>(kind - std::begin(kKinds));
+  const bool is_copy = sample.kind == Sample::Kind::kCopy;
+  sample.between = words[2] == "between";
+  if (is_copy ? words[2] != "-" : (!sample.between && words[2] != "inside")) return std::nullopt;
+  constexpr double kMostRanks = 1e7, kMostBytes = 1e15;
+  constexpr double kLeastSeconds = 1e-12, kMostSeconds = 1e6;
+  if (!ParseIn(words[3], 1, kMostRanks, &sample.senders) ||
+      !ParseIn(words[4], 1, kMostBytes, &sample.x) ||
+      !ParseIn(words[5], kLeastSeconds, kMostSeconds, &sample.seconds)) {
+    return std::nullopt;
+  }
+  return sample;
+}
+
+struct Fitted {
+  Line line;
+  double senders = 1;
+};
+
+std::optional<Fitted> Fit(const std::vector<Sample>& samples, Sample::Kind kind, bool between) {
+  std::vector<Point> points;
+  Fitted fitted;
+  for (const Sample& sample : samples) {
+    if (sample.kind != kind || sample.between != between) continue;
+    points.push_back({sample.x, sample.seconds});
+    fitted.senders = std::max(fitted.senders, sample.senders);
+  }
+  if (points.empty()) return std::nullopt;
+  fitted.line = FitLine(points);
+  return fitted;
+}
+
+// Of all ranks at once and of one pair; latency still holds the processor time of a message.
+std::optional<PathCost> FitPath(const std::vector<Sample>& samples, bool between) {
+  const auto all = Fit(samples, Sample::Kind::kAll, between);
+  const auto pair = Fit(samples, Sample::Kind::kPair, between);
+  if (!all || !pair) return std::nullopt;
+  return PathCost{.latency_s = all->line.intercept,
+                  .flow_s_per_byte = std::min(pair->line.slope, all->line.slope),
+                  .node_s_per_byte = all->line.slope / all->senders};
+}
+
+}  // namespace
+
+Line FitLine(const std::vector<Point>& points) {
+  TUTTI_CHECK(!points.empty());
+  // Weighted by 1 / y^2, so that microseconds count as much as milliseconds.
+  double w = 0, wx = 0, wy = 0, wxx = 0, wxy = 0;
+  for (const Point& point : points) {
+    const double weight = 1 / (point.y * point.y);
+    w += weight;
+    wx += weight * point.x;
+    wy += weight * point.y;
+    wxx += weight * point.x * point.x;
+    wxy += weight * point.x * point.y;
+  }
+  const double determinant = w * wxx - wx * wx;
+  Line line{.intercept = wy / w, .slope = 0};
+  if (determinant > 1e-12 * w * wxx) {
+    line.slope = (w * wxy - wx * wy) / determinant;
+    line.intercept = (wy - line.slope * wx) / w;
+  }
+  if (line.slope < 0) return {.intercept = wy / w, .slope = 0};
+  if (line.intercept < 0) return {.intercept = 0, .slope = wxy / wxx};
+  return line;
+}
+
+Result<std::vector<Sample>> ParseSamples(std::string_view text) {
+  constexpr std::string_view kMark = "tutti-sample ";
+  std::vector<Sample> samples;
+  for (std::size_t number = 1; !text.empty(); ++number) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (line.substr(0, kMark.size()) != kMark) continue;
+    const std::optional<Sample> sample = ParseSample(line);
+    if (!sample) {
+      return MakeError(ErrorCode::kCorrupt,
+                       "line " + std::to_string(number) + ": not a sample: " + std::string(line));
+    }
+    samples.push_back(*sample);
+  }
+  return samples;
+}
+
+Result<CostModel> FitModel(Library library, const std::vector<Sample>& samples) {
+  const auto inside = FitPath(samples, false), between = FitPath(samples, true);
+  if (!inside && !between) {
+    return InvalidArgument("too few samples: wanted pair and all, inside a node or between two");
+  }
+  CostModel model{.library = library};
+  model.inside = inside ? *inside : *between;
+  model.between = between ? *between : *inside;
+  const double least_latency = std::min(model.inside.latency_s, model.between.latency_s);
+  auto burst = Fit(samples, Sample::Kind::kBurst, false);
+  if (!burst) burst = Fit(samples, Sample::Kind::kBurst, true);
+  if (!burst) return InvalidArgument("too few samples: wanted burst");
+  const double message_s = std::min(burst->line.slope, least_latency);
+  model.send_s = model.receive_s = message_s / 2;
+  model.inside.latency_s -= message_s;
+  model.between.latency_s -= message_s;
+  const auto copy = Fit(samples, Sample::Kind::kCopy, false);
+  if (!copy) return InvalidArgument("too few samples: wanted copy");
+  model.copy_s = copy->line.intercept;
+  model.copy_s_per_byte = copy->line.slope;
+  return model;
+}
+
+}  // namespace tutti::alltoallv
