@@ -50,6 +50,7 @@ void AddLower(Program& program);
 void AddRun(Program& program);
 void AddDesign(Program& program);
 void AddTrain(Program& program);
+void AddMpi(Program& program);
 void AddBench(Program& program);
 void AddDocs(Program& program);
 

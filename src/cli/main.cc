@@ -87,6 +87,7 @@ int Main(int argc, char** argv) {
   AddRun(program);
   AddDesign(program);
   AddTrain(program);
+  AddMpi(program);
   AddBench(program);
   AddDocs(program);
   if (const std::string fault = FaultOfCommandName(program.app, argc, argv); !fault.empty())

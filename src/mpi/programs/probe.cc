@@ -1,0 +1,216 @@
+// What: measures what the cost model of `auto` is fitted to (tutti/alltoallv/calibration.h), for
+// `tutti mpi calibrate`, which runs it under mpirun and reads what it prints.
+// Model: ranks of a node in a ring, and the ranks with the same index on the next node in another.
+//   pair   rank 0 and its neighbour send a message to and fro, all others wait
+//   all    every rank sends to the next of the ring and receives from the one before
+//   burst  the same with several messages of one byte in flight
+//   copy   blocks copied from one half of a MiB to the other, in no order
+// Every figure is the fastest of some batches, of the slowest rank: what is fitted is the network,
+// not what else ran. With TUTTI_RANKS_PER_NODE nodes are
+// what that says (simulation).
+// Output: "tutti-cluster RANKS NODES RANKS-OF-THE-LARGEST-NODE", then "tutti-sample ..." lines and
+// "tutti-progress DONE OF".
+//
+//   mpirun -np 16 tutti-mpi-probe-openmpi
+#include <mpi.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <vector>
+
+#include "copy.h"
+#include "hierarchy/groups.h"
+#include "tutti/alltoallv/cost_model.h"
+
+namespace {
+
+constexpr int kBatches = 7;
+
+struct Ring {
+  int to = MPI_PROC_NULL, from = MPI_PROC_NULL;  // this rank's neighbours
+  int senders = 0;                               // of the largest node
+  bool is_pair = false;                          // this rank is one of the two that measure alone
+  bool starts = false;
+  int partner = MPI_PROC_NULL;
+};
+
+class Probe {
+ public:
+  int Run() {
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+    MPI_Comm_size(MPI_COMM_WORLD, &size_);
+    tutti::mpi::Groups groups;
+    if (const int error = tutti::mpi::FindGroups(MPI_COMM_WORLD, &groups)) return error;
+    nodes_ = NodesOf(groups);
+    const tutti::alltoallv::Placement placement = tutti::alltoallv::PlacementOf(nodes_);
+    if (rank_ == 0) {
+      std::printf("tutti-cluster %d %d %d\n", size_, placement.nodes, placement.largest_node);
+    }
+    const std::vector<int> bytes = {1, 64, 512, 4096, 32768, 262144};
+    const bool has_inside = placement.largest_node > 1, has_between = placement.nodes > 1;
+    const int paths = (has_inside ? 1 : 0) + (has_between ? 1 : 0);
+    total_ = paths * (2 * static_cast<int>(bytes.size()) + 3) + 4;
+    if (has_inside) Measure(InNode(), "inside", bytes);
+    if (has_between) Measure(AcrossNodes(), "between", bytes);
+    Copies();
+    return MPI_SUCCESS;
+  }
+
+ private:
+  std::vector<int> RanksOfNode(int node) const {
+    std::vector<int> ranks;
+    for (int rank = 0; rank < size_; ++rank) {
+      if (nodes_[static_cast<std::size_t>(rank)] == node) ranks.push_back(rank);
+    }
+    return ranks;
+  }
+
+  Ring InNode() const {
+    Ring ring;
+    int largest = 0;
+    for (const int node : nodes_) {
+      const std::vector<int> ranks = RanksOfNode(node);
+      largest = std::max(largest, static_cast<int>(ranks.size()));
+      if (ranks.size() < 2 || node != nodes_[static_cast<std::size_t>(rank_)]) continue;
+      const auto at =
+          static_cast<std::size_t>(std::find(ranks.begin(), ranks.end(), rank_) - ranks.begin());
+      ring.to = ranks[(at + 1) % ranks.size()];
+      ring.from = ranks[(at + ranks.size() - 1) % ranks.size()];
+    }
+    ring.senders = largest;
+    // The first node with two ranks.
+    for (int rank = 0; rank < size_; ++rank) {
+      const std::vector<int> ranks = RanksOfNode(nodes_[static_cast<std::size_t>(rank)]);
+      if (ranks.size() < 2) continue;
+      MakePair(ranks[0], ranks[1], ring);
+      break;
+    }
+    return ring;
+  }
+
+  Ring AcrossNodes() const {
+    Ring ring;
+    const int num_nodes = *std::max_element(nodes_.begin(), nodes_.end()) + 1;
+    std::size_t least = static_cast<std::size_t>(size_);
+    for (int node = 0; node < num_nodes; ++node) least = std::min(least, RanksOfNode(node).size());
+    const int mine = nodes_[static_cast<std::size_t>(rank_)];
+    const std::vector<int> here = RanksOfNode(mine);
+    const auto at =
+        static_cast<std::size_t>(std::find(here.begin(), here.end(), rank_) - here.begin());
+    if (at < least) {
+      ring.to = RanksOfNode((mine + 1) % num_nodes)[at];
+      ring.from = RanksOfNode((mine + num_nodes - 1) % num_nodes)[at];
+    }
+    ring.senders = static_cast<int>(least);
+    MakePair(RanksOfNode(0)[0], RanksOfNode(1)[0], ring);
+    return ring;
+  }
+
+  void MakePair(int first, int second, Ring& ring) const {
+    ring.is_pair = rank_ == first || rank_ == second;
+    ring.starts = rank_ == first;
+    ring.partner = rank_ == first ? second : first;
+  }
+
+  void Print(const char* kind, const char* path, int senders, int x, double seconds) {
+    if (rank_ != 0) return;
+    // The clock of a simulation may stand still for what costs nothing there.
+    constexpr double kLeastSeconds = 1e-12;
+    std::printf("tutti-sample %s %s %d %d %.6g\ntutti-progress %d %d\n", kind, path, senders, x,
+                std::max(seconds, kLeastSeconds), ++done_, total_);
+    std::fflush(stdout);
+  }
+
+  // Seconds of one of `times` runs, on the slowest rank, of the fastest batch.
+  template <class Once>
+  double Time(int times, const Once& once) {
+    double fastest = 0;
+    for (int batch = 0; batch < kBatches + 1; ++batch) {
+      MPI_Barrier(MPI_COMM_WORLD);
+      const double begin = MPI_Wtime();
+      for (int i = 0; i < times; ++i) once();
+      const double mine = (MPI_Wtime() - begin) / times;
+      double slowest = 0;
+      MPI_Allreduce(&mine, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+      // The first opens connections.
+      if (batch == 1 || (batch > 1 && slowest < fastest)) fastest = slowest;
+    }
+    return fastest;
+  }
+
+  // Fewer runs of long messages.
+  static int TimesFor(int bytes) { return 2 + 32 * 4096 / (4096 + bytes); }
+
+  void Measure(const Ring& ring, const char* path, const std::vector<int>& sizes) {
+    std::vector<std::byte> out(static_cast<std::size_t>(sizes.back())), in(out.size());
+    for (const int bytes : sizes) {
+      const auto to_and_fro = [&] {
+        if (!ring.is_pair) return;
+        if (ring.starts) MPI_Send(out.data(), bytes, MPI_BYTE, ring.partner, 0, MPI_COMM_WORLD);
+        MPI_Recv(in.data(), bytes, MPI_BYTE, ring.partner, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        if (!ring.starts) MPI_Send(out.data(), bytes, MPI_BYTE, ring.partner, 0, MPI_COMM_WORLD);
+      };
+      Print("pair", path, 1, bytes, Time(TimesFor(bytes), to_and_fro) / 2);
+    }
+    for (const int bytes : sizes) {
+      const auto around = [&] {
+        MPI_Request request = MPI_REQUEST_NULL;
+        MPI_Irecv(in.data(), bytes, MPI_BYTE, ring.from, 0, MPI_COMM_WORLD, &request);
+        MPI_Send(out.data(), bytes, MPI_BYTE, ring.to, 0, MPI_COMM_WORLD);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+      };
+      Print("all", path, ring.senders, bytes, Time(TimesFor(bytes), around));
+    }
+    for (const int messages : {1, 8, 64}) {
+      std::vector<MPI_Request> requests(2 * static_cast<std::size_t>(messages));
+      const auto burst = [&] {
+        std::size_t next = 0;
+        for (int i = 0; i < messages; ++i) {
+          MPI_Irecv(&in[static_cast<std::size_t>(i)], 1, MPI_BYTE, ring.from, 0, MPI_COMM_WORLD,
+                    &requests[next++]);
+        }
+        for (int i = 0; i < messages; ++i) {
+          MPI_Isend(&out[static_cast<std::size_t>(i)], 1, MPI_BYTE, ring.to, 0, MPI_COMM_WORLD,
+                    &requests[next++]);
+        }
+        for (MPI_Request& request : requests) MPI_Wait(&request, MPI_STATUS_IGNORE);
+      };
+      Print("burst", path, ring.senders, messages, Time(TimesFor(0), burst));
+    }
+  }
+
+  void Copies() {
+    constexpr std::size_t kArena = std::size_t{1} << 19;
+    std::vector<std::byte> arena(2 * kArena);
+    for (const int bytes : {16, 256, 4096, 65536}) {
+      const int blocks = static_cast<int>(kArena) / bytes;
+      const auto stride = kArena / static_cast<std::size_t>(blocks);
+      const auto copy = [&] {
+        for (int i = 0; i < blocks; ++i) {
+          // An odd multiplier visits all places in no simple order.
+          const auto from = static_cast<std::size_t>(i) * 40503 % static_cast<std::size_t>(blocks);
+          tutti::mpi::CopyBytes(arena.data() + kArena + static_cast<std::size_t>(i) * stride,
+                                arena.data() + from * stride, bytes);
+        }
+        tutti::mpi::SettleCopies();
+      };
+      Print("copy", "-", 1, bytes, Time(2, copy) / blocks);
+    }
+  }
+
+  int rank_ = 0, size_ = 0;
+  std::vector<int> nodes_;
+  int done_ = 0, total_ = 0;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  const int error = Probe().Run();
+  if (error != MPI_SUCCESS) MPI_Abort(MPI_COMM_WORLD, 1);
+  MPI_Finalize();
+  return 0;
+}

@@ -1,0 +1,123 @@
+// What: measures the all-to-all-v algorithms that the cost model finds worth it, for each size of
+// blocks, beside the MPI library's own: for `tutti mpi tune`, which runs it under mpirun and reads
+// what it prints.
+// Model: blocks of 0 to S bytes, evenly spread. Batches of all algorithms of a size take turns, so
+// that what else the machine does meets all alike; a figure is the median time of the library's
+// own, times the median over the turns of the ratio to it, of the slowest rank. After the first
+// turns the slower half is left out.
+// Output: "tutti-cluster RANKS NODES RANKS-OF-THE-LARGEST-NODE"; per size and algorithm
+// "tutti-time S ALGORITHM SECONDS-PREDICTED SECONDS"; "tutti-progress DONE OF".
+//
+//   mpirun -np 16 tutti-mpi-tune-openmpi TURNS CANDIDATES SIZE...
+#include <mpi.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "choice/learned.h"
+#include "exchange/run.h"
+#include "flavour.h"
+#include "hierarchy/groups.h"
+#include "programs/workload.h"
+#include "tutti/alltoallv/cost_model.h"
+
+namespace {
+
+using tutti::alltoallv::Algorithm;
+using tutti::alltoallv::CostTables;
+using tutti::alltoallv::Method;
+using tutti::alltoallv::Prediction;
+
+struct Entry {
+  Prediction predicted;
+  std::vector<double> seconds = {};
+};
+
+double MedianRatio(const Entry& entry, const Entry& own) {
+  std::vector<double> ratios;
+  for (std::size_t turn = 0; turn < entry.seconds.size(); ++turn) {
+    ratios.push_back(entry.seconds[turn] / own.seconds[turn]);
+  }
+  return tutti::mpi::MedianOf(ratios);
+}
+
+// Enough calls that a batch takes about a millisecond, few enough that slow networks end.
+int CallsOf(double seconds) {
+  constexpr double kBatchSeconds = 2e-3;
+  return std::clamp(static_cast<int>(kBatchSeconds / std::max(seconds, 1e-9)), 1, 20);
+}
+
+void Turn(std::vector<Entry>& entries, tutti::mpi::Workload& workload, int calls) {
+  for (Entry& entry : entries) {
+    entry.seconds.push_back(
+        tutti::mpi::TimeCalls(workload, entry.predicted.algorithm, calls, MPI_COMM_WORLD) / calls);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  int rank = 0, size = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  const int turns = argc > 1 ? std::max(2, std::atoi(argv[1])) : 10;
+  const int candidates = argc > 2 ? std::max(1, std::atoi(argv[2])) : 12;
+  tutti::mpi::Groups groups;
+  tutti::alltoallv::Memory memory;
+  if (tutti::mpi::FindGroups(MPI_COMM_WORLD, &groups) != MPI_SUCCESS ||
+      tutti::mpi::ShareMemory(MPI_COMM_WORLD, rank, &memory) != MPI_SUCCESS) {
+    MPI_Abort(MPI_COMM_WORLD, 1);
+  }
+  const auto library = tutti::alltoallv::ParseLibrary(tutti::mpi::FlavourName()).value();
+  const auto model = memory.models.find(library);
+  const tutti::alltoallv::Placement placement = tutti::alltoallv::PlacementOf(NodesOf(groups));
+  const CostTables tables(
+      model == memory.models.end() ? tutti::alltoallv::DefaultModel(library) : model->second,
+      placement);
+  if (rank == 0) {
+    std::printf("tutti-cluster %d %d %d\n", size, placement.nodes, placement.largest_node);
+  }
+  for (int i = 3; i < argc; ++i) {
+    const int most = std::max(1, std::atoi(argv[i]));
+    const tutti::alltoallv::BlockSizes sizes{.mean_bytes = most / 2.0,
+                                             .largest_bytes = static_cast<double>(most)};
+    const Algorithm own{.method = Method::kMpi};
+    std::vector<Entry> entries = {{{own, tables.Seconds(own, sizes)}}};
+    for (const Prediction& each :
+         tables.Shortlist(sizes, static_cast<std::size_t>(candidates), 4)) {
+      if (tutti::mpi::CanRunExchange(each.algorithm.method)) entries.push_back({each});
+    }
+    tutti::mpi::Workload workload(rank, size, most);
+    Turn(entries, workload, 1);  // opens connections, grows buffers
+    for (Entry& entry : entries) entry.seconds.clear();
+    const double once = tutti::mpi::TimeCalls(workload, own, 1, MPI_COMM_WORLD);
+    const int calls = CallsOf(once);
+    for (int turn = 0; turn < turns; ++turn) {
+      Turn(entries, workload, calls);
+      if (turn + 1 != std::max(1, turns / 3)) continue;
+      // The same on all ranks: times are those of the slowest.
+      const Entry first = entries.front();
+      std::stable_sort(entries.begin() + 1, entries.end(), [&](const Entry& a, const Entry& b) {
+        return MedianRatio(a, first) < MedianRatio(b, first);
+      });
+      entries.resize(std::max<std::size_t>(std::min<std::size_t>(entries.size(), 3),
+                                           (entries.size() + 1) / 2));
+    }
+    if (rank != 0) continue;
+    const double own_s = tutti::mpi::MedianOf(entries.front().seconds);
+    for (const Entry& entry : entries) {
+      const std::string name = ToString(entry.predicted.algorithm);
+      std::printf("tutti-time %d %s %.6g %.6g\n", most, name.c_str(), entry.predicted.seconds,
+                  own_s * MedianRatio(entry, entries.front()));
+    }
+    std::printf("tutti-progress %d %d\n", i - 2, argc - 3);
+    std::fflush(stdout);
+  }
+  MPI_Finalize();
+  return 0;
+}
