@@ -120,9 +120,14 @@ int FindGroups(MPI_Comm communicator, Groups* groups) {
     if (forced.has_value()) row = RowOfConsecutiveRanks(rank, *forced);
   }
   std::vector<Row> rows(static_cast<std::size_t>(size));
+  // A tree up and a tree down, where an all-gather may be a ring of as many steps as ranks.
+  const auto width = static_cast<int>(kMaxLevels);
   if (const int error =
-          PMPI_Allgather(row.data(), static_cast<int>(kMaxLevels), MPI_INT, rows.data(),
-                         static_cast<int>(kMaxLevels), MPI_INT, communicator);
+          PMPI_Gather(row.data(), width, MPI_INT, rows.data(), width, MPI_INT, 0, communicator);
+      error != MPI_SUCCESS) {
+    return error;
+  }
+  if (const int error = PMPI_Bcast(rows.data(), size * width, MPI_INT, 0, communicator);
       error != MPI_SUCCESS) {
     return error;
   }

@@ -5,8 +5,8 @@
 // order of ranks.
 // Invariants: a group lies inside one group of the next level; groups are numbered from 0 in the
 // order of their smallest rank; no level but the nodes equals the next or holds single ranks only.
-// Complexity: FindGroups is collective: a split of the communicator, two small broadcasts and an
-// all-gather of 16 bytes a rank; once a communicator.
+// Complexity: FindGroups is collective: a split of the communicator, then 16 bytes a rank gathered
+// and broadcast; once a communicator.
 // Errors: an MPI error code.
 #pragma once
 

@@ -1,0 +1,26 @@
+#!/bin/sh
+# Runs an example without and with the drop-in library; both must end well and print the same but
+# for times.
+#   run.sh RANKS LIBRARY|none openmpi|mpich PROGRAM [FLAGS...]
+set -eu
+ranks=$1
+library=$2
+flavour=$3
+shift 3
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+"mpirun.$flavour" -np "$ranks" "$@" >"$folder/plain" || { cat "$folder/plain"; exit 1; }
+cat "$folder/plain"
+[ "$library" != none ] || exit 0
+echo "the same with $(basename "$library"):"
+"mpirun.$flavour" -np "$ranks" env LD_PRELOAD="$library" "$@" >"$folder/preloaded" || {
+  cat "$folder/preloaded"
+  exit 1
+}
+cat "$folder/preloaded"
+for output in plain preloaded; do
+  sed 's/[0-9.]* us//g' "$folder/$output" >"$folder/$output.answer"
+done
+cmp "$folder/plain.answer" "$folder/preloaded.answer"
