@@ -249,6 +249,11 @@ class Resources(Dropin):
         direct = self.ok("exchange", TUTTI_ALLTOALLV="linear", TUTTI_VERBOSE="1", TUTTI_TEMPORARY_LIMIT="0")
         self.assertEqual(self.calls(direct.stderr, "MPI_Alltoallv"), {"linear": 4, "mpi": 2})
 
+    def test_memory_that_is_not_there_is_not_asked_for(self):
+        limited = ["sh", "-c", f"ulimit -v 100000000; exec {program('tight')}"]
+        done = self.ok("/usr/bin/env", *limited, ranks=4, TUTTI_ALLTOALLV="padded-bruck", TUTTI_VERBOSE="1")
+        self.assertEqual(self.calls(done.stderr, "MPI_Alltoallv"), {"padded-bruck": 1, "mpi": 1})
+
     def test_a_rank_that_dies_ends_the_job(self):
         done = launch("die", TUTTI_ALLTOALLV="spread-out", timeout=30)
         self.assertNotEqual(done.returncode, 0)

@@ -34,7 +34,7 @@ bool IsRunning() {
 }
 
 int MakeAgreement(MPI_Comm communicator, int key, const Agreement& proposed,
-                  const Agreement** agreement) {
+                  Agreement** agreement) {
   auto made = std::make_unique<Agreement>(proposed);
   int is_inter = 0;
   int error = PMPI_Comm_test_inter(communicator, &is_inter);
@@ -48,9 +48,10 @@ int MakeAgreement(MPI_Comm communicator, int key, const Agreement& proposed,
                             made->algorithm.block_count,
                             made->check_counts ? 1 : 0,
                             made->temporary_limit,
-                            made->reports ? 1 : 0};
+                            made->reports ? 1 : 0,
+                            made->memory_is_limited ? 1 : 0};
     if (error == MPI_SUCCESS) {
-      error = PMPI_Bcast(words, 6, MPI_INT64_T, 0, communicator);
+      error = PMPI_Bcast(words, 7, MPI_INT64_T, 0, communicator);
     }
     if (error != MPI_SUCCESS) return error;
     made->algorithm = {.method = static_cast<alltoallv::Method>(words[0]),
@@ -59,6 +60,7 @@ int MakeAgreement(MPI_Comm communicator, int key, const Agreement& proposed,
     made->check_counts = words[3] != 0;
     made->temporary_limit = words[4];
     made->reports = words[5] != 0;
+    made->memory_is_limited = words[6] != 0;
   }
   error = PMPI_Comm_set_attr(communicator, key, made.get());
   if (error == MPI_SUCCESS) *agreement = made.release();
@@ -67,7 +69,7 @@ int MakeAgreement(MPI_Comm communicator, int key, const Agreement& proposed,
 
 }  // namespace
 
-int Agree(MPI_Comm communicator, const Agreement& proposed, const Agreement** agreement) {
+int Agree(MPI_Comm communicator, const Agreement& proposed, Agreement** agreement) {
   *agreement = nullptr;
   if (communicator == MPI_COMM_NULL || !IsRunning()) return MPI_SUCCESS;
   const int key = AgreementKey();

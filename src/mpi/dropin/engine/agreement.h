@@ -3,7 +3,7 @@
 // for each other forever. So at the first call on a communicator its rank 0 tells the others.
 // Model: kept as an attribute of the program's communicator and freed with it; a duplicate that the
 // program makes agrees anew. Intercommunicators are never agreed on: their calls are passed on.
-// Complexity: a broadcast of 48 bytes at the first call, one look-up of an attribute after.
+// Complexity: a broadcast of 56 bytes at the first call, one look-up of an attribute after.
 // Errors: an MPI error code. Threads: one thread at a time a communicator, as for collectives.
 #pragma once
 
@@ -21,13 +21,15 @@ struct Agreement {
   alltoallv::Algorithm algorithm;
   bool check_counts = false;
   std::int64_t temporary_limit = kNoLimit;
-  bool reports = false;  // rank 0 does: what its report needs of all is collective
+  bool memory_is_limited = false;  // by the system
+  bool reports = false;            // rank 0 does: what its report needs of all is collective
   int rank = 0;
   int size = 0;
+  double granted_bytes = 0;  // memory_limit.h
 };
 
 // Collective at the first call on a communicator. `proposed` counts on its rank 0. *agreement lives
 // as long as the communicator; null where MPI is not running (the MPI library will say so).
-int Agree(MPI_Comm communicator, const Agreement& proposed, const Agreement** agreement);
+int Agree(MPI_Comm communicator, const Agreement& proposed, Agreement** agreement);
 
 }  // namespace tutti::mpi::dropin

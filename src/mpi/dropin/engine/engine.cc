@@ -168,23 +168,29 @@ int BelieveOwnOf(MPI_Comm communicator, const Blocks& blocks, bool uniform, doub
                     seconds);
 }
 
+bool IsLimited(const Agreement& agreement) {
+  return agreement.algorithm.method != alltoallv::Method::kMpi &&
+         (agreement.temporary_limit != kNoLimit || agreement.memory_is_limited);
+}
+
 template <class Call>
-int ServeWatched(const char* function, const Call& call, const Agreement& agreement);
+int ServeWatched(const char* function, const Call& call, Agreement& agreement);
 
 template <class Call>
 int Serve(const char* function, const Call& call) {
-  const Agreement* agreement = nullptr;
+  Agreement* agreement = nullptr;
   const int error = Agree(FromHandle<MPI_Comm>(call.communicator),
                           {.algorithm = settings.algorithm,
                            .check_counts = settings.check_counts,
                            .temporary_limit = settings.temporary_limit,
+                           .memory_is_limited = settings.memory_is_limited,
                            .reports = settings.report != Report::kNobody},
                           &agreement);
   if (error != MPI_SUCCESS) return error;
   if (agreement == nullptr || !agreement->served || !IsSound(call, agreement->size)) {
     return PassOn(call);
   }
-  if (agreement->check_counts || agreement->temporary_limit != kNoLimit || agreement->reports ||
+  if (agreement->check_counts || IsLimited(*agreement) || agreement->reports ||
       settings.report != Report::kNobody) {
     return ServeWatched(function, call, *agreement);
   }
@@ -193,7 +199,7 @@ int Serve(const char* function, const Call& call) {
 
 // Of which something must be known, or noted.
 template <class Call>
-int ServeWatched(const char* function, const Call& call, const Agreement& agreement) {
+int ServeWatched(const char* function, const Call& call, Agreement& agreement) {
   const auto communicator = FromHandle<MPI_Comm>(call.communicator);
   Blocks blocks;
   if (const int error = BlocksOf(call, agreement.size, &blocks)) return error;
@@ -203,7 +209,7 @@ int ServeWatched(const char* function, const Call& call, const Agreement& agreem
     if (mismatch != MPI_SUCCESS) return mismatch;
   }
   alltoallv::Algorithm algorithm = agreement.algorithm;
-  if (agreement.temporary_limit != kNoLimit) {
+  if (IsLimited(agreement)) {
     bool exceeds = false;
     const int error =
         ExceedsLimit(communicator, agreement, blocks.largest(), blocks.packed, &exceeds);
@@ -279,6 +285,7 @@ int PrintReport(MPI_Comm /*self*/, int /*key*/, void* /*value*/, void* /*extra*/
 void Start(const NextCalls& given) {
   next = given;
   settings = ReadSettings([](const char* name) -> const char* { return std::getenv(name); });
+  settings.memory_is_limited = ProcessHasMemoryLimit();
   int initialized = 0;
   PMPI_Initialized(&initialized);
   if (initialized == 0) return;
