@@ -147,6 +147,7 @@ class Environment(Dropin):
             ("TUTTI_VERBOSE", "yes", ["0, 1 (rank 0 reports), 2 (every rank)"]),
             ("TUTTI_TEMPORARY_LIMIT", "12cubits", ["accepted are whole numbers of bytes"]),
             ("TUTTI_TEMPORARY_LIMIT", "-5", ["accepted are whole numbers of bytes"]),
+            ("TUTTI_HOST_BUFFERS", "2", ["accepted are 0 and 1"]),
             ("TUTTI_RANKS_PER_NODE", "8,3", ["multiple of the one before"]),
             ("TUTTI_CHECK", "-1", ["accepted are 0 and 1"]),
         ]
@@ -216,6 +217,18 @@ class StandingAside(Dropin):
                 copy.write(source.read())
             done = self.ok("exchange", preload=alone, ranks=2)
             self.assertIn("cannot load its engine, and stands aside", done.stderr)
+
+    def test_programs_with_an_accelerator(self):
+        with tempfile.TemporaryDirectory() as folder:
+            runtime = os.path.join(folder, "libcuda.so.1")
+            subprocess.run(["gcc", "-shared", "-o", runtime, "-x", "c", "/dev/null"], check=True)
+            both = library() + ":" + runtime
+            aside = self.ok("exchange", preload=both, ranks=2, TUTTI_ALLTOALLV="linear", TUTTI_VERBOSE="1")
+            self.assertEqual(set(self.calls(aside.stderr, "MPI_Alltoallv")), {"mpi"})
+            self.assertIn("libcuda.so is loaded and TUTTI_HOST_BUFFERS is not 1", aside.stderr)
+            told = self.ok("exchange", preload=both, ranks=2, TUTTI_ALLTOALLV="linear", TUTTI_VERBOSE="1",
+                           TUTTI_HOST_BUFFERS="1")
+            self.assertEqual(set(self.calls(told.stderr, "MPI_Alltoallv")), {"linear"})
 
     def test_another_tool_behind_us_sees_what_is_passed_on(self):
         tool = program("profiler")

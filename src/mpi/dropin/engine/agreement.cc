@@ -69,14 +69,14 @@ int MakeAgreement(MPI_Comm communicator, int key, const Agreement& proposed,
 
 }  // namespace
 
-int Agree(MPI_Comm communicator, const Agreement& proposed, Agreement** agreement) {
+int Agree(MPI_Comm communicator, Agreement (*propose)(), Agreement** agreement) {
   *agreement = nullptr;
   if (communicator == MPI_COMM_NULL || !IsRunning()) return MPI_SUCCESS;
   const int key = AgreementKey();
   int found = 0;
   const int error = PMPI_Comm_get_attr(communicator, key, static_cast<void*>(agreement), &found);
   if (error != MPI_SUCCESS || found != 0) return error;
-  return MakeAgreement(communicator, key, proposed, agreement);
+  return MakeAgreement(communicator, key, propose(), agreement);
 }
 
 }  // namespace tutti::mpi::dropin

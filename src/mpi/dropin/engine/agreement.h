@@ -28,8 +28,9 @@ struct Agreement {
   double granted_bytes = 0;  // memory_limit.h
 };
 
-// Collective at the first call on a communicator. `proposed` counts on its rank 0. *agreement lives
-// as long as the communicator; null where MPI is not running (the MPI library will say so).
-int Agree(MPI_Comm communicator, const Agreement& proposed, Agreement** agreement);
+// Collective at the first call on a communicator, when each rank proposes and its rank 0's counts.
+// *agreement lives as long as the communicator; null where MPI is not running (the MPI library will
+// say so).
+int Agree(MPI_Comm communicator, Agreement (*propose)(), Agreement** agreement);
 
 }  // namespace tutti::mpi::dropin

@@ -18,6 +18,7 @@
 #include "choice/choose.h"
 #include "communicator_state.h"
 #include "datatypes.h"
+#include "dropin/engine/accelerator.h"
 #include "dropin/engine/agreement.h"
 #include "dropin/engine/check_counts.h"
 #include "dropin/engine/fortran.h"
@@ -168,6 +169,22 @@ int BelieveOwnOf(MPI_Comm communicator, const Blocks& blocks, bool uniform, doub
                     seconds);
 }
 
+// Whether buffers may be out of the processor's reach.
+bool StandsAsideForAccelerators() {
+  return !settings.host_buffers && LoadedAcceleratorRuntime() != nullptr;
+}
+
+Agreement Propose() {
+  Agreement proposed;
+  proposed.algorithm = settings.algorithm;
+  if (StandsAsideForAccelerators()) proposed.algorithm = {.method = alltoallv::Method::kMpi};
+  proposed.check_counts = settings.check_counts;
+  proposed.temporary_limit = settings.temporary_limit;
+  proposed.memory_is_limited = settings.memory_is_limited;
+  proposed.reports = settings.report != Report::kNobody;
+  return proposed;
+}
+
 bool IsLimited(const Agreement& agreement) {
   return agreement.algorithm.method != alltoallv::Method::kMpi &&
          (agreement.temporary_limit != kNoLimit || agreement.memory_is_limited);
@@ -179,13 +196,7 @@ int ServeWatched(const char* function, const Call& call, Agreement& agreement);
 template <class Call>
 int Serve(const char* function, const Call& call) {
   Agreement* agreement = nullptr;
-  const int error = Agree(FromHandle<MPI_Comm>(call.communicator),
-                          {.algorithm = settings.algorithm,
-                           .check_counts = settings.check_counts,
-                           .temporary_limit = settings.temporary_limit,
-                           .memory_is_limited = settings.memory_is_limited,
-                           .reports = settings.report != Report::kNobody},
-                          &agreement);
+  const int error = Agree(FromHandle<MPI_Comm>(call.communicator), &Propose, &agreement);
   if (error != MPI_SUCCESS) return error;
   if (agreement == nullptr || !agreement->served || !IsSound(call, agreement->size)) {
     return PassOn(call);
@@ -275,9 +286,13 @@ int WorldRank() {
 int PrintReport(MPI_Comm /*self*/, int /*key*/, void* /*value*/, void* /*extra*/) {
   const int rank = WorldRank();
   if (settings.report == Report::kRankZero && rank != 0) return MPI_SUCCESS;
-  const std::string text =
-      ReportText("rank " + std::to_string(rank) + ", " + next.mpi_version +
-                 ", TUTTI_ALLTOALLV=" + alltoallv::ToString(settings.algorithm));
+  std::string title = "rank " + std::to_string(rank) + ", " + next.mpi_version +
+                      ", TUTTI_ALLTOALLV=" + alltoallv::ToString(settings.algorithm);
+  if (StandsAsideForAccelerators()) {
+    title.append("; passed on: ").append(LoadedAcceleratorRuntime());
+    title.append(" is loaded and TUTTI_HOST_BUFFERS is not 1");
+  }
+  const std::string text = ReportText(title);
   std::fputs(text.c_str(), stderr);
   return MPI_SUCCESS;
 }

@@ -63,6 +63,15 @@ Settings ReadSettings(EnvironmentLookup* environment) {
       settings.check_counts = digit == 1;
     }
   }
+  if (const char* value = environment("TUTTI_HOST_BUFFERS"); value != nullptr && *value != '\0') {
+    const int digit = Digit(value, 1);
+    if (digit < 0) {
+      settings.ignored.push_back(Ignored("TUTTI_HOST_BUFFERS", value,
+                                         "accepted are 0 and 1 (no buffer is an accelerator's)"));
+    } else {
+      settings.host_buffers = digit == 1;
+    }
+  }
   if (const char* value = environment("TUTTI_TEMPORARY_LIMIT");
       value != nullptr && *value != '\0') {
     const std::string_view text = value;

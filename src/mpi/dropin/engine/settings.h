@@ -21,6 +21,7 @@ struct Settings {
   Report report = Report::kNobody;          // TUTTI_VERBOSE
   bool check_counts = false;                // TUTTI_CHECK
   std::int64_t temporary_limit = kNoLimit;  // TUTTI_TEMPORARY_LIMIT, bytes a rank
+  bool host_buffers = false;                // TUTTI_HOST_BUFFERS
   bool memory_is_limited = false;           // by ulimit; not of the environment
   std::vector<std::string> ignored;
 };
