@@ -21,9 +21,12 @@ int Call::Measure(const Side& side, int size, bool packed, std::int64_t* offset,
 
 int Call::Prepare(MPI_Comm communicator, int rank, int size, const CallSide& send,
                   const CallSide& receive, bool direct, CommunicatorState::Bytes& bytes) {
+  const bool in_place = send.base == MPI_IN_PLACE;
+  if (receive.type == MPI_DATATYPE_NULL || (!in_place && send.type == MPI_DATATYPE_NULL)) {
+    return MPI_ERR_TYPE;
+  }
   static_cast<CallSide&>(receive_) = receive;
   if (const int error = ShapeOf(receive.type, &receive_.shape)) return error;
-  const bool in_place = send.base == MPI_IN_PLACE;
   if (in_place) {
     send_ = receive_;
   } else {
