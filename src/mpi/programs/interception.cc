@@ -6,7 +6,7 @@
 // differences is printed, so that load on the machine meets both alike.
 //
 //   mpirun -np 2 -x LD_PRELOAD=$PWD/build/release/lib/libtutti_mpi.so -x TUTTI_ALLTOALLV=mpi
-//     build/release/bin/interception-openmpi
+//     build/release/bin/tutti-mpi-interception-openmpi
 #include <dlfcn.h>
 #include <mpi.h>
 

@@ -22,6 +22,7 @@
 #include "dropin/engine/agreement.h"
 #include "dropin/engine/check_counts.h"
 #include "dropin/engine/fortran.h"
+#include "dropin/engine/handles.h"
 #include "dropin/engine/memory_limit.h"
 #include "dropin/engine/report.h"
 #include "dropin/engine/settings.h"
@@ -32,26 +33,6 @@
 
 namespace tutti::mpi::dropin {
 namespace {
-
-#if defined(OPEN_MPI)
-template <class Object>
-Object FromHandle(Handle handle) {
-  return reinterpret_cast<Object>(handle);
-}
-#else
-template <class Object>
-Object FromHandle(Handle handle) {
-  return static_cast<Object>(handle);  // the low half
-}
-#endif
-
-Handle ToHandle(auto object) {
-#if defined(OPEN_MPI)
-  return reinterpret_cast<Handle>(object);
-#else
-  return object;
-#endif
-}
 
 Settings settings;
 NextCalls next;

@@ -1,0 +1,285 @@
+// The second half of the drop-in library, linked instead of loaded, so that sanitizers see it: what
+// it reads from the environment, agrees on, checks and reports; calls through the seam between the
+// halves. Programs that know nothing of it: dropin_test.py. Run on two ranks or more; prints what
+// failed and ends with 1.
+#include <mpi.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "dropin/engine/agreement.h"
+#include "dropin/engine/check_counts.h"
+#include "dropin/engine/handles.h"
+#include "dropin/engine/memory_limit.h"
+#include "dropin/engine/report.h"
+#include "dropin/engine/settings.h"
+#include "dropin/interface.h"
+
+extern "C" const tutti::mpi::dropin::Engine* TuttiMpiEngine();
+
+namespace tutti::mpi::dropin {
+namespace {
+
+using alltoallv::Method;
+
+int failures = 0;
+int world_rank = 0;
+int world_size = 0;
+
+void Expect(bool right, const std::string& what) {
+  if (right || ++failures > 5) return;
+  std::fprintf(stderr, "FAILED: rank %d: %s\n", world_rank, what.c_str());
+}
+
+// --- The environment ----------------------------------------------------------------------------
+
+std::map<std::string, std::string> variables;
+
+Settings Read(const std::map<std::string, std::string>& given) {
+  variables = given;
+  return ReadSettings([](const char* name) -> const char* {
+    const auto found = variables.find(name);
+    return found == variables.end() ? nullptr : found->second.c_str();
+  });
+}
+
+void DefaultsAreQuiet() {
+  for (const auto& given : {std::map<std::string, std::string>{}, {{"TUTTI_ALLTOALLV", ""}}}) {
+    const Settings settings = Read(given);
+    Expect(settings.algorithm == alltoallv::Algorithm{}, "auto is the default");
+    Expect(settings.report == Report::kNobody && !settings.check_counts && !settings.host_buffers,
+           "nothing is asked for");
+    Expect(settings.temporary_limit == kNoLimit && settings.ignored.empty(), "no limit");
+  }
+}
+
+void VariablesAreRead() {
+  const Settings settings = Read({{"TUTTI_ALLTOALLV", "coalesced:r=4,b=16"},
+                                  {"TUTTI_VERBOSE", "2"},
+                                  {"TUTTI_CHECK", "1"},
+                                  {"TUTTI_HOST_BUFFERS", "1"},
+                                  {"TUTTI_TEMPORARY_LIMIT", "1048576"},
+                                  {"TUTTI_RANKS_PER_NODE", "4,32"}});
+  Expect(settings.algorithm ==
+             alltoallv::Algorithm{.method = Method::kCoalesced, .radix = 4, .block_count = 16},
+         "algorithm");
+  Expect(settings.report == Report::kEveryRank && settings.check_counts && settings.host_buffers,
+         "switches");
+  Expect(settings.temporary_limit == 1048576 && settings.ignored.empty(), "limit");
+}
+
+// One row a fault: the variable, its value, what the line must say.
+void NonsenseIsNamed() {
+  const char* rows[][3] = {
+      {"TUTTI_ALLTOALLV", "tunas", "unknown all-to-all-v algorithm 'tunas'"},
+      {"TUTTI_ALLTOALLV", "tuna:r=0", "auto is used"},
+      {"TUTTI_VERBOSE", "3", "accepted are 0, 1"},
+      {"TUTTI_VERBOSE", "11", "accepted are 0, 1"},
+      {"TUTTI_CHECK", "2", "accepted are 0 and 1"},
+      {"TUTTI_CHECK", "on", "accepted are 0 and 1"},
+      {"TUTTI_HOST_BUFFERS", "y", "accepted are 0 and 1"},
+      {"TUTTI_TEMPORARY_LIMIT", "1GiB", "whole numbers of bytes"},
+      {"TUTTI_TEMPORARY_LIMIT", "99999999999999999999", "whole numbers of bytes"},
+      {"TUTTI_RANKS_PER_NODE", "0", "wanted a positive number"},
+  };
+  for (const auto& row : rows) {
+    const char* const name = row[0];
+    const char* const value = row[1];
+    const char* const says = row[2];
+    const Settings settings = Read({{name, value}});
+    Expect(settings.ignored.size() == 1 && settings.ignored[0].find(says) != std::string::npos &&
+               settings.ignored[0].find(std::string(name) + "='" + value) != std::string::npos,
+           std::string("one line on ") + name + "=" + value);
+  }
+  const Settings odd = Read({{"TUTTI_ALLTOALLV", "\x1b[31m\n" + std::string(100000, 'x')}});
+  Expect(odd.ignored.size() == 1 && odd.ignored[0].size() < 500 &&
+             odd.ignored[0].find('\n') == std::string::npos &&
+             odd.ignored[0].find('\x1b') == std::string::npos,
+         "a line of a terminal");
+}
+
+// --- Agreement ----------------------------------------------------------------------------------
+
+Agreement ProposeByRank() {
+  Agreement proposed;
+  proposed.algorithm = {.method = Method::kTuna, .radix = 2 + world_rank};
+  proposed.check_counts = world_rank == 0;
+  proposed.temporary_limit = 1000 + world_rank;
+  return proposed;
+}
+
+void RankZeroOfTheCommunicatorDecides() {
+  MPI_Comm reversed = MPI_COMM_NULL;
+  MPI_Comm_split(MPI_COMM_WORLD, 0, -world_rank, &reversed);
+  Agreement* agreement = nullptr;
+  Expect(Agree(reversed, &ProposeByRank, &agreement) == MPI_SUCCESS, "agree");
+  Expect(agreement->served && agreement->algorithm.radix == 2 + world_size - 1 &&
+             !agreement->check_counts && agreement->temporary_limit == 1000 + world_size - 1,
+         "the last rank of the world is the first here");
+  Agreement* again = nullptr;
+  Agree(reversed, &ProposeByRank, &again);
+  Expect(again == agreement, "kept");
+  MPI_Comm_free(&reversed);
+  Expect(Agree(MPI_COMM_NULL, &ProposeByRank, &again) == MPI_SUCCESS && again == nullptr,
+         "no communicator, no agreement");
+}
+
+void LimitsAreThoseOfAllRanks() {
+  Agreement agreement;
+  agreement.algorithm.method = Method::kTuna;
+  agreement.temporary_limit = std::int64_t{100} * world_size;
+  agreement.size = world_size;
+  bool exceeds = true;
+  ExceedsLimit(MPI_COMM_WORLD, agreement, 100, 0, &exceeds);
+  Expect(!exceeds, "ranks times 100 bytes fit");
+  ExceedsLimit(MPI_COMM_WORLD, agreement, world_rank == 1 ? 101 : 1, 0, &exceeds);
+  Expect(exceeds, "one rank's block is too large for all");
+  ExceedsLimit(MPI_COMM_WORLD, agreement, 100, world_rank == 0 ? 1 : 0, &exceeds);
+  Expect(exceeds, "one rank packs too much");
+  agreement.algorithm.method = Method::kSpreadOut;
+  ExceedsLimit(MPI_COMM_WORLD, agreement, std::int64_t{1} << 62, 0, &exceeds);
+  Expect(!exceeds, "direct algorithms hold no blocks");
+}
+
+// --- Counts -------------------------------------------------------------------------------------
+
+void MismatchesReachEveryRank() {
+  MPI_Comm own = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &own);
+  MPI_Comm_set_errhandler(own, MPI_ERRORS_RETURN);
+  Agreement agreement;
+  agreement.rank = world_rank;
+  agreement.size = world_size;
+  std::vector<std::int64_t> send(static_cast<std::size_t>(world_size), 8);
+  std::vector<std::int64_t> receive(static_cast<std::size_t>(world_size), 8);
+  Expect(CheckCounts("test", own, agreement, send, receive) == MPI_SUCCESS, "counts that match");
+  if (world_rank == 0) receive[static_cast<std::size_t>(world_size) - 1] = 16;
+  int error_class = MPI_SUCCESS;
+  MPI_Error_class(CheckCounts("test", own, agreement, send, receive), &error_class);
+  Expect(error_class == MPI_ERR_TRUNCATE, "every rank gets the error");
+  MPI_Comm_free(&own);
+}
+
+// --- The seam -----------------------------------------------------------------------------------
+
+int passed_on = 0;
+
+int PassOnVector(const AlltoallvCall& call) {
+  ++passed_on;
+  return PMPI_Alltoallv(call.send, call.send_counts, call.send_displacements,
+                        FromHandle<MPI_Datatype>(call.send_type), call.receive, call.receive_counts,
+                        call.receive_displacements, FromHandle<MPI_Datatype>(call.receive_type),
+                        FromHandle<MPI_Comm>(call.communicator));
+}
+
+int PassOnUniform(const AlltoallCall& call) {
+  ++passed_on;
+  return PMPI_Alltoall(call.send, call.send_count, FromHandle<MPI_Datatype>(call.send_type),
+                       call.receive, call.receive_count,
+                       FromHandle<MPI_Datatype>(call.receive_type),
+                       FromHandle<MPI_Comm>(call.communicator));
+}
+
+void CallsThroughTheSeam(const Engine& engine, MPI_Comm communicator, bool served) {
+  const auto size = static_cast<std::size_t>(world_size);
+  std::vector<int> send(size);
+  std::vector<int> receive(size, -1);
+  const std::vector<int> counts(size, 1);
+  std::vector<int> at(size);
+  for (int rank = 0; rank < world_size; ++rank) {
+    send[static_cast<std::size_t>(rank)] = 100 * world_rank + rank;
+    at[static_cast<std::size_t>(rank)] = rank;
+  }
+  const auto is_right = [&] {
+    for (int rank = 0; rank < world_size; ++rank) {
+      int& item = receive[static_cast<std::size_t>(rank)];
+      if (item != 100 * rank + world_rank) return false;
+      item = -1;
+    }
+    return true;
+  };
+  passed_on = 0;
+  Expect(engine.alltoallv({send.data(), counts.data(), at.data(), ToHandle(MPI_INT), receive.data(),
+                           counts.data(), at.data(), ToHandle(MPI_INT), ToHandle(communicator)}) ==
+                 MPI_SUCCESS &&
+             is_right(),
+         "alltoallv");
+  Expect(engine.alltoall({send.data(), 1, ToHandle(MPI_INT), receive.data(), 1, ToHandle(MPI_INT),
+                          ToHandle(communicator)}) == MPI_SUCCESS &&
+             is_right(),
+         "alltoall");
+  const int type = MPI_Type_c2f(MPI_INT);
+  const int fortran_communicator = MPI_Comm_c2f(communicator);
+  const int one = 1;
+  Expect(engine.fortran_alltoallv({send.data(), counts.data(), at.data(), &type, receive.data(),
+                                   counts.data(), at.data(), &type, &fortran_communicator}) ==
+                 MPI_SUCCESS &&
+             is_right(),
+         "alltoallv of Fortran");
+  Expect(engine.fortran_alltoall({send.data(), &one, &type, receive.data(), &one, &type,
+                                  &fortran_communicator}) == MPI_SUCCESS &&
+             is_right(),
+         "alltoall of Fortran");
+  Expect(passed_on == (served ? 0 : 4), "calls that were passed on");
+  void* exchange = nullptr;
+  const NamedCalls& named = engine.named;
+  Expect(named.alltoallv_init(
+             {send.data(), counts.data(), at.data(), ToHandle(MPI_INT), receive.data(),
+              counts.data(), at.data(), ToHandle(MPI_INT), ToHandle(communicator)},
+             "tuna:r=2", &exchange) == MPI_SUCCESS &&
+             named.start(exchange) == MPI_SUCCESS && named.wait(exchange) == MPI_SUCCESS &&
+             named.free(&exchange) == MPI_SUCCESS && exchange == nullptr && is_right(),
+         "an exchange by name");
+  engine.count_passed_on(PassedOn::kIalltoallv);
+}
+
+void EngineServes() {
+  const Engine* engine = TuttiMpiEngine();
+  Expect(engine->version == kInterfaceVersion, "version");
+  static const NextCalls next{&PassOnVector, &PassOnUniform, "an MPI"};
+  for (const char* algorithm : {"tuna:r=2", "mpi", "auto"}) {
+    setenv("TUTTI_ALLTOALLV", algorithm, 1);
+    setenv("TUTTI_CHECK", "1", 1);
+    setenv("TUTTI_VERBOSE", "2", 1);
+    engine->start(next);
+    MPI_Comm own = MPI_COMM_NULL;
+    MPI_Comm_dup(MPI_COMM_WORLD, &own);
+    CallsThroughTheSeam(*engine, own, std::string(algorithm) != "mpi");
+    MPI_Comm_free(&own);
+  }
+  const std::string report = ReportText("title");
+  for (const char* words : {"tutti: title\n", "MPI_Alltoallv ", "MPI_Alltoall ", " 4 B ",
+                            " tuna:r=2 ", " mpi ", "Ialltoallv     passed on", "calls: 3\n"}) {
+    Expect(report.find(words) != std::string::npos, std::string("the report says ") + words);
+  }
+  Expect(report.find(" auto ") == std::string::npos, "the report says what auto became");
+}
+
+void Run() {
+  DefaultsAreQuiet();
+  VariablesAreRead();
+  NonsenseIsNamed();
+  RankZeroOfTheCommunicatorDecides();
+  LimitsAreThoseOfAllRanks();
+  MismatchesReachEveryRank();
+  EngineServes();
+}
+
+}  // namespace
+}  // namespace tutti::mpi::dropin
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &tutti::mpi::dropin::world_rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &tutti::mpi::dropin::world_size);
+  tutti::mpi::dropin::Run();
+  int failures = tutti::mpi::dropin::failures;
+  MPI_Allreduce(MPI_IN_PLACE, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  MPI_Finalize();
+  return failures == 0 ? 0 : 1;
+}
