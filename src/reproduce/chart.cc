@@ -25,6 +25,8 @@ constexpr int kSquare = 320;                // side of one of several in a row
 // Told apart by people who see few colours, too; dark enough for thin lines on white.
 constexpr std::array<const char*, 8> kColours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                                  "#e69f00", "#56b4e9", "#000000", "#7a4f9e"};
+// Of heat maps: bright where much is, on the black of no cell; the order of grey is the same.
+constexpr const char* kHeat = "0 '#414487', 0.35 '#22a884', 0.7 '#7ad151', 1 '#fde725'";
 constexpr const char* kGrey = "#aaaaaa";
 constexpr const char* kGrid = "set grid linecolor '#dddddd' linetype 1\n";
 // Of the series that come after as many as there are colours, and again after those.
@@ -54,17 +56,24 @@ void AppendHeatMap(const HeatMap& heat, int block, std::string& script) {
     script += (i + 1) % columns == 0 ? '\n' : ' ';
   }
   const size_t rows = heat.cells.size() / columns;
+  // Drawn cell by cell they stay sharp in every viewer, which is too much for many.
+  constexpr std::ptrdiff_t kMostDrawn = 1500;
+  const auto drawn = std::count_if(heat.cells.begin(), heat.cells.end(),
+                                   [](const auto& cell) { return cell.has_value(); });
   script += fmt::format(
       "EOD\n"
       "set object 1 rectangle from graph 0,0 to graph 1,1 behind fillcolor rgb '#000000' fillstyle "
       "solid noborder\n"
-      "set size square\nset margins 7,7,3,2\nunset grid\nset xtics {}\nset ytics {}\n"
+      "set size square\nset margins 5,5,3,2\nset ylabel offset 2\nunset grid\nset xtics {}\nset "
+      "ytics {}\n"
       "set xrange [-0.5:{}.5]\nset yrange [{}.5:-0.5]\n"
-      "plot $heat{} matrix with image notitle\n"
-      "unset object 1\nset size nosquare\nset margins -1,-1,-1,-1\n{}set xtics autofreq\nset ytics "
+      "plot $heat{} matrix with image{} notitle\n"
+      "unset object 1\nset size nosquare\nset margins -1,-1,-1,-1\nset ylabel offset 0\n{}set "
+      "xtics autofreq\nset ytics "
       "autofreq\n"
       "set xrange [*:*]\n",
-      TicsEvery(columns), TicsEvery(rows), columns - 1, rows - 1, block, kGrid);
+      TicsEvery(columns), TicsEvery(rows), columns - 1, rows - 1, block,
+      drawn <= kMostDrawn ? " pixels" : "", kGrid);
 }
 
 // The place of each name among the coloured series of all charts.
@@ -173,10 +182,10 @@ std::string GnuplotScript(std::span<const Chart> charts, int32_t charts_a_row) {
       "set autoscale xfix\n"
       "{}"
       "set key outside right top reverse Left samplen 2\n"
-      "set palette maxcolors 32 defined (0 '#ffffe0', 0.35 '#fdb863', 0.7 '#d7301f', 1 '#67001f')\n"
+      "set palette maxcolors 32 defined ({})\n"
       "set cbrange [0:1]\n",
       charts_a_row == 1 ? kWidth : kSquare * charts_a_row,
-      (charts_a_row == 1 ? kHeight : kSquare) * rows, kGrid);
+      (charts_a_row == 1 ? kHeight : kSquare) * rows, kGrid, kHeat);
   if (count > 1) script += fmt::format("set multiplot layout {},{}\n", rows, charts_a_row);
   int block = 0;
   Places places;

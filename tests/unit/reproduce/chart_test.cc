@@ -106,11 +106,16 @@ TEST(ChartTest, BothAxesCanBeLogarithmic) {
 }
 
 TEST(ChartTest, GnuplotDrawsHeatMapsWithSharpCells) {
-  const Result<std::string> svg = DrawSvg(std::vector{Heat(), Heat()}, 2);
+  Chart large = Heat();
+  large.heat = HeatMap{.columns = 40, .cells = {}};
+  large.heat->cells.assign(1600, 0.5);
+  const Result<std::string> svg = DrawSvg(std::vector{Heat(), large}, 2);
   if (!svg && svg.error().code == ErrorCode::kNotFound) GTEST_SKIP() << svg.error().message;
   ASSERT_TRUE(svg.has_value()) << svg.error().message;
   for (const char* part : {"loads", "from", "image-rendering:pixelated", "data:image/png"})
     EXPECT_NE(svg->find(part), std::string::npos) << part;
+  // The small one is drawn cell by cell.
+  EXPECT_EQ(svg->find("data:image/png"), svg->rfind("data:image/png"));
 }
 
 TEST(ChartTest, AHeatMapThatIsNoRectangleIsRefused) {
