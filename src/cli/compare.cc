@@ -141,31 +141,33 @@ Result<Schedule> Synthesize(const Entry& entry, const Topology& topology,
   });
 }
 
-Result<Made> Make(const Entry& entry, Networks& networks, const Flags& flags, int64_t size) {
-  const SynthOptions options = OptionsFor(entry, flags, size);
-  const Topology* topology = &networks.whole();
-  std::optional<Unwound> unwound;
-  if (networks.tries_unwindings()) {
-    Result<Unwound> best =
-        Unwind(flags.topology, flags.unwind, *entry.synthesizer, flags.collective, options);
-    if (!best) return tl::unexpected(best.error());
-    unwound = *std::move(best);
-    topology = &networks.Keep(*unwound);
-  }
+Result<Made> MakeOn(const Topology& topology, const Entry& entry, const Flags& flags,
+                    const SynthOptions& options) {
   const Result<Collective> collective = flags.collective.Make(
-      *topology, entry.synthesizer != nullptr && entry.synthesizer->one_shard_all_reduce);
+      topology, entry.synthesizer != nullptr && entry.synthesizer->one_shard_all_reduce);
   if (!collective) return tl::unexpected(collective.error());
   const auto before = std::chrono::steady_clock::now();
-  Result<Schedule> schedule = Synthesize(entry, *topology, *collective, options);
+  Result<Schedule> schedule = Synthesize(entry, topology, *collective, options);
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - before;
   if (!schedule) return tl::unexpected(schedule.error());
-  const VerifyReport report = Verify(*topology, schedule->collective, *schedule);
+  const VerifyReport report = Verify(topology, schedule->collective, *schedule);
   if (report.cancelled) return tl::unexpected(CancelledError());
   if (!report.verified())
     return MakeError(ErrorCode::kInfeasible,
                      fmt::format("the schedule of '{}' is not correct: {}", entry.name,
                                  report.violations.front().message));
-  return Made{topology, std::move(*schedule), elapsed.count(), std::move(unwound)};
+  return Made{&topology, std::move(*schedule), elapsed.count(), std::nullopt};
+}
+
+Result<Made> Make(const Entry& entry, Networks& networks, const Flags& flags, int64_t size) {
+  const SynthOptions options = OptionsFor(entry, flags, size);
+  if (!networks.tries_unwindings()) return MakeOn(networks.whole(), entry, flags, options);
+  Result<Unwound> best =
+      Unwind(flags.topology, flags.unwind, *entry.synthesizer, flags.collective, options);
+  if (!best) return tl::unexpected(best.error());
+  Result<Made> made = MakeOn(networks.Keep(*best), entry, flags, options);
+  if (made) made->unwound = *std::move(best);
+  return made;
 }
 
 // The schedules that stand for each algorithm at all sizes (best_by_size.h).
@@ -184,16 +186,18 @@ class Held {
     return true;
   }
 
-  // What the algorithm makes of other sizes. Most make one schedule of all of them.
-  Status AddOtherSizes(const Entry& entry, Networks& networks, const Flags& flags) {
+  // What the algorithm makes of other sizes, on the network that it was on last. Most make one
+  // schedule of all of them.
+  Status AddOtherSizes(const Entry& entry, const Flags& flags) {
     if (entry.synthesizer == nullptr || schedules_.empty() ||
         schedules_.back().algorithm != entry.name ||
         schedules_.back().schedule.transfers.size() > kMostToMakeAgain)
       return {};
+    const Topology* const topology = schedules_.back().topology;
     bool differs = false;
     for (int64_t size : kOtherSizes) {
       if (size == kOtherSizes.back() && !differs) break;
-      const Result<Made> made = Make(entry, networks, flags, size);
+      const Result<Made> made = MakeOn(*topology, entry, flags, OptionsFor(entry, flags, size));
       if (!made && made.error().code == ErrorCode::kCancelled) return tl::unexpected(made.error());
       if (!made) return {};
       differs = Add(entry.name, *made) || differs;
@@ -309,8 +313,7 @@ int Compare(const Program& program, const Flags& flags) {
       if (made->unwound) cells.push_back(std::to_string(made->unwound->degree));
       table.AddRow(std::move(cells));
     }
-    if (const Status added = held.AddOtherSizes(entry, *networks, flags); !added)
-      return Report(added.error());
+    if (const Status added = held.AddOtherSizes(entry, flags); !added) return Report(added.error());
   }
   const Result<std::string> best = held.Describe(options, out);
   if (!best) return Report(best.error());
