@@ -80,7 +80,8 @@ class Bench(harness.CliTest):
         text = "".join(root.itertext())
         for words in ("Direct on FC", "TACOS (-a ten) on 3D HC", "from", "to"):
             self.assertIn(words, text)
-        self.assertEqual(len(list(root.iter("{http://www.w3.org/2000/svg}image"))), 16)
+        # Of the fully connected network; the others have few links, each drawn by itself.
+        self.assertEqual(len(list(root.iter("{http://www.w3.org/2000/svg}image"))), 4)
 
     @unittest.skipUnless(shutil.which("gnuplot"), "no gnuplot")
     def test_svg(self):
