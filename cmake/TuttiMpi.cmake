@@ -51,13 +51,43 @@ function(tutti_mpi_program name flavour source)
   target_link_libraries(${target} PRIVATE tutti_mpi_${flavour} tutti_warnings)
 endfunction()
 
-# tutti_mpi_test(NAME FLAVOUR RANKS...): tests/mpi/NAME.cc run on each number of ranks, one ctest entry.
-function(tutti_mpi_test name flavour)
-  tutti_mpi_program(${name} ${flavour} ${PROJECT_SOURCE_DIR}/tests/mpi/${name}.cc)
+# The ctest entry of a test program. Under sanitizers only Open MPI's run, and without the search for leaks:
+# the MPI libraries leak themselves, SMPI switches stacks and MPICH's transport maps memory of its own.
+function(tutti_mpi_add_test name flavour)
   add_test(NAME mpi_${name}_${flavour}
            COMMAND ${PROJECT_SOURCE_DIR}/tests/mpi/on_ranks.sh ${flavour}
                    $<TARGET_FILE:${name}-${flavour}> ${ARGN}
            WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  if(TUTTI_SANITIZE)
+    set_tests_properties(mpi_${name}_${flavour} PROPERTIES ENVIRONMENT "ASAN_OPTIONS=detect_leaks=0")
+  endif()
+endfunction()
+
+# tutti_mpi_test(NAME FLAVOUR RANKS...): tests/mpi/NAME.cc run on each number of ranks, one ctest entry.
+function(tutti_mpi_test name flavour)
+  if(TUTTI_SANITIZE AND NOT flavour STREQUAL "openmpi")
+    return()
+  endif()
+  tutti_mpi_program(${name} ${flavour} ${PROJECT_SOURCE_DIR}/tests/mpi/${name}.cc)
+  tutti_mpi_add_test(${name} ${flavour} ${ARGN})
+endfunction()
+
+# tutti_mpi_c_test(NAME FLAVOUR RANKS...): tests/mpi/NAME.c, compiled as C by that MPI's own compiler.
+function(tutti_mpi_c_test name flavour)
+  if(TUTTI_SANITIZE AND NOT flavour STREQUAL "openmpi")
+    return()
+  endif()
+  set(source ${PROJECT_SOURCE_DIR}/tests/mpi/${name}.c)
+  set(object ${CMAKE_CURRENT_BINARY_DIR}/${name}-${flavour}.o)
+  add_custom_command(
+    OUTPUT ${object}
+    COMMAND mpicc.${flavour} -std=c11 -Wall -Wextra -Wconversion -Werror -I${PROJECT_SOURCE_DIR}/include -c
+            ${source} -o ${object}
+    DEPENDS ${source} ${PROJECT_SOURCE_DIR}/include/tutti/mpi/tutti_mpi.h)
+  add_executable(${name}-${flavour} ${object})
+  set_target_properties(${name}-${flavour} PROPERTIES LINKER_LANGUAGE CXX)
+  target_link_libraries(${name}-${flavour} PRIVATE tutti_mpi_${flavour})
+  tutti_mpi_add_test(${name} ${flavour} ${ARGN})
 endfunction()
 
 # tutti_mpi_dropin(FLAVOUR NAME PREFIX): the library that programs preload, NAME.so, and its engine,
