@@ -9,18 +9,19 @@
 namespace tutti::alltoallv {
 namespace {
 
-constexpr std::size_t kEnoughSamples = 40;
+constexpr std::size_t kEnoughSamples = 24;
 constexpr std::size_t kMostSamples = 64;
 constexpr int kFirstCalls = 3;  // one of them unmeasured
 constexpr int kMostCalls = 16;
+// Of the library's own: expected to be at most this is clearly faster.
+constexpr double kPromising = 0.95;
 constexpr int kMostIdleCalls = 1 << 20;
 
 // How much slower than the best one may look and stay in question: few samples say little.
 double Tolerance(std::size_t samples) {
-  if (samples <= 2) return 0.6;
-  if (samples <= 6) return 0.3;
-  if (samples <= 14) return 0.15;
-  return samples <= 30 ? 0.08 : 0.04;
+  if (samples <= 2) return 0.3;
+  if (samples <= 6) return 0.12;
+  return samples <= 14 ? 0.06 : 0.03;
 }
 
 // The lower one of an even number: a time is only ever too long by accident.
@@ -106,12 +107,26 @@ void Trials::EndCycle(std::span<const double> medians, bool keep) {
   PlanCycle();
 }
 
+// What is known of its method by now corrects what was predicted.
+double Trials::ExpectedRatio(const Entry& entry) const {
+  double ratio = entry.predicted_ratio;
+  const double own_s = entries_.front().agreed_s;
+  for (const Entry& other : entries_) {
+    if (&other == &entries_.front() || other.agreed_samples == 0 ||
+        other.algorithm.method != entry.algorithm.method) {
+      continue;
+    }
+    ratio = std::max(ratio, entry.predicted_ratio * other.agreed_s / own_s / other.predicted_ratio);
+  }
+  return ratio;
+}
+
 void Trials::PlanCycle() {
   Entry& own = entries_.front();
   const double own_s = own.agreed_s;
   // In calls of the library's own, so that nothing need be known of its time at first.
   double budget = kFreeCalls + kShare * calls_ - (own_s > 0 ? lost_s_ / own_s : 0);
-  double cheapest = -1;  // of those that wait
+  double cheapest = -1;  // what is missing for one of those that wait
   int most_calls = 0;
   bool one_is_new = false;
   for (Entry& entry : entries_) {
@@ -127,11 +142,13 @@ void Trials::PlanCycle() {
       most_calls = std::max(most_calls, calls);
       continue;
     }
-    // One new one a cycle, and not while its predecessors have spent what may be lost. Being
-    // wrong by half is expected of a prediction.
-    const double expected = std::max(0.5, entry.predicted_ratio - 1) * kFirstCalls;
-    if (one_is_new || expected > budget) {
-      cheapest = cheapest < 0 ? expected : std::min(cheapest, expected);
+    // One new one a cycle, and not while its predecessors have spent what may be lost. Only what
+    // is expected to be clearly faster may spend what was not yet earned by calls.
+    const double expected = std::max(0.5, ExpectedRatio(entry) - 1) * kFirstCalls;
+    const double may_spend = ExpectedRatio(entry) < kPromising ? budget : budget - kFreeCalls;
+    if (one_is_new || expected > may_spend) {
+      const double missing = expected - may_spend;
+      cheapest = cheapest < 0 ? missing : std::min(cheapest, missing);
       continue;
     }
     one_is_new = true;
@@ -143,7 +160,7 @@ void Trials::PlanCycle() {
   }
   if (most_calls == 0) {
     if (cheapest < 0) return Settle();
-    const double calls = std::ceil((cheapest - budget) / kShare) + 1;
+    const double calls = std::ceil(std::max(0.0, cheapest) / kShare) + 1;
     idle_calls_ = static_cast<int>(std::min<double>(calls, kMostIdleCalls));
     most_calls = 1;
   }

@@ -34,7 +34,7 @@ double Serve(Trials& trials, int calls, SecondsOf seconds_of) {
 }
 
 TEST(TrialsTest, TheFirstCyclesByHand) {  // T2
-  const std::vector<Prediction> shortlist = {{Tuna(2), 1}, {Tuna(4), 1}};
+  const std::vector<Prediction> shortlist = {{Tuna(2), 0.7}, {Tuna(4), 0.7}};
   Trials trials(1, shortlist);
   std::vector<Algorithm> first;
   for (int call = 0; call < 7; ++call) {
@@ -57,7 +57,7 @@ TEST(TrialsTest, TheFirstCyclesByHand) {  // T2
 }
 
 TEST(TrialsTest, TheFasterOneIsKeptAndMeasured) {
-  const std::vector<Prediction> shortlist = {{Tuna(2), 1}, {Tuna(4), 1}};
+  const std::vector<Prediction> shortlist = {{Tuna(2), 0.7}, {Tuna(4), 0.7}};
   Trials trials(1, shortlist);
   Serve(trials, 400, [](const Algorithm& algorithm, int) {
     return algorithm == kOwn ? 1.0 : (algorithm.radix == 4 ? 0.5 : 0.7);
@@ -89,7 +89,7 @@ TEST(TrialsTest, WithoutCandidatesNothingIsTried) {
 }
 
 TEST(TrialsTest, ACycleWhoseSizesChangedSaysNothing) {
-  const std::vector<Prediction> shortlist = {{Tuna(2), 1}};
+  const std::vector<Prediction> shortlist = {{Tuna(2), 0.7}};
   Trials trials(1, shortlist);
   bool first = true;
   for (int call = 0; call < 400 && !trials.settled(); ++call) {
@@ -140,7 +140,7 @@ TEST(TrialsProperty, NoiseRarelyFoolsThem) {
   int wrong = 0;
   constexpr int kDraws = 200;
   for (int draw = 0; draw < kDraws; ++draw) {
-    const std::vector<Prediction> shortlist = {{Tuna(2), 1}, {Tuna(4), 1}};
+    const std::vector<Prediction> shortlist = {{Tuna(2), 0.7}, {Tuna(4), 0.7}};
     Trials trials(1, shortlist);
     // Every call is up to 30 % longer, and one in ten takes ten times as long.
     Serve(trials, 3000, [&](const Algorithm& algorithm, int) {
