@@ -137,9 +137,9 @@ function(tutti_mpi_dropin flavour name prefix)
   install(TARGETS tutti_mpi_preload_${flavour} tutti_mpi_engine_${flavour} LIBRARY DESTINATION lib)
 endfunction()
 
-# tutti_mpi_dropin_test(FLAVOUR NAME): programs that know nothing of Tutti, in C and Fortran, built by
+# tutti_mpi_dropin_test(FLAVOUR NAME PREFIX): programs that know nothing of Tutti, in C and Fortran, built by
 # that MPI's own compilers and run under NAME.so. No instrumented library can be preloaded into them.
-function(tutti_mpi_dropin_test flavour name)
+function(tutti_mpi_dropin_test flavour name prefix)
   if(TUTTI_SANITIZE)
     return()
   endif()
@@ -153,7 +153,8 @@ function(tutti_mpi_dropin_test flavour name)
     set(compiler mpicc.${flavour} -Wall -Werror)
     if(source MATCHES "f90$")
       # Modules that the compiler writes stay apart; older interfaces know no choice arguments.
-      set(compiler mpif90.${flavour} -w -fallow-argument-mismatch -J${folder})
+      set(compiler mpif90.${flavour} -cpp -DALLTOALLV_INIT=${prefix}Alltoallv_init -w
+                   -fallow-argument-mismatch -J${folder})
     endif()
     set(libraries -ldl -pthread)
     set(needs)
