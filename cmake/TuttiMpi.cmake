@@ -34,6 +34,10 @@ function(tutti_mpi_engine flavour)
                                                          ${PROJECT_SOURCE_DIR}/src/mpi)
   target_link_libraries(tutti_mpi_${flavour} PUBLIC tutti_alltoallv tutti_flavour_${flavour}
                                              PRIVATE tutti_warnings)
+  # For programs that call algorithms by name (tutti/mpi/tutti_mpi.h).
+  if(NOT flavour STREQUAL "smpi")
+    install(TARGETS tutti_mpi_${flavour} ARCHIVE DESTINATION lib)
+  endif()
 endfunction()
 
 # tutti_mpi_program(NAME FLAVOUR SOURCE): the program NAME-FLAVOUR (of smpi: for smpirun).

@@ -1,8 +1,11 @@
 // What: one rank's view of an all-to-all-v with everything counted in bytes; what every algorithm
 // of this room moves. Datatypes are packed away before (datatypes.h), so algorithms see bytes only.
+//
 // Model: block i of `send` goes to rank i; block i of `receive` comes from rank i. Blocks may lie
 // in any order and with holes; blocks of zero bytes are legal and send no message that can be
-// avoided. Invariants: send_bytes[rank] == receive_bytes[rank]; the ranges are `size` long each.
+// avoided.
+//
+// Invariants: send_bytes[rank] == receive_bytes[rank]; the ranges are `size` long each.
 // `communicator` is Tutti's own duplicate (communicator_state.h): no tag of the program's can meet
 // ours.
 #pragma once

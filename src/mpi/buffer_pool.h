@@ -1,9 +1,15 @@
 // What: memory for the duration of one exchange, taken from buffers that the process keeps, so that
 // a program's second call of a kind allocates nothing.
+//
 // Model: a lease takes the smallest free buffer that is large enough; if none is, a free one is
 // grown (its old contents are worth nothing). Buffers go back when the lease ends.
+//
 // Complexity: a lock and a walk over the free buffers, of which there are as many as leases at
-// once. Threads: any. Errors: a lease whose data() is null had no memory.
+// once.
+//
+// Threads: any.
+//
+// Errors: a lease whose data() is null had no memory.
 #pragma once
 
 #include <cstddef>

@@ -1,13 +1,18 @@
 // What: a call of MPI_Alltoallv or MPI_Alltoall made ready for an algorithm: counts and
 // displacements in bytes, derived datatypes and MPI_IN_PLACE packed away where the algorithm moves
-// bytes. Model: direct algorithms hand datatypes to the MPI library as they are; all others move
+// bytes.
+//
+// Model: direct algorithms hand datatypes to the MPI library as they are; all others move
 // packed bytes. A plain side is never packed; in place what is to be sent is saved first, since it
 // gets overwritten.
 //   call.Prepare(...); call.Pack(trace); <the algorithm over call.blocks() or call.direct()>;
 //   call.Unpack(trace)
+//
 // Errors: an MPI error code: MPI_ERR_TYPE for no datatype, MPI_ERR_COUNT for a
 // negative count, MPI_ERR_TRUNCATE where a rank
-// sends itself another number of bytes than it receives, MPI_ERR_NO_MEM. Threads: one at a time.
+// sends itself another number of bytes than it receives, MPI_ERR_NO_MEM.
+//
+// Threads: one at a time.
 #pragma once
 
 #include <mpi.h>

@@ -1,10 +1,14 @@
 // What: what Tutti keeps for a communicator of the program: a communicator of its own over the same
 // ranks, and what folders of this room remember from call to call.
+//
 // Model: kept as an attribute of the program's communicator; made at the first call on it, freed
 // when the program frees it. A duplicate that the program makes starts afresh. The own communicator
 // has the same ranks in the same order, none of the program's attributes, and returns errors, so
 // that they reach the program's error handler of its own communicator.
-// Errors: an MPI error code. Threads: one thread at a time a communicator, as for collectives.
+//
+// Errors: an MPI error code.
+//
+// Threads: one thread at a time a communicator, as for collectives.
 #pragma once
 
 #include <mpi.h>

@@ -1,9 +1,15 @@
 // What: what the engine must know of a datatype, and moving blocks of derived ones to and from
-// plain bytes. Model: elements of a *plain* datatype lie one behind the other in the order of their
+// plain bytes.
+//
+// Model: elements of a *plain* datatype lie one behind the other in the order of their
 // type map: their bytes can be sent as they lie. All others are packed into their `size` bytes an
 // element, in the order of the type map, which is what any datatype of the same signature unpacks.
+//
 // Errors: an MPI error code.
-// Threads: any. Reference: MPI 4.0 section 5.1.
+//
+// Threads: any.
+//
+// Reference: MPI 4.0 section 5.1.
 #pragma once
 
 #include <mpi.h>

@@ -1,7 +1,12 @@
 // What: nonblocking messages of any number of bytes, and waiting for them, as the engine does it.
+//
 // Model: up to kLargestPiece bytes a message is so many MPI_BYTE. Above, counts of type int do not
 // suffice: the message is one element of a datatype of whole pieces and a rest, so that it stays
-// one message whatever its size. Errors: an MPI error code. Threads: as the MPI library allows.
+// one message whatever its size.
+//
+// Errors: an MPI error code.
+//
+// Threads: as the MPI library allows.
 #pragma once
 
 #include <mpi.h>

@@ -1,7 +1,10 @@
 // What: where the time and the memory of one exchange went, for breakdowns and tests.
+//
 // Units: seconds of PMPI_Wtime (simulated ones under SMPI); bytes; messages this rank sent.
+//
 // Invariants: fields are added to, never reset, so that one Trace may sum several exchanges; the
 // peaks (temporary_bytes, staging_bytes, slots) are the largest seen.
+//
 // Usage: algorithms take a Trace* and read no clock where it is null.
 //
 //   Lap lap(trace);                  // starts the clock

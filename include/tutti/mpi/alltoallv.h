@@ -2,10 +2,14 @@
 // arguments of MPI_Alltoallv and MPI_Alltoall plus the algorithm. Works on any intracommunicator,
 // any datatype, MPI_IN_PLACE, counts of zero and displacements in any order; intercommunicators go
 // to the MPI library's own.
+//
 // Complexity: [tuna] section III: TuNA of radix r takes at most ceil(log_r P) (r - 1) rounds.
+//
 // Errors: an MPI error code; errors of the MPI library pass through its own error handler. Memory
 // that cannot be had for temporary blocks: the call is served by the MPI library's own.
+//
 // Threads: as the MPI library allows collectives: one at a time a communicator.
+//
 // Reference: [tuna] sections III, IV.
 #pragma once
 

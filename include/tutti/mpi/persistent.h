@@ -1,5 +1,6 @@
 // What: an all-to-all-v that is set up once and run many times with the same counts: the sizes that
 // forwarding algorithms exchange, and the messages of direct ones, are prepared at the start.
+//
 // Model: Init is collective and keeps the arguments: buffers, counts and displacements must stay as
 // they are until the exchange is destroyed (the contents of the buffers may change between
 // exchanges). Start begins an exchange; the send buffer must not be written and the receive buffer
@@ -10,7 +11,10 @@
 //   pairwise, xor, scattered   Start starts the first batch
 //   TuNA                       Start starts the first rounds; no sizes are sent
 //   all others                 Start does the whole exchange
-// Errors: an MPI error code. Threads: one at a time.
+//
+// Errors: an MPI error code.
+//
+// Threads: one at a time.
 #pragma once
 
 #include <mpi.h>

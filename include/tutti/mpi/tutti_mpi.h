@@ -2,13 +2,16 @@
  * MPI_Alltoall plus the algorithm as text: "auto", "mpi", "linear", "pairwise", "xor",
  * "spread-out", "scattered:b=32", "two-phase-bruck", "padded-bruck", "tuna:r=8",
  * "coalesced:r=4,b=16", "staggered:r=4,b=16", "multilevel:r=4,b=16" (tutti/alltoallv/algorithm.h
- * says what each does). Errors: an MPI error code. Text that is no algorithm: MPI_ERR_ARG, and
- * tutti_mpi_message() says what is accepted. Threads: as the MPI library allows collectives: one at
- * a time a communicator.
+ * says what each does).
+ *
+ * Errors: an MPI error code. Text that is no algorithm: MPI_ERR_ARG, and tutti_mpi_message() says
+ * what is accepted.
+ *
+ * Threads: as the MPI library allows collectives: one at a time a communicator.
  *
  *   tutti_alltoallv(send, send_counts, send_displacements, MPI_DOUBLE,
- *                   receive, receive_counts, receive_displacements, MPI_DOUBLE, MPI_COMM_WORLD,
- * "tuna:r=8");
+ *                   receive, receive_counts, receive_displacements, MPI_DOUBLE,
+ *                   MPI_COMM_WORLD, "tuna:r=8");
  */
 #ifndef TUTTI_MPI_TUTTI_MPI_H_
 #define TUTTI_MPI_TUTTI_MPI_H_

@@ -1,5 +1,6 @@
 // What: all-to-all-v where each block goes straight from its source to its destination: linear,
 // pairwise, exclusive-or, spread-out and scattered.
+//
 // Model: a side is either bytes or elements of a datatype of the program, which then goes to the
 // MPI library as it is: these algorithms never pack. Blocks of zero bytes send nothing: both ends
 // know.
@@ -10,8 +11,13 @@
 //   xor         step k: exchange with rank ^ k, then wait; steps up to the next power of two, in
 //   which
 //               ranks without a partner sit out
+//
 // Complexity: P - 1 messages a rank; O(P) requests in flight (scattered: block_count; pairwise,
-// xor: 1). Errors: an MPI error code. Reference: [tuna] section II (d).
+// xor: 1).
+//
+// Errors: an MPI error code.
+//
+// Reference: [tuna] section II (d).
 #pragma once
 
 #include <mpi.h>

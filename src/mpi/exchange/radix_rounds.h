@@ -1,5 +1,6 @@
 // What: which blocks travel in which round of TuNA and which place a forwarded block has: plain
 // arithmetic in the number of ranks P and the radix r.
+//
 // Model: a rank numbers the blocks it holds by the distance they still have to travel at the start:
 // block i of rank p starts as p's block for rank p - i (mod P). Round (x, z), z = 1 .. r - 1, moves
 // all blocks whose digit x in base r is z by z r^x ranks down; what arrives takes the numbers of
@@ -8,10 +9,18 @@
 //   sent      the first of a row starts its way here; the others came in an earlier round
 //   received  those of row h = 0 have arrived: block i is what rank p + i had for p. All others are
 //             forwarded by a later round.
+//
 // Slots: block z r^x, alone in its first row position, travels once (a *direct* block) and is never
 // stored. There are K of them, one a round, so P - (K + 1) slots hold everything on its way; block
-// i has slot i - 1 - (direct blocks up to i). Worked example: P = 8, r = 2: direct 1, 2, 4; slots:
-// 3 -> 0, 5 -> 1, 6 -> 2, 7 -> 3. Complexity: O(1) a block, O(digits) a round. Threads: immutable.
+// i has slot i - 1 - (direct blocks up to i).
+//
+// Worked example: P = 8, r = 2: direct 1, 2, 4; slots:
+// 3 -> 0, 5 -> 1, 6 -> 2, 7 -> 3.
+//
+// Complexity: O(1) a block, O(digits) a round.
+//
+// Threads: immutable.
+//
 // Reference: [tuna] section III; its text counts dx = ceil(log_r o), which must be floor, and its
 // listing tests "digit is 1" where "digit is z" is meant.
 #pragma once

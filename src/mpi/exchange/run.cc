@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "exchange/direct.h"
+#include "exchange/padded_bruck.h"
 #include "exchange/tuna.h"
 #include "hierarchy/run.h"
 

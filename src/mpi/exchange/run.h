@@ -1,7 +1,11 @@
 // What: an exchange of bytes by the algorithm of that name, for callers that have turned datatypes,
 // counts and displacements into bytes (alltoallv.cc, sweeps).
+//
 // Model: `algorithm.method` is neither kAuto nor kMpi: those are the callers' (choice/, PMPI).
-// Errors: an MPI error code; MPI_ERR_NO_MEM before any message was sent. Threads: as for
+//
+// Errors: an MPI error code; MPI_ERR_NO_MEM before any message was sent.
+//
+// Threads: as for
 // collectives.
 #pragma once
 

@@ -1,5 +1,7 @@
 // What: TuNA, the all-to-all-v of tunable radix, and what is made of it: two-phase Bruck, padded
-// Bruck and the uniform all-to-all by Bruck with a radix. Model: radix_rounds.h says which blocks
+// Bruck and the uniform all-to-all by Bruck with a radix.
+//
+// Model: radix_rounds.h says which blocks
 // travel when. A round is one message to a rank and one from another. Beyond the paper:
 //   - Rounds of one digit are independent and go together, `in_flight` at a time.
 //   - Nothing is agreed beforehand about sizes (the paper takes the largest of all ranks).
@@ -15,10 +17,17 @@
 //     blocks all arrive and lie behind each other there. A block that makes h hops is copied at
 //     most h + 1 times.
 //   - When memory for arriving messages runs out, those already passed on are closed up.
+//
 // Units: bytes.
+//
 // Invariants: at most P - (K + 1) blocks are on their way through a rank at any time.
+//
 // Complexity: K <= ceil(log_r P) (r - 1) messages a rank in ceil(log_r P) dependent steps.
-// Errors: an MPI error code; MPI_ERR_NO_MEM. Threads: as for collectives.
+//
+// Errors: an MPI error code; MPI_ERR_NO_MEM.
+//
+// Threads: as for collectives.
+//
 // Reference: [tuna] section III; two-phase Bruck: its reference [10].
 #pragma once
 
@@ -53,9 +62,6 @@ inline int TunaExchange(const BlockExchange& exchange, int radix, Trace* trace) 
 // Sends only the sizes: what TunaOptions::known_sizes of later exchanges with the same counts
 // points to.
 int ExchangeTunaSizes(const BlockExchange& exchange, int radix, std::vector<std::int64_t>* sizes);
-
-// Radix 2; blocks padded to the largest of all ranks.
-int PaddedBruckExchange(const BlockExchange& exchange, Trace* trace);
 
 // An exchange in two halves: Begin starts the messages of the first rounds, Finish does the rest.
 // May be repeated; memory is kept between.
