@@ -11,7 +11,6 @@
 #include "tutti/synth/concurrent_flow.h"
 #include "tutti/synth/flow_file.h"
 #include "tutti/topo/expression.h"
-#include "tutti/topo/operators.h"
 
 namespace tutti::cli {
 namespace {
@@ -32,15 +31,17 @@ double BytesPerSecondOf(const Topology& topology, const Rational& f) {
   return f.ToDouble() * static_cast<double>(topology.min_bandwidth());
 }
 
-void Describe(const Topology& topology, const ConcurrentFlow& flow, Json& out) {
+void Describe(const Topology& topology, const HostedFlow& hosted, Json& out) {
+  const ConcurrentFlow& flow = hosted.flow;
   DescribeTopology(topology, out);
-  out["f"] = ToJson(flow.f_lower);
-  out["f_upper"] = ToJson(flow.f_upper);
+  out["f"] = ToJson(hosted.f_lower);
+  out["f_upper"] = ToJson(hosted.f_upper);
   out["gap"] = flow.gap();
   if (const auto moore = MooreFlowOf(topology)) out["moore_f"] = ToJson(*moore);
-  out["f_bytes_per_s"] = BytesPerSecondOf(topology, flow.f_lower);
+  out["f_bytes_per_s"] = BytesPerSecondOf(topology, hosted.f_lower);
   if (flow.demand.empty())
-    out["rank_bytes_per_s"] = BytesPerSecondOf(topology, flow.f_lower) * (topology.num_ranks() - 1);
+    out["rank_bytes_per_s"] =
+        BytesPerSecondOf(topology, hosted.f_lower) * (topology.num_ranks() - 1);
   out["host_limits"] = topology.has_host_limits();
   out["passes"] = flow.passes;
   out["synthesis_s"] = flow.seconds;
@@ -48,16 +49,17 @@ void Describe(const Topology& topology, const ConcurrentFlow& flow, Json& out) {
   out["verified"] = true;
 }
 
-void PrintOne(const Topology& topology, const ConcurrentFlow& flow, const Flags& flags) {
+void PrintOne(const Topology& topology, const HostedFlow& hosted, const Flags& flags) {
+  const ConcurrentFlow& flow = hosted.flow;
   fmt::print("all-to-all on {}, in units of the smallest link ({})\n", topology.name(),
              BytesPerSecond(static_cast<double>(topology.min_bandwidth())));
-  fmt::print("  f            {} reached: {} between each pair at once\n", Exact(flow.f_lower),
-             BytesPerSecond(BytesPerSecondOf(topology, flow.f_lower)));
-  fmt::print("  f at most    {}\n", Exact(flow.f_upper));
+  fmt::print("  f            {} reached: {} between each pair at once\n", Exact(hosted.f_lower),
+             BytesPerSecond(BytesPerSecondOf(topology, hosted.f_lower)));
+  fmt::print("  f at most    {}\n", Exact(hosted.f_upper));
   if (flow.demand.empty())
     fmt::print(
         "  a rank       {} to all others together{}\n",
-        BytesPerSecond(BytesPerSecondOf(topology, flow.f_lower) * (topology.num_ranks() - 1)),
+        BytesPerSecond(BytesPerSecondOf(topology, hosted.f_lower) * (topology.num_ranks() - 1)),
         topology.has_host_limits() ? ", host limits kept" : "");
   fmt::print("  gap          {:.2g}{}\n", flow.gap(), GapNote(flow, flags.options));
   if (const auto moore = MooreFlowOf(topology))
@@ -68,21 +70,12 @@ void PrintOne(const Topology& topology, const ConcurrentFlow& flow, const Flags&
   if (!flags.output.empty()) fmt::print("written to {}\n", flags.output);
 }
 
-Result<ConcurrentFlow> SolveAndCheck(const Topology& topology,
-                                     const ConcurrentFlowOptions& options) {
-  Result<ConcurrentFlow> flow = SolveConcurrentFlow(topology, options);
-  if (!flow) return flow;
-  if (const Status checked = CheckConcurrentFlow(topology, *flow); !checked)
+Result<HostedFlow> SolveAndCheck(const Topology& topology, const ConcurrentFlowOptions& options) {
+  Result<HostedFlow> solved = SolveHostedFlow(topology, options);
+  if (!solved) return solved;
+  if (const Status checked = CheckConcurrentFlow(solved->network, solved->flow); !checked)
     return tl::unexpected(checked.error());
-  return flow;
-}
-
-// Where hosts forward, flows pass them: their limits are links of the network that is solved. The
-// unit of f stays the smallest link of the one asked for.
-void UseUnitOf(const Topology& topology, const Topology& solved, ConcurrentFlow& flow) {
-  const Rational unit(solved.min_bandwidth(), topology.min_bandwidth());
-  flow.f_lower *= unit;
-  flow.f_upper *= unit;
+  return solved;
 }
 
 // One network: everything that is known of its flow.
@@ -97,14 +90,11 @@ int FlowOf(const Program& program, const Flags& flags) {
     start = *std::move(stored);
     options.start = start->AsStart();
   }
-  const Result<Topology> network = HostLimitsAsLinks(*topology);
-  if (!network) return Report(network.error());
-  Result<ConcurrentFlow> flow = SolveAndCheck(*network, options);
+  const Result<HostedFlow> flow = SolveAndCheck(*topology, options);
   if (!flow) return Report(flow.error());
   if (!flags.output.empty())
-    if (const Status written = WriteFlowFile(flags.output, *network, *flow); !written)
+    if (const Status written = WriteFlowFile(flags.output, flow->network, flow->flow); !written)
       return Report(written.error());
-  UseUnitOf(*topology, *network, *flow);
   if (!program.json) {
     PrintOne(*topology, *flow, flags);
     return kDone;
@@ -124,11 +114,8 @@ int FlowsOf(const Program& program, const Flags& flags) {
   for (const std::string& expression : flags.topologies) {
     const Result<Topology> topology = ParseTopology(expression);
     if (!topology) return Report(topology.error());
-    const Result<Topology> network = HostLimitsAsLinks(*topology);
-    if (!network) return Report(network.error());
-    Result<ConcurrentFlow> flow = SolveAndCheck(*network, flags.options);
+    const Result<HostedFlow> flow = SolveAndCheck(*topology, flags.options);
     if (!flow) return Report({flow.error().code, expression + ": " + flow.error().message});
-    UseUnitOf(*topology, *network, *flow);
     Json row;
     Describe(*topology, *flow, row);
     const auto degree = topology->regular_degree();
@@ -138,8 +125,8 @@ int FlowsOf(const Program& program, const Flags& flags) {
          std::to_string(topology->num_links()), degree ? std::to_string(*degree) : "-",
          std::to_string(row["diameter"].get<int32_t>()),
          fmt::format("{:.6g}", flow->f_lower.ToDouble()),
-         fmt::format("{:.6g}", flow->f_upper.ToDouble()), fmt::format("{:.2g}", flow->gap()),
-         moore ? Percent((flow->f_lower / *moore).ToDouble()) : "-", Seconds(flow->seconds)});
+         fmt::format("{:.6g}", flow->f_upper.ToDouble()), fmt::format("{:.2g}", flow->flow.gap()),
+         moore ? Percent((flow->f_lower / *moore).ToDouble()) : "-", Seconds(flow->flow.seconds)});
     out["rows"].push_back(std::move(row));
   }
   if (program.json) {

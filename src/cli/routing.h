@@ -21,8 +21,8 @@ struct RoutingFlags {
   int64_t max_chunks = 0;
   int32_t max_paths = 0;
   bool no_bound = false;
-  std::string layering;  // empty and layers == 0: no layers are made
-  int32_t layers = 0;    // at most; 0: as many as it takes
+  std::string layering;                // empty and no number of layers: none are made
+  std::optional<int32_t> layers = {};  // at most; 0: as many as it takes
 
   // --gap, --time-limit, --paths, --max-chunks, --max-paths, --layering, --layers, --no-bound
   void AddTo(CLI::App* command);

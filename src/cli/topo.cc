@@ -13,7 +13,6 @@
 #include "tutti/synth/concurrent_flow.h"
 #include "tutti/topo/expression.h"
 #include "tutti/topo/json.h"
-#include "tutti/topo/operators.h"
 #include "tutti/topo/properties.h"
 #include "tutti/topo/symmetry.h"
 
@@ -102,25 +101,19 @@ std::string MooreText(const MooreSteps& steps) {
 }
 
 // The flow of all-to-all, as close as about a second allows; nothing where that is not close.
-std::optional<ConcurrentFlow> AffordableFlow(const Topology& topology) {
+std::optional<HostedFlow> AffordableFlow(const Topology& topology) {
   constexpr int64_t kMaxVisits = 100'000'000, kFewestPasses = 5;
   const int64_t visits =
       int64_t{topology.num_ranks()} * (int64_t{topology.num_nodes()} + topology.num_links());
   if (topology.num_ranks() < 2 || kMaxVisits / visits < kFewestPasses) return std::nullopt;
   ConcurrentFlowOptions options;
   options.max_passes = static_cast<int32_t>(std::min<int64_t>(kMaxVisits / visits, 1000));
-  const Result<Topology> network = HostLimitsAsLinks(topology);
-  if (!network) return std::nullopt;
-  Result<ConcurrentFlow> flow = SolveConcurrentFlow(*network, options);
-  if (!flow) return std::nullopt;
-  const Rational unit(network->min_bandwidth(), topology.min_bandwidth());
-  flow->f_lower *= unit;
-  flow->f_upper *= unit;
-  return *std::move(flow);
+  Result<HostedFlow> flow = SolveHostedFlow(topology, options);
+  return flow ? std::optional(*std::move(flow)) : std::nullopt;
 }
 
 // The limits of all-to-all where the flow's lengths prove more than the bound's own.
-void Tighten(const ConcurrentFlow& flow, Bounds& bounds) {
+void Tighten(const HostedFlow& flow, Bounds& bounds) {
   if (!bounds.f_upper || flow.f_upper >= *bounds.f_upper) return;
   const Rational factor = *bounds.f_upper / flow.f_upper;
   bounds.seconds_per_byte *= factor;
@@ -157,7 +150,7 @@ int Show(const Program& program, const std::string& expression, const std::strin
     if (!coll) return Report(coll.error());
     Result<Bounds> bounds = ComputeBounds(*topology, *coll);
     if (!bounds) return Report(bounds.error());
-    std::optional<ConcurrentFlow> flow;
+    std::optional<HostedFlow> flow;
     if (kind == CollectiveKind::kAllToAll) flow = AffordableFlow(*topology);
     if (flow) Tighten(*flow, *bounds);
     const double latency_s =

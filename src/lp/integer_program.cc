@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "tutti/base/cancel.h"
+#include "tutti/base/deadline.h"
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wconversion"
@@ -18,18 +19,49 @@
 #include <CbcModel.hpp>
 #include <CglGomory.hpp>
 #include <CglProbing.hpp>
+#include <ClpEventHandler.hpp>
+#include <ClpSimplex.hpp>
 #include <OsiClpSolverInterface.hpp>
 #pragma GCC diagnostic pop
 
 namespace tutti {
 namespace {
 
-// Ends the search when the user interrupts.
-class Interrupt : public CbcEventHandler {
+// When the search has to end: the user interrupts, or its time is over. It is asked within linear
+// programs, too: one of them may take longer than all the rest.
+class End {
  public:
-  using CbcEventHandler::CbcEventHandler;
-  CbcAction event(CbcEvent) override { return CancelRequested() ? stop : noAction; }
-  CbcEventHandler* clone() const override { return new Interrupt(*this); }
+  explicit End(double seconds) : deadline_(seconds) {}
+  bool HasCome() {
+    has_come_ = has_come_ || CancelRequested() || deadline_.HasPassed();
+    return has_come_;
+  }
+  // It has stopped something, whose verdict is none then.
+  bool has_come() const { return has_come_; }
+
+ private:
+  Deadline deadline_;
+  bool has_come_ = false;
+};
+
+class StopSearch : public CbcEventHandler {
+ public:
+  explicit StopSearch(End& end) : end_(&end) {}
+  CbcAction event(CbcEvent) override { return end_->HasCome() ? stop : noAction; }
+  CbcEventHandler* clone() const override { return new StopSearch(*this); }
+
+ private:
+  End* end_;
+};
+
+class StopProgram : public ClpEventHandler {
+ public:
+  explicit StopProgram(End& end) : end_(&end) {}
+  int event(Event) override { return end_->HasCome() ? 0 : -1; }
+  ClpEventHandler* clone() const override { return new StopProgram(*this); }
+
+ private:
+  End* end_;
 };
 
 double Bound(double value) { return std::clamp(value, -COIN_DBL_MAX, COIN_DBL_MAX); }
@@ -104,6 +136,7 @@ Result<IntegerSolution> IntegerProgram::Solve(const IntegerLimits& limits) const
     if (!Holds({})) return MakeError(ErrorCode::kInfeasible, "the integer program is infeasible");
     return nothing;
   }
+  End end(limits.seconds);
   try {
     OsiClpSolverInterface solver;
     solver.messageHandler()->setLogLevel(0);
@@ -133,11 +166,14 @@ Result<IntegerSolution> IntegerProgram::Solve(const IntegerLimits& limits) const
     for (int32_t j = 0; j < num_columns(); ++j)
       if (columns_[static_cast<size_t>(j)].whole) solver.setInteger(j);
 
+    const StopProgram stop_program(end);
+    solver.getModelPtr()->passInEventHandler(&stop_program);
+
     CbcModel model(solver);
     model.setLogLevel(0);
     model.solver()->messageHandler()->setLogLevel(0);
-    const Interrupt interrupt;
-    model.passInEventHandler(&interrupt);
+    const StopSearch stop_search(end);
+    model.passInEventHandler(&stop_search);
     model.setUseElapsedTime(true);
     model.setMaximumSeconds(limits.seconds);
     model.setMaximumNodes(limits.nodes);
@@ -155,11 +191,11 @@ Result<IntegerSolution> IntegerProgram::Solve(const IntegerLimits& limits) const
     model.addHeuristic(&pump);
     model.addHeuristic(&dive);
     model.initialSolve();
-    model.branchAndBound();
+    if (!end.HasCome()) model.branchAndBound();
 
     if (CancelRequested()) return tl::unexpected(CancelledError());
     if (model.bestSolution() == nullptr) {
-      if (model.isProvenInfeasible())
+      if (model.isProvenInfeasible() && !end.has_come())
         return MakeError(ErrorCode::kInfeasible, "the integer program is infeasible");
       return MakeError(ErrorCode::kResourceExhausted,
                        fmt::format("no answer to {} rows and {} columns within {} s and {} nodes",
@@ -175,10 +211,12 @@ Result<IntegerSolution> IntegerProgram::Solve(const IntegerLimits& limits) const
     if (!Holds(solution.columns))
       return MakeError(ErrorCode::kResourceExhausted,
                        "the answer of the branch and cut does not hold when rounded");
-    solution.proven = model.isProvenOptimal();
-    solution.bound = solution.proven
-                         ? solution.objective
-                         : std::min(solution.objective, model.getBestPossibleObjValue());
+    solution.proven = model.isProvenOptimal() && !end.has_come();
+    solution.bound = solution.objective;
+    if (!solution.proven)
+      solution.bound = end.has_come()
+                           ? -kNoLimit
+                           : std::min(solution.objective, model.getBestPossibleObjValue());
     return solution;
   } catch (const CoinError& error) {
     return MakeError(ErrorCode::kResourceExhausted,

@@ -8,7 +8,6 @@
 #include "tutti/base/cancel.h"
 #include "tutti/synth/concurrent_flow.h"
 #include "tutti/topo/expression.h"
-#include "tutti/topo/operators.h"
 #include "tutti/verify/routing.h"
 
 namespace tutti::mcf {
@@ -16,14 +15,11 @@ namespace tutti::mcf {
 Result<Network> MakeNetwork(const std::string& expression) {
   Result<Topology> topology = ParseTopology(expression);
   if (!topology) return tl::unexpected(topology.error());
-  const Result<Topology> with_hosts = HostLimitsAsLinks(*topology);
-  if (!with_hosts) return tl::unexpected(with_hosts.error());
   ConcurrentFlowOptions options;
   options.gap = kFlowGap;
-  const Result<ConcurrentFlow> flow = SolveConcurrentFlow(*with_hosts, options);
+  const Result<HostedFlow> flow = SolveHostedFlow(*topology, options);
   if (!flow) return tl::unexpected(flow.error());
-  const Rational unit(with_hosts->min_bandwidth(), topology->min_bandwidth());
-  return Network{*std::move(topology), flow->f_lower * unit, flow->f_upper * unit};
+  return Network{*std::move(topology), flow->f_lower, flow->f_upper};
 }
 
 Result<Outcome> Route(const Topology& topology, const Method& method, double max_seconds) {

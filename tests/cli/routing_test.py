@@ -96,6 +96,25 @@ class Routing(harness.CliTest):
                         "--time-limit", "0.05", "-o", self.path("r.routes"))
         self.assertGreater(out["gap"], 0)
         self.assertTrue(out["verified"])
+        for router in ("ilp-shortest", "ilp-disjoint", "pmcf"):
+            text = self.ok("synth", "genkautz(4,60)", "-c", "all-to-all", "-a", router, "--time-limit", "0.000001")
+            self.assertIn("the time limit was hit", text)
+            self.assertIn("verified", text)
+            out = self.json("synth", "genkautz(4,60)", "-c", "all-to-all", "-a", router, "--time-limit", "0.000001")
+            self.assertTrue(out["time_limit_hit"])
+            self.assertTrue(0 <= out["gap"] < 1, out["gap"])
+
+    def test_few_layers_by_default(self):
+        base = ("synth", "genkautz(4,50)", "-c", "all-to-all", "-a", "mcf-extp", "--layering", "lash-sequential")
+        few = self.json(*base)
+        self.assertLessEqual(few["layers"], 4)
+        self.assertGreater(few["layers_of_router"], 4)
+        self.assertGreater(few["efficiency"], 0.99)
+        own = self.json(*base, "--layers", "0")
+        self.assertEqual(own["layers"], few["layers_of_router"])
+        # Nothing is lost where few layers have no place.
+        self.assertIn("layers", self.ok("synth", "uniring(1,5)", "-c", "all-to-all", "-a", "native",
+                                        "--layering", "lash"))
 
     def test_compare(self):
         out = self.json("compare", "genkautz(4,20)", "-c", "all-to-all", "-a", "direct,ewsp,mcf-extp,dor",

@@ -35,7 +35,7 @@ struct IntegerLimits {
 
 struct IntegerSolution {
   double objective = 0;
-  double bound = 0;     // no answer costs less, says the library
+  double bound = 0;     // no answer costs less, says the library; -infinity where time was over
   bool proven = false;  // the search ended by itself: the objective is the least
   std::vector<double> columns;
   // (objective - bound) / |objective|; 0 when proven.

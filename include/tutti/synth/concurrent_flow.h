@@ -2,9 +2,9 @@
 //
 // Model       Every rank sends to every other rank at once, at the same rate f, over as many ways
 //             as it likes; what crosses a link stays within its bandwidth. Switches forward only.
-//             Host limits are not looked at: solve HostForwarding(topology) of topo/operators.h for
-//             them. With a demand matrix rank s sends to rank d at f x demand(s, d), where the
-//             demands off the diagonal are scaled to mean 1. The largest such f is sought.
+//             Host limits are looked at by SolveHostedFlow only. With a demand matrix rank s sends
+//             to rank d at f x demand(s, d), where the demands off the diagonal are scaled to
+//             mean 1. The largest such f is sought.
 // Units       f in units of the smallest link's bandwidth (design.md section 1). Flows count whole
 //             units: what s sends to d is demand(s, d) x units_per_demand of them.
 // Proof       f_lower is what the flow in hand reaches: its links' largest load over bandwidth,
@@ -108,6 +108,15 @@ std::vector<std::string> NodeNamesOf(const Topology& topology);
 
 Result<ConcurrentFlow> SolveConcurrentFlow(const Topology& topology,
                                            const ConcurrentFlowOptions& options = {});
+
+// Where hosts forward, flows pass them: their limits become links of the network that is solved.
+struct HostedFlow {
+  Topology network;           // HostLimitsAsLinks(topology) of topo/operators.h
+  ConcurrentFlow flow;        // of it; f in units of its smallest link
+  Rational f_lower, f_upper;  // in units of the topology's
+};
+Result<HostedFlow> SolveHostedFlow(const Topology& topology,
+                                   const ConcurrentFlowOptions& options = {});
 
 // Recomputes everything that `flow` claims: that it is of this network, that what each source sends
 // arrives where it shall and nowhere else, without cycles, and that f_lower and f_upper are exactly

@@ -19,6 +19,7 @@
 #include "tutti/base/memory.h"
 #include "tutti/base/parallel.h"
 #include "tutti/base/progress.h"
+#include "tutti/topo/operators.h"
 
 namespace tutti {
 namespace {
@@ -188,6 +189,16 @@ Result<ConcurrentFlow> SolveConcurrentFlow(const Topology& topology,
   result.passes = iteration.passes();
   result.seconds = seconds();
   return result;
+}
+
+Result<HostedFlow> SolveHostedFlow(const Topology& topology, const ConcurrentFlowOptions& options) {
+  Result<Topology> network = HostLimitsAsLinks(topology);
+  if (!network) return tl::unexpected(network.error());
+  Result<ConcurrentFlow> flow = SolveConcurrentFlow(*network, options);
+  if (!flow) return tl::unexpected(flow.error());
+  const Rational unit(network->min_bandwidth(), topology.min_bandwidth());
+  const Rational lower = flow->f_lower * unit, upper = flow->f_upper * unit;
+  return HostedFlow{*std::move(network), *std::move(flow), lower, upper};
 }
 
 }  // namespace tutti

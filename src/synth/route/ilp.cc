@@ -11,7 +11,6 @@
 // Complexity  Exponential. Without a limit of time it ends after a minute.
 // Reference   [alltoall-mcf] 5.1 "ILP-disjoint", "ILP-shortest".
 #include <algorithm>
-#include <chrono>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -21,6 +20,7 @@
 #include "route/path_weights.h"
 #include "route/registry.h"
 #include "tutti/base/cancel.h"
+#include "tutti/base/deadline.h"
 #include "tutti/lp/integer_program.h"
 #include "tutti/sched/routing_chunks.h"
 
@@ -48,7 +48,7 @@ class OnePathAPair {
   }
 
   // Each pair takes the path on which the fullest link is least full, those before it given.
-  void Descend() {
+  void Descend(const Deadline& deadline) {
     bool first = true;
     double best = 0;
     std::vector<PathId> kept;
@@ -67,7 +67,7 @@ class OnePathAPair {
         best = strain;
         kept = chosen_;
       }
-      if (!moved) break;
+      if (!moved || deadline.HasPassed()) break;
     }
     chosen_ = std::move(kept);
   }
@@ -184,15 +184,15 @@ Rational WholeLoads(const Topology& topology, const DemandTable& demand, const R
 }
 
 Result<Routed> RouteWhole(const Topology& topology, const RouterOptions& options, PathSet set) {
-  const auto start = std::chrono::steady_clock::now();
   const double seconds = options.max_seconds > 0 ? options.max_seconds : kSeconds;
+  const Deadline deadline(seconds);
   const DemandTable demand(topology.num_ranks(), options.demand);
-  Result<Routing> paths = ListPaths(topology, demand, set, 0);
+  Result<Routing> paths = ListPaths(topology, demand, set, 0, deadline);
   if (!paths) return tl::unexpected(paths.error());
   if (options.max_paths > 0) paths = KeepHeaviestPaths(*paths, options.max_paths);
   PathWeightOptions weigh;
   weigh.gap = kSplitGap;
-  weigh.max_seconds = seconds / 4;
+  weigh.max_seconds = std::min(seconds / 4, deadline.Left());
   const Result<WeightedPaths> split = WeighPaths(topology, demand, *paths, weigh);
   if (!split) return tl::unexpected(split.error());
   const Rational upper = WholeLoads(topology, demand, split->upper);
@@ -202,14 +202,13 @@ Result<Routed> RouteWhole(const Topology& topology, const RouterOptions& options
     return RoutingRate(topology, routing);
   };
   OnePathAPair choice(topology, demand, *paths);
-  choice.Descend();
+  choice.Descend(deadline);
   Routing best = choice.ToRouting();
   Rational best_rate = rate(best);
-  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-  const double left = seconds - elapsed.count();
   const double gap = ((upper - best_rate) / upper).ToDouble();
-  if (gap > options.gap.value_or(0) && left > 0 && paths->num_paths() <= kMostProgramPaths) {
-    choice.Search(left);
+  if (gap > options.gap.value_or(0) && !deadline.HasPassed() &&
+      paths->num_paths() <= kMostProgramPaths) {
+    choice.Search(deadline.Left());
     Routing searched = choice.ToRouting();
     if (best_rate < rate(searched)) best = std::move(searched);
   }

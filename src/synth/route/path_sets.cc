@@ -29,8 +29,8 @@ class Lister {
  public:
   virtual ~Lister() = default;
   virtual void Start(NodeId source) = 0;
-  // Appends the paths to `destination`, stops where `most_hops` in all are exceeded.
-  virtual void List(NodeId destination, size_t most_hops, Listed& out) = 0;
+  // Appends `most_paths` paths to `destination`, stops where `most_hops` in all are exceeded.
+  virtual void List(NodeId destination, size_t most_paths, size_t most_hops, Listed& out) = 0;
 };
 
 void AppendPath(const std::vector<LinkId>& hops, Listed& out) {
@@ -51,11 +51,13 @@ class BoundedLister : public Lister {
 
   void Start(NodeId source) override { source_ = source; }
 
-  void List(NodeId destination, size_t most_hops, Listed& out) override {
+  void List(NodeId destination, size_t most_paths, size_t most_hops, Listed& out) override {
+    most_paths_ = most_paths;
     const int32_t fewest = distance_to_[destination.index()][source_.index()];
     if (fewest == kUnreachable) return;
     const int32_t most = std::min(fewest + extra_, topology_.num_nodes() - 1);
-    for (int32_t hops = fewest; hops <= most && out.hops.size() <= most_hops; ++hops)
+    for (int32_t hops = fewest; hops <= most && out.hops.size() <= most_hops && most_paths_ > 0;
+         ++hops)
       ListOfLength(destination, hops, most_hops, out);
   }
 
@@ -69,7 +71,8 @@ class BoundedLister : public Lister {
     for (;;) {
       const IdRange<LinkId> links = topology_.OutLinks(at);
       const auto hops = static_cast<int32_t>(hops_.size());
-      if (at != destination && cursor_.back() < links.size() && out.hops.size() <= most_hops) {
+      if (at != destination && cursor_.back() < links.size() && out.hops.size() <= most_hops &&
+          most_paths_ > 0) {
         const LinkId link = links[cursor_.back()++];
         const NodeId head = topology_.head(link);
         const int32_t rest = distance[head.index()];
@@ -80,7 +83,10 @@ class BoundedLister : public Lister {
         at = head;
         continue;
       }
-      if (at == destination && hops == length) AppendPath(hops_, out);
+      if (at == destination && hops == length) {
+        AppendPath(hops_, out);
+        --most_paths_;
+      }
       on_path_[at.index()] = false;
       cursor_.pop_back();
       if (hops_.empty()) return;
@@ -92,6 +98,7 @@ class BoundedLister : public Lister {
   const Topology& topology_;
   const std::vector<std::vector<int32_t>>& distance_to_;  // [destination][node]
   int32_t extra_;
+  size_t most_paths_ = 0;  // that are still to be listed
   NodeId source_{0};
   std::vector<bool> on_path_;
   std::vector<LinkId> hops_;
@@ -114,13 +121,13 @@ class DisjointLister : public Lister {
     hops_from_source_ = DistancesFrom(topology_.graph(), source);
   }
 
-  void List(NodeId destination, size_t /*most_hops*/, Listed& out) override {
+  void List(NodeId destination, size_t most_paths, size_t /*most_hops*/, Listed& out) override {
     if (hops_from_source_[destination.index()] == kUnreachable) return;
     ++pair_;
     flow_.clear();
     // No more paths leave the source, or arrive, than there are links.
-    size_t most = std::min(static_cast<size_t>(topology_.OutLinks(source_).size()),
-                           topology_.InLinks(destination).size());
+    size_t most = std::min({static_cast<size_t>(topology_.OutLinks(source_).size()),
+                            topology_.InLinks(destination).size(), most_paths});
     while (most > 0 && Search(destination)) {
       Augment(destination);
       --most;
@@ -260,7 +267,8 @@ std::string SetText(PathSet set, int32_t extra_hops) {
 }  // namespace
 
 Result<Routing> ListPaths(const Topology& topology, const DemandTable& demand, PathSet set,
-                          int32_t extra_hops) {
+                          int32_t extra_hops, const Deadline& deadline) {
+  constexpr size_t kAll = std::numeric_limits<size_t>::max();
   const auto ranks = static_cast<size_t>(topology.num_ranks());
   std::vector<std::vector<int32_t>> distance_to;
   if (set != PathSet::kDisjoint)
@@ -284,7 +292,8 @@ Result<Routing> ListPaths(const Topology& topology, const DemandTable& demand, P
       for (const NodeId destination : topology.Ranks()) {
         const size_t before = out.num_hops.size();
         if (CancelRequested() || all_hops + out.hops.size() > most_hops) break;
-        if (demand(source.value, destination.value) > 0) lister->List(destination, most_hops, out);
+        if (demand(source.value, destination.value) > 0)
+          lister->List(destination, deadline.HasPassed() ? 1 : kAll, most_hops, out);
         out.paths_to.push_back(static_cast<int32_t>(out.num_hops.size() - before));
       }
       all_hops += out.hops.size();

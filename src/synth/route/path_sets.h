@@ -14,6 +14,7 @@
 #include <cstdint>
 
 #include "mcf/network.h"
+#include "tutti/base/deadline.h"
 #include "tutti/base/result.h"
 #include "tutti/sched/routing.h"
 #include "tutti/synth/router.h"
@@ -21,8 +22,9 @@
 
 namespace tutti {
 
-// All paths of the set for pairs with demand, each of weight 1: no routing yet.
+// All paths of the set for pairs with demand, each of weight 1: no routing yet. Of pairs that come
+// after the deadline one path.
 Result<Routing> ListPaths(const Topology& topology, const DemandTable& demand, PathSet set,
-                          int32_t extra_hops);
+                          int32_t extra_hops, const Deadline& deadline = Deadline(0));
 
 }  // namespace tutti

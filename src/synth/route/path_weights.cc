@@ -1,7 +1,6 @@
 #include "route/path_weights.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -11,6 +10,7 @@
 #include "mcf/length_limit.h"
 #include "route/common.h"
 #include "tutti/base/cancel.h"
+#include "tutti/base/deadline.h"
 #include "tutti/lp/linear_program.h"
 
 namespace tutti {
@@ -315,12 +315,11 @@ class PathIteration {
 
 Result<Solution> Iterate(const Problem& problem, const PathWeightOptions& options) {
   constexpr int32_t kPatience = 500;  // passes without progress
-  const auto start = std::chrono::steady_clock::now();
+  const Deadline deadline(options.max_seconds);
   PathIteration iteration(problem);
   while (iteration.gap() > options.gap && iteration.passes_without_progress() < kPatience) {
     if (CancelRequested()) return tl::unexpected(CancelledError());
-    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-    if (options.max_seconds > 0 && elapsed.count() >= options.max_seconds) break;
+    if (deadline.HasPassed()) break;
     iteration.Pass();
   }
   return std::move(iteration).Best();

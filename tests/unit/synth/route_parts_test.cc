@@ -84,6 +84,21 @@ TEST(PathSets, ShortestAndBoundedAreAllThereAre) {
   }
 }
 
+TEST(PathSets, OnePathAPairAfterTheDeadline) {
+  const Topology topology = MustParse("torus(3,4)");
+  const DemandTable demand(12, kAlike);
+  for (const PathSet set : {PathSet::kDisjoint, PathSet::kShortest, PathSet::kBounded}) {
+    const Routing all = *ListPaths(topology, demand, set, 1);
+    const Routing first = *ListPaths(topology, demand, set, 1, Deadline(1e-9));
+    for (const NodeId s : topology.Ranks())
+      for (const NodeId d : topology.Ranks()) {
+        if (s == d) continue;
+        ASSERT_EQ(PathsOf(first, s, d).size(), 1);
+        EXPECT_EQ(PathsOf(first, s, d)[0].size(), PathsOf(all, s, d)[0].size());
+      }
+  }
+}
+
 // The least total of hops of `count` disjoint paths among all simple paths.
 size_t FewestHops(const std::vector<std::vector<int32_t>>& all, size_t first, int32_t count,
                   std::set<int32_t>& used) {
