@@ -8,9 +8,9 @@
 //   call.Prepare(...); call.Pack(trace); <the algorithm over call.blocks() or call.direct()>;
 //   call.Unpack(trace)
 //
-// Errors: an MPI error code: MPI_ERR_TYPE for no datatype, MPI_ERR_COUNT for a
-// negative count, MPI_ERR_TRUNCATE where a rank
-// sends itself another number of bytes than it receives, MPI_ERR_NO_MEM.
+// Errors: an MPI error code: MPI_ERR_TYPE for no datatype, MPI_ERR_COUNT for a negative
+// count, MPI_ERR_TRUNCATE where a rank sends itself another number of bytes than it receives,
+// MPI_ERR_NO_MEM.
 //
 // Threads: one at a time.
 #pragma once

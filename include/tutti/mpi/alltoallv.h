@@ -5,8 +5,10 @@
 //
 // Complexity: [tuna] section III: TuNA of radix r takes at most ceil(log_r P) (r - 1) rounds.
 //
-// Errors: an MPI error code; errors of the MPI library pass through its own error handler. Memory
-// that cannot be had for temporary blocks: the call is served by the MPI library's own.
+// Errors: an MPI error code; errors of the MPI library reach the error handler of the
+// program's communicator, and so does MPI_ERR_NO_MEM: how much a rank needs for blocks on their way
+// depends on what others send, so it cannot leave the exchange alone. (The drop-in library agrees
+// on the MPI library's own beforehand: TUTTI_TEMPORARY_LIMIT.)
 //
 // Threads: as the MPI library allows collectives: one at a time a communicator.
 //

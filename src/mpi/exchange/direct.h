@@ -8,9 +8,8 @@
 //   spread-out  every request at once, in round-robin order: step k sends to rank + k
 //   scattered   spread-out in batches of `block_count` requests each way
 //   pairwise    step k: send to rank + k, receive from rank - k, then wait
-//   xor         step k: exchange with rank ^ k, then wait; steps up to the next power of two, in
-//   which
-//               ranks without a partner sit out
+//   xor         step k: exchange with rank ^ k, then wait; k up to the next power of two: ranks
+//               without a partner sit out
 //
 // Complexity: P - 1 messages a rank; O(P) requests in flight (scattered: block_count; pairwise,
 // xor: 1).

@@ -4,8 +4,11 @@
 // Model: a rank numbers the blocks it holds by the distance they still have to travel at the start:
 // block i of rank p starts as p's block for rank p - i (mod P). Round (x, z), z = 1 .. r - 1, moves
 // all blocks whose digit x in base r is z by z r^x ranks down; what arrives takes the numbers of
-// what left. Rounds of one digit are independent of each other; digits go from low to high. Rows:
-// the blocks of a round are runs [start, start + r^x) with start = h r^(x+1) + z r^x, h = 0, 1, ...
+// what left. Rounds of one digit are independent of each other; digits go from low to high.
+//
+// Rows: the blocks of a round are runs [start, start + r^x), start = h r^(x+1) + z r^x, h = 0, 1,
+// ...
+//
 //   sent      the first of a row starts its way here; the others came in an earlier round
 //   received  those of row h = 0 have arrived: block i is what rank p + i had for p. All others are
 //             forwarded by a later round.
@@ -14,8 +17,7 @@
 // stored. There are K of them, one a round, so P - (K + 1) slots hold everything on its way; block
 // i has slot i - 1 - (direct blocks up to i).
 //
-// Worked example: P = 8, r = 2: direct 1, 2, 4; slots:
-// 3 -> 0, 5 -> 1, 6 -> 2, 7 -> 3.
+// Worked example: P = 8, r = 2: direct 1, 2, 4; slots: 3 -> 0, 5 -> 1, 6 -> 2, 7 -> 3.
 //
 // Complexity: O(1) a block, O(digits) a round.
 //

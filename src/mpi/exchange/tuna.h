@@ -1,16 +1,16 @@
 // What: TuNA, the all-to-all-v of tunable radix, and what is made of it: two-phase Bruck, padded
 // Bruck and the uniform all-to-all by Bruck with a radix.
 //
-// Model: radix_rounds.h says which blocks
-// travel when. A round is one message to a rank and one from another. Beyond the paper:
+// Model: radix_rounds.h says which blocks travel when. A round is one message to a rank and one
+// from another. Beyond the paper:
+//
 //   - Rounds of one digit are independent and go together, `in_flight` at a time.
 //   - Nothing is agreed beforehand about sizes (the paper takes the largest of all ranks).
 //   - Only sizes of blocks that will be forwarded are sent: those of arriving blocks are the
 //     receiver's own counts. So the last digit and rounds of a single block have no metadata.
-//   - Sizes travel in the message of the blocks as long as that is short (a receive of fixed
-//   capacity is
-//     posted before); else in a message of their own, as soon as they are known, ahead of the
-//     blocks of earlier rounds.
+//   - Sizes travel in the message of the blocks as long as that is short (the receive, of fixed
+//     capacity, is posted before); else in a message of their own, as soon as they are known,
+//     ahead of the blocks of earlier rounds.
 //   - Where all blocks of all ranks are equal (uniform all-to-all), no sizes are sent.
 //   - Forwarded blocks stay where they were received until they are gathered into the next message;
 //     a message of one block is sent and received in the program's own buffers, and so is one whose
