@@ -1,9 +1,9 @@
 #include "tutti/alltoallv/calibration.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cstddef>
+#include <limits>
 #include <optional>
 #include <string>
 
@@ -11,6 +11,10 @@
 
 namespace tutti::alltoallv {
 namespace {
+
+// Messages up to the first are taken to be eager, from the second on not; the limit lies between.
+constexpr double kLongestShort = 8192, kShortestLong = 32768;
+constexpr double kEagerBytes = 16384;
 
 constexpr std::string_view kKinds[] = {"pair", "all", "burst", "copy"};
 
@@ -55,11 +59,14 @@ struct Fitted {
   double senders = 1;
 };
 
-std::optional<Fitted> Fit(const std::vector<Sample>& samples, Sample::Kind kind, bool between) {
+// Of the samples from `least` to `most`.
+std::optional<Fitted> Fit(const std::vector<Sample>& samples, Sample::Kind kind, bool between,
+                          double least, double most) {
   std::vector<Point> points;
   Fitted fitted;
   for (const Sample& sample : samples) {
     if (sample.kind != kind || sample.between != between) continue;
+    if (sample.x < least || sample.x > most) continue;
     points.push_back({sample.x, sample.seconds});
     fitted.senders = std::max(fitted.senders, sample.senders);
   }
@@ -67,15 +74,27 @@ std::optional<Fitted> Fit(const std::vector<Sample>& samples, Sample::Kind kind,
   fitted.line = FitLine(points);
   return fitted;
 }
+std::optional<Fitted> Fit(const std::vector<Sample>& samples, Sample::Kind kind, bool between) {
+  return Fit(samples, kind, between, 0, std::numeric_limits<double>::infinity());
+}
 
-// Of all ranks at once and of one pair; latency still holds the processor time of a message.
-std::optional<PathCost> FitPath(const std::vector<Sample>& samples, bool between) {
-  const auto all = Fit(samples, Sample::Kind::kAll, between);
-  const auto pair = Fit(samples, Sample::Kind::kPair, between);
-  if (!all || !pair) return std::nullopt;
-  return PathCost{.latency_s = all->line.intercept,
-                  .flow_s_per_byte = std::min(pair->line.slope, all->line.slope),
-                  .node_s_per_byte = all->line.slope / all->senders};
+struct FittedPath {
+  PathCost cost;                // of long messages; latency still holds a message's processor time
+  double short_s_per_byte = 0;  // of one rank
+};
+
+std::optional<FittedPath> FitPath(const std::vector<Sample>& samples, bool between) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const auto all = Fit(samples, Sample::Kind::kAll, between, 0, kLongestShort);
+  const auto pair = Fit(samples, Sample::Kind::kPair, between, 0, kLongestShort);
+  const auto long_all = Fit(samples, Sample::Kind::kAll, between, kShortestLong, kInfinity);
+  const auto long_pair = Fit(samples, Sample::Kind::kPair, between, kShortestLong, kInfinity);
+  if (!all || !pair || !long_all || !long_pair) return std::nullopt;
+  const double of_all = long_all->line.slope;
+  return FittedPath{.cost = {.latency_s = all->line.intercept,
+                             .flow_s_per_byte = std::min(long_pair->line.slope, of_all),
+                             .node_s_per_byte = of_all / long_all->senders},
+                    .short_s_per_byte = pair->line.slope};
 }
 
 }  // namespace
@@ -124,11 +143,18 @@ Result<std::vector<Sample>> ParseSamples(std::string_view text) {
 Result<CostModel> FitModel(Library library, const std::vector<Sample>& samples) {
   const auto inside = FitPath(samples, false), between = FitPath(samples, true);
   if (!inside && !between) {
-    return InvalidArgument("too few samples: wanted pair and all, inside a node or between two");
+    return InvalidArgument(
+        "too few samples: wanted pair and all, short and long, inside a node or between two");
   }
   CostModel model{.library = library};
-  model.inside = inside ? *inside : *between;
-  model.between = between ? *between : *inside;
+  model.inside = (inside ? inside : between)->cost;
+  model.between = (between ? between : inside)->cost;
+  for (const auto& path : {inside, between}) {
+    if (!path) continue;
+    const double more = path->short_s_per_byte - path->cost.flow_s_per_byte;
+    model.eager_s_per_byte = std::max(model.eager_s_per_byte, more);
+  }
+  if (model.eager_s_per_byte > 0) model.eager_bytes = kEagerBytes;
   const double least_latency = std::min(model.inside.latency_s, model.between.latency_s);
   auto burst = Fit(samples, Sample::Kind::kBurst, false);
   if (!burst) burst = Fit(samples, Sample::Kind::kBurst, true);

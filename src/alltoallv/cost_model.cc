@@ -91,6 +91,8 @@ class Builder {
                          .fixed_s = Latency(traffic) + message_s(),
                          .floor_s = std::max(0.0, messages - 1) * message_s()};
     AddWire(traffic, blocks, 1, phase);
+    phase.sent_blocks = (traffic.stay + traffic.leave) / per_node_ * blocks;
+    phase.message_blocks = messages > 0 ? phase.sent_blocks / messages : 0;
     return phase;
   }
 
@@ -268,9 +270,7 @@ void AddXor(const Builder& builder, Formula& formula) {
   }
   for (const auto& [rounds, traffic] :
        {std::pair{inside, builder.Inside()}, std::pair{between, builder.Between()}}) {
-    Formula::Phase phase;
-    builder.AddRound(traffic, 1, rounds, phase);
-    formula.Add(phase);
+    if (rounds > 0) formula.Add(builder.Batch(traffic, 1, 1, rounds));
   }
 }
 
@@ -433,7 +433,11 @@ double Formula::Seconds(const BlockSizes& sizes) const {
   for (const Phase& phase : phases_) {
     const double moved = phase.per_mean * sizes.mean_bytes + phase.per_spread * spread +
                          phase.per_largest * sizes.largest_bytes + phase.per_size * bytes_of_a_size;
-    seconds += phase.times * (phase.fixed_s + std::max(phase.floor_s, moved));
+    const double message_bytes = phase.message_blocks * sizes.mean_bytes;
+    const double rate = message_bytes <= eager_bytes_ ? eager_s_per_byte_ : 0;
+    const double first = message_bytes * rate;
+    const double others = phase.sent_blocks * sizes.mean_bytes * rate - first;
+    seconds += phase.times * (phase.fixed_s + first + std::max(phase.floor_s + others, moved));
   }
   return seconds;
 }
@@ -444,7 +448,7 @@ Formula MakeFormula(const CostModel& model, const Placement& placement,
                     const Algorithm& algorithm) {
   TUTTI_CHECK(algorithm.method != Method::kAuto);
   const Builder builder(model, placement);
-  Formula formula;
+  Formula formula(model.eager_bytes, model.eager_s_per_byte);
   if (algorithm.method == Method::kMpi) {
     return MakeFormula(model, placement, OwnOf(model.library, placement.ranks));
   }

@@ -105,7 +105,8 @@ std::vector<double*> FieldsOf(PathCost& path) {
   return {&path.latency_s, &path.flow_s_per_byte, &path.node_s_per_byte};
 }
 
-const std::vector<std::string_view> kModelKeys = {"inside", "between", "send", "receive", "copy"};
+const std::vector<std::string_view> kModelKeys = {"inside",  "between", "send",
+                                                  "receive", "copy",    "eager"};
 const std::vector<std::string_view> kBestKeys = {"ranks",     "per-node", "block",
                                                  "algorithm", "seconds",  "own"};
 
@@ -114,7 +115,8 @@ std::vector<std::vector<double*>> FieldsOf(CostModel& model) {
           FieldsOf(model.between),
           {&model.send_s},
           {&model.receive_s},
-          {&model.copy_s, &model.copy_s_per_byte}};
+          {&model.copy_s, &model.copy_s_per_byte},
+          {&model.eager_bytes, &model.eager_s_per_byte}};
 }
 
 Status ParseModel(const std::vector<std::string_view>& words, Library library, Memory& memory) {

@@ -236,7 +236,9 @@ Json ToJson(const CostModel& model) {
           {"send_s", model.send_s},
           {"receive_s", model.receive_s},
           {"copy_s", model.copy_s},
-          {"copy_s_per_byte", model.copy_s_per_byte}};
+          {"copy_s_per_byte", model.copy_s_per_byte},
+          {"eager_bytes", model.eager_bytes},
+          {"eager_s_per_byte", model.eager_s_per_byte}};
 }
 
 std::string Rate(double seconds_per_byte) {

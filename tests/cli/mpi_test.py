@@ -11,7 +11,7 @@ ENVIRONMENT = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_R
                "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_mpi_yield_when_idle": "1"}
 PROGRAMS = os.path.dirname(os.path.abspath(harness.TUTTI))
 MODEL = ("tutti-mpi 1\nmodel mpich inside=1e-06,1e-10,1e-11 between=1e-05,1e-10,1e-11 send=1e-06 "
-         "receive=1e-06 copy=0,0\n")
+         "receive=1e-06 copy=0,0 eager=0,0\n")
 
 
 def has(program):

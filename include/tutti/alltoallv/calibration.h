@@ -9,17 +9,19 @@
 // where PATH is inside (ranks of a node) or between (two nodes). Each kind is fitted by a line a +
 // b x with a, b >= 0 that makes the sum of squared relative errors least: then
 //   send + receive   slope of burst (two halves), at most the intercept of all
-//   latency          intercept of all, less send + receive
-//   flow             slope of pair, at most that of all
-//   node             slope of all over the ranks of a node
+//   latency          intercept of all up to 8 KiB, less send + receive
+//   flow             slope of pair from 32 KiB on, at most that of all
+//   node             slope of all from 32 KiB on over the ranks of a node
+//   eager            what the slope of pair up to 8 KiB is above flow, for messages up to 16 KiB
 //   copy             intercept and slope of copy
 // Without a second node, `between` is as `inside`.
 // Text: one sample a line, "tutti-sample KIND PATH SENDERS X SECONDS" (PATH is "-" for copy);
 // seconds from 1e-12 to 1e6, all else from 1; lines that do not begin with "tutti-sample " are not
 // ours.
-// Worked example: all inside at 1 byte 3 us and at 1001 bytes 4 us, burst of 1 and 3 messages 3 us
-// and 5 us: send + receive 1 us, latency 2 us, 1 ns a byte.
-// Errors: kCorrupt with the line; kInvalidArgument where a kind that is needed is missing.
+// Worked example: all and pair at 1 byte 3 us, at 1001 bytes 4 us, from 32 KiB to 64 KiB 16 us
+// more, burst of 1 and 3 messages 3 us and 5 us: send + receive 1 us, latency 2 us, half a
+// nanosecond a byte, and half a nanosecond more where it is eager. Errors: kCorrupt with the line;
+// kInvalidArgument where a kind that is needed is missing.
 #pragma once
 
 #include <string_view>

@@ -6,17 +6,18 @@
 // (flow_s_per_byte) and what all ranks of a node can move together (node_s_per_byte, the NIC or the
 // memory bus). `inside` holds between two ranks of a node, `between` for ranks of two nodes.
 // Messages in flight together cost one latency, the processor time of the first, and then what is
-// longer, processor or wire. Copies of blocks cost copy_s each and copy_s_per_byte. n blocks in
-// flight wait for the slowest rank: n mean + sqrt(n) spread bytes, the spread that of sizes uniform
-// around the mean. An algorithm is a sum of such phases, each linear in the block size above a
-// floor, so that its formula is worked out once for a communicator and asked in nanoseconds.
-// Example: TuNA of radix 2 on 4 ranks of one node has two digits, a round of 2 blocks each: twice
-// latency_s + send_s + receive_s + the wire time of 2 blocks; 2 + 2 blocks gathered, 1 + 2 arrived
-// blocks copied to their place, one block forwarded whose size (1, 2 or 4 bytes) travels with it.
-// Units: seconds, bytes.
-// Invariants (numbered in the tests)
+// longer, processor or wire. Messages of at most eager_bytes cost their sender eager_s_per_byte
+// more: they are copied on their way. Copies of blocks cost copy_s each and copy_s_per_byte. n
+// blocks in flight wait for the slowest rank: n mean + sqrt(n) spread bytes, the spread that of
+// sizes uniform around the mean. An algorithm is a sum of such phases, each linear in the block
+// size above a floor, so that its formula is worked out once for a communicator and asked in
+// nanoseconds. Example: TuNA of radix 2 on 4 ranks of one node has two digits, a round of 2 blocks
+// each: twice latency_s + send_s + receive_s + the wire time of 2 blocks; 2 + 2 blocks gathered, 1
+// + 2 arrived blocks copied to their place, one block forwarded whose size (1, 2 or 4 bytes)
+// travels with it. Units: seconds, bytes. Invariants (numbered in the tests)
 //   C1  rounds and blocks of TuNA are exact integers: blocks with digit z at position x, counted
-//   C2  no prediction falls when a parameter of the model or the size grows
+//   C2  no prediction falls when a parameter of the model grows, nor when sizes do, but where
+//       messages get too long to be eager
 //   C3  Best() is the smallest of what Seconds() says of the candidates
 // Complexity: P ranks, Q of them on the largest node: a formula O(P) at most (TuNA O(Q + log P)),
 // tables O(P (Q + log P)); Best() O(candidates), some hundred at most, a few microseconds.
@@ -56,6 +57,8 @@ struct CostModel {
   double receive_s = 0;
   double copy_s = 0;
   double copy_s_per_byte = 0;
+  double eager_bytes = 0;  // of the longest message that is sent eagerly
+  double eager_s_per_byte = 0;
 
   friend bool operator==(const CostModel&, const CostModel&) = default;
 };
@@ -109,15 +112,22 @@ class Formula {
  public:
   double Seconds(const BlockSizes& sizes) const;
 
-  // times (fixed_s + max(floor_s, bytes moved)).
+  // times (fixed_s + max(floor_s, bytes moved)), and the processor time of eager bytes: that of the
+  // first message before, of the others in the floor.
   struct Phase {
     double times = 1, fixed_s = 0, floor_s = 0;
     double per_mean = 0, per_spread = 0, per_largest = 0;  // seconds a byte of each
     double per_size = 0;  // seconds for each byte that the size of a block takes in a message
+    double sent_blocks = 0, message_blocks = 0;  // of a rank; of one message
   };
   void Add(const Phase& phase);
 
+  Formula() = default;
+  Formula(double eager_bytes, double eager_s_per_byte)
+      : eager_bytes_(eager_bytes), eager_s_per_byte_(eager_s_per_byte) {}
+
  private:
+  double eager_bytes_ = 0, eager_s_per_byte_ = 0;
   std::vector<Phase> phases_;
 };
 

@@ -3,6 +3,7 @@
 //
 // Format: the first line is "tutti-mpi 1"; then, in any order, one record a line:
 //   model LIBRARY inside=LATENCY,FLOW,NODE between=LATENCY,FLOW,NODE send=S receive=S copy=S,BYTE
+//     eager=LONGEST,BYTE (in one line)
 //   best LIBRARY ranks=P per-node=Q block=BYTES algorithm=NAME seconds=S own=S
 // Blank lines and lines that begin with # are skipped. LIBRARY is openmpi, mpich or smpi; `block`
 // is a power of two, the upper end of the class of mean block sizes (block/2, block]; `own` is what

@@ -54,7 +54,7 @@ class Probe {
     if (rank_ == 0) {
       std::printf("tutti-cluster %d %d %d\n", size_, placement.nodes, placement.largest_node);
     }
-    const std::vector<int> bytes = {1, 64, 512, 4096, 32768, 262144};
+    const std::vector<int> bytes = {1, 64, 512, 2048, 8192, 32768, 262144};
     const bool has_inside = placement.largest_node > 1, has_between = placement.nodes > 1;
     const int paths = (has_inside ? 1 : 0) + (has_between ? 1 : 0);
     total_ = paths * (2 * static_cast<int>(bytes.size()) + 3) + 4;

@@ -35,11 +35,12 @@ std::vector<Sample> SamplesOf(const CostModel& model, double senders, bool two_n
     if (between && !two_nodes) continue;
     const PathCost& path = between ? model.between : model.inside;
     const double per_byte = std::max(path.flow_s_per_byte, senders * path.node_s_per_byte);
-    for (const double bytes : {1.0, 1024.0, 65536.0}) {
+    for (const double bytes : {1.0, 1024.0, 8192.0, 32768.0, 65536.0}) {
+      const double eager = bytes <= model.eager_bytes ? model.eager_s_per_byte * bytes : 0;
       samples.push_back({Sample::Kind::kPair, between, 1, bytes,
-                         path.latency_s + message + path.flow_s_per_byte * bytes});
+                         path.latency_s + message + eager + path.flow_s_per_byte * bytes});
       samples.push_back({Sample::Kind::kAll, between, senders, bytes,
-                         path.latency_s + message + per_byte * bytes});
+                         path.latency_s + message + eager + per_byte * bytes});
     }
     for (const double messages : {1.0, 8.0, 64.0}) {
       samples.push_back(
@@ -63,11 +64,16 @@ void ExpectSame(const CostModel& a, const CostModel& b) {
   near(a.send_s + a.receive_s, b.send_s + b.receive_s);
   near(a.copy_s, b.copy_s);
   near(a.copy_s_per_byte, b.copy_s_per_byte);
+  EXPECT_EQ(a.eager_bytes, b.eager_bytes);
+  near(a.eager_s_per_byte, b.eager_s_per_byte);
 }
 
 TEST(CalibrationTest, AModelIsFoundAgainFromItsOwnTimes) {
   CostModel model = DefaultModel(Library::kMpich);
   model.inside.node_s_per_byte = model.inside.flow_s_per_byte / 4;
+  model.between.flow_s_per_byte = model.inside.flow_s_per_byte;
+  model.eager_bytes = 16384;
+  model.eager_s_per_byte = 7e-10;
   const Result<CostModel> fitted = FitModel(Library::kMpich, SamplesOf(model, 16, true));
   ASSERT_TRUE(fitted) << fitted.error().message;
   EXPECT_EQ(fitted->library, Library::kMpich);

@@ -74,6 +74,20 @@ TEST(CostModelTest, SpreadOutIsLimitedByTheProcessorOrTheWire) {
   EXPECT_DOUBLE_EQ(formula.Seconds({.mean_bytes = 1, .largest_bytes = 1}), 4 + 3 + 6 + 0.375);
 }
 
+TEST(CostModelTest, EagerBytesCostTheirSender) {
+  // As above, blocks of 8 bytes at 0.5 a byte where messages are eager: the first 4 before, the two
+  // others beside their 6 of processor time: 14, longer than the wire's 12.
+  CostModel model = HandModel();
+  model.eager_bytes = 8;
+  model.eager_s_per_byte = 0.5;
+  const Algorithm spread_out{.method = Method::kSpreadOut};
+  EXPECT_DOUBLE_EQ(MakeFormula(model, EvenPlacement(4, 4), spread_out).Seconds(kEqual),
+                   4 + 3 + 4 + 14 + 1.25);
+  model.eager_bytes = 7;
+  EXPECT_DOUBLE_EQ(MakeFormula(model, EvenPlacement(4, 4), spread_out).Seconds(kEqual),
+                   4 + 3 + 12 + 1.25);
+}
+
 TEST(CostModelTest, CoalescedByHand) {
   // 4 ranks, 2 a node. TuNA on 2 ranks, radix 2: one round of 2 blocks (one a node), flow 1 a byte:
   //   sizes 4 + 3 + 2 x 0.5 = 8, data 4 + 3 + 8 = 15, gathered 2 and arrived 2: 5

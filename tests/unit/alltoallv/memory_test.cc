@@ -20,7 +20,7 @@ using testing::HasSubstr;
 
 constexpr const char* kModelLine =
     "model openmpi inside=4e-07,1.25e-10,1.5e-11 between=1.5e-06,8e-11,8e-11 send=3e-07 "
-    "receive=2e-07 copy=1e-08,1.25e-10";
+    "receive=2e-07 copy=1e-08,1.25e-10 eager=16384,5e-10";
 constexpr const char* kBestLine =
     "best mpich ranks=16 per-node=8 block=64 algorithm=tuna:r=4 seconds=1.2e-05 own=2e-05";
 
@@ -55,6 +55,8 @@ TEST(MemoryTest, ReadsModelsAndMeasurements) {
   EXPECT_EQ(model.between, (PathCost{1.5e-6, 8e-11, 8e-11}));
   EXPECT_EQ(model.receive_s, 2e-7);
   EXPECT_EQ(model.copy_s_per_byte, 1.25e-10);
+  EXPECT_EQ(model.eager_bytes, 16384);
+  EXPECT_EQ(model.eager_s_per_byte, 5e-10);
   EXPECT_EQ(memory.best.size(), 1U);
   EXPECT_EQ(memory.best.at({Library::kMpich, 16, 8, 6}),
             (Measured{{.method = Method::kTuna, .radix = 4}, 1.2e-5, 2e-5}));
@@ -120,7 +122,9 @@ TEST(MemoryProperty, WhatIsWrittenIsReadAsTheSame) {  // M1
                                 .send_s = draw(),
                                 .receive_s = draw(),
                                 .copy_s = draw(),
-                                .copy_s_per_byte = draw()};
+                                .copy_s_per_byte = draw(),
+                                .eager_bytes = draw(),
+                                .eager_s_per_byte = draw()};
     }
     for (int i = 0; i < 20; ++i) {
       const int ranks = static_cast<int>(random.Below(5000)) + 1;
