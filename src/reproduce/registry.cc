@@ -40,6 +40,16 @@ std::span<const Experiment> Experiments() {
       McfFigure9(),
       McfFigure10(),
       McfLayers(),
+      TunaFigure7(),
+      TunaFigure8(),
+      TunaFigure9(),
+      TunaFigure10(),
+      TunaFigure11(),
+      TunaFigure12(),
+      TunaFigure13(),
+      TunaFigure14(),
+      TunaFigure15(),
+      TunaFigure16(),
   };
   // clang-format on
   return kTable;

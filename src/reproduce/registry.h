@@ -35,5 +35,15 @@ Experiment McfFigure8();
 Experiment McfFigure9();
 Experiment McfFigure10();
 Experiment McfLayers();
+Experiment TunaFigure7();
+Experiment TunaFigure8();
+Experiment TunaFigure9();
+Experiment TunaFigure10();
+Experiment TunaFigure11();
+Experiment TunaFigure12();
+Experiment TunaFigure13();
+Experiment TunaFigure14();
+Experiment TunaFigure15();
+Experiment TunaFigure16();
 
 }  // namespace tutti

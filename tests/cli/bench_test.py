@@ -11,6 +11,15 @@ import xml.etree.ElementTree
 import harness
 
 
+def can_simulate():
+    """Whether the figures of [tuna] run here: smpirun loads no program built with sanitizers."""
+    program = os.path.join(os.path.dirname(os.path.realpath(harness.TUTTI)), "tutti-mpi-sweep-smpi")
+    if shutil.which("smpirun") is None or not os.path.exists(program):
+        return False
+    with open(program, "rb") as file:
+        return b"__asan_init" not in file.read()
+
+
 class Bench(harness.CliTest):
     def test_lists_what_there_is(self):
         listed = self.json("bench")["experiments"]
@@ -21,8 +30,25 @@ class Bench(harness.CliTest):
             self.assertEqual(set(experiment), {"name", "source", "summary"})
             self.assertIn(experiment["name"], text)
 
+    @unittest.skipUnless(can_simulate(), "no simulator, or no program for it")
+    def test_figures_of_all_to_all_v_are_simulated(self):
+        result = self.json("bench", "tuna-fig8", "--max-ranks", 8)
+        self.assertEqual(len(result["tables"]), 2)
+        for table in result["tables"]:
+            self.assertEqual([row["label"] for row in table["rows"]], ["16", "128", "512", "2048", "8192"])
+            for row in table["rows"]:
+                cells = row["cells"]
+                best = cells["TuNA, best radix"]["ours"]["value"]
+                self.assertGreater(best, 0)
+                self.assertLessEqual(best, cells["TuNA, worst radix"]["ours"]["value"])
+                self.assertIn(cells["its radix"]["text"], ["2", "4", "8"])
+                # Seven messages one after another take longer than together.
+                self.assertLess(cells["all at once"]["ours"]["value"], cells["one at a time"]["ours"]["value"])
+
     def test_json_has_the_same_form_for_every_experiment(self):
         for experiment in self.json("bench")["experiments"]:
+            if experiment["name"].startswith("tuna-"):
+                continue  # below
             result = self.json("bench", experiment["name"], "--max-ranks", 16, "--step", 5)
             self.assertLessEqual({"experiment", "source", "summary", "tables", "charts", "notes", "compared", "same",
                                   "elapsed_s", "threads", "peak_rss_bytes"}, set(result))
