@@ -16,7 +16,7 @@ namespace {
 using namespace tuna;
 
 constexpr const char* kPlatform = "fugaku";
-constexpr std::array<int64_t, 4> kSizes = {16, 128, 1024, 8192};
+constexpr std::array<int64_t, 3> kSizes = {16, 128, 1024};
 constexpr std::array<const char*, 2> kForms = {"coalesced", "staggered"};
 
 // Radices inside a node, and block counts up to the messages a form sends between nodes.

@@ -35,7 +35,7 @@ class Bench(harness.CliTest):
         result = self.json("bench", "tuna-fig8", "--max-ranks", 8)
         self.assertEqual(len(result["tables"]), 2)
         for table in result["tables"]:
-            self.assertEqual([row["label"] for row in table["rows"]], ["16", "128", "512", "2048", "8192"])
+            self.assertEqual([row["label"] for row in table["rows"]], ["16", "128", "512"])
             for row in table["rows"]:
                 cells = row["cells"]
                 best = cells["TuNA, best radix"]["ours"]["value"]
