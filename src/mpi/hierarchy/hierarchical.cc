@@ -99,6 +99,7 @@ class Hierarchical {
   void PlanRounds();
   int ExchangeMemberSizes();
   int ExchangeSizesOfDigit(std::size_t first, std::size_t end);
+  void MeasureUniformRound(Round& round);
   int ExchangeGroupSizes(int level);
   void PlaceHolding(int level);
   int ReservePlace(int level);
@@ -205,6 +206,9 @@ int Hierarchical::ExchangeMemberSizes() {
       slot_sizes_[at++] = exchange_.send_bytes[At(routes_.rank(d))];
     }
   }
+  if (exchange_.uniform_bytes >= 0) {
+    std::fill(slot_sizes_.begin(), slot_sizes_.end(), exchange_.uniform_bytes);
+  }
   for (std::size_t first = 0; first < rounds_.size();) {
     std::size_t end = first;
     while (end < rounds_.size() && rounds_[end].stride == rounds_[first].stride) ++end;
@@ -232,7 +236,26 @@ int Hierarchical::ExchangeMemberSizes() {
   return MPI_SUCCESS;
 }
 
+// Where all blocks of all ranks are equal, every rank knows every size.
+void Hierarchical::MeasureUniformRound(Round& round) {
+  const std::int64_t past = std::int64_t{round.stride} * radix_;
+  for (std::size_t s = round.first_slot; s < round.end_slot; ++s) {
+    const int slot = slots_[s];
+    const int sent_to = Member(slot - slot % round.stride);
+    const int kept_for = Member(slot - static_cast<int>(slot % past));
+    const auto bytes_of = [&](int member) {
+      return static_cast<std::int64_t>(routes_.bundle(member).size()) * exchange_.uniform_bytes;
+    };
+    round.sent_bytes += sent_[s] = bytes_of(sent_to);
+    round.received_bytes += received_[s] = bytes_of(kept_for);
+  }
+}
+
 int Hierarchical::ExchangeSizesOfDigit(std::size_t first, std::size_t end) {
+  if (exchange_.uniform_bytes >= 0) {
+    for (std::size_t k = first; k < end; ++k) MeasureUniformRound(rounds_[k]);
+    return MPI_SUCCESS;
+  }
   const std::size_t count = end - first;
   std::vector<std::int64_t> numbers;
   std::vector<std::int64_t> start_in(count + 1), start_out(count + 1);
@@ -320,6 +343,12 @@ int Hierarchical::ExchangeGroupSizes(int level) {
       holding.bytes[row * At(holding.sources) + At(own_begin + s)] =
           from.size(phase.kept.begin + static_cast<int>(row), s);
     }
+  }
+  if (exchange_.uniform_bytes >= 0) {
+    std::fill(holding.bytes.begin(), holding.bytes.end(), exchange_.uniform_bytes);
+    PlaceHolding(level);
+    lap_.EndsAs(&Trace::prepare_s);
+    return MPI_SUCCESS;
   }
   const bool passes = held.size() > 1;
   std::vector<MPI_Request> requests;
