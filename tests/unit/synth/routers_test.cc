@@ -189,9 +189,10 @@ TEST(Routers, PmcfChoosesAmongSetsOfDisjointPaths) {
       ExpectDisjoint(topology, alike.routing);
       EXPECT_LE(RoutingRate(topology, alike.routing), *alike.paths_upper);
       EXPECT_LE(RoutingRate(topology, alike.routing), *alike.f_upper);
-      if (max_paths == 0)
+      if (max_paths == 0) {
         EXPECT_GE(RoutingRate(topology, alike.routing), *alike.f_upper * Rational(97, 100))
             << expression;
+      }
     }
     options.demand = RandomDemand(random, topology.num_ranks());
     ExpectDisjoint(topology, MustRoute("pmcf", topology, options).routing);
@@ -203,8 +204,9 @@ TEST(Routers, HaveAnAnswerWhenTheTimeIsOver) {
   for (const char* name : {"pmcf", "mcf-extp", "ilp-disjoint", "ilp-shortest"}) {
     const Routed routed = MustRoute(name, topology, {.max_seconds = 1e-9});
     EXPECT_GE(routed.routing.num_paths(), 40 * 39);
-    if (routed.paths_upper)
+    if (routed.paths_upper) {
       EXPECT_LE(RoutingRate(topology, routed.routing), *routed.paths_upper) << name;
+    }
   }
 }
 
