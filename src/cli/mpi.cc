@@ -41,11 +41,9 @@ using alltoallv::Algorithm;
 using alltoallv::BlockSizes;
 using alltoallv::CostModel;
 using alltoallv::Library;
-using alltoallv::Measured;
 using alltoallv::Memory;
 using alltoallv::Method;
 using alltoallv::PathCost;
-using alltoallv::Placement;
 using alltoallv::Situation;
 
 struct Flags {
