@@ -71,8 +71,8 @@ struct Point {
   std::int64_t Values(std::uint64_t seed, int from, int to, int ranks) const {
     const auto scale = static_cast<double>(size) / kValue;
     if (distribution == "uniform") {
-      return static_cast<std::int64_t>(Draw(seed, from, to, 0) *
-                                       static_cast<double>(size / kValue + 1));
+      const std::int64_t choices = size / kValue + 1;  // 0 to all that fit
+      return static_cast<std::int64_t>(Draw(seed, from, to, 0) * static_cast<double>(choices));
     }
     if (distribution == "normal") {
       // Box and Muller.
