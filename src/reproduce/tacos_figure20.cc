@@ -54,6 +54,7 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
       cases, {82.38, 93.61, "82.38", "93.61", "1.58", "1.21"}, TrainingUnit::kTacos, options);
   if (!result) return result;
   result->notes = {
+      // Several lines a note, on purpose. NOLINTNEXTLINE(bugprone-suspicious-missing-comma)
       "Data parallel, fp16, all gradients in one all-reduce after the backward pass; a rank trains "
       "on 128 pairs of sentences (GNMT), 32 images or 2 sequences of 1024 tokens and computes at "
       "234e12 operations a second (an A100 at three quarters of its peak) or at 2039 GB/s, "
