@@ -168,10 +168,10 @@ class Overlapper {
       }
     }
     if (attempts.empty()) return {};
-    const auto passes =
-        static_cast<int32_t>(std::clamp<int64_t>(kJobPasses / jobs, kFewPasses, kManyPasses));
-    const auto packing_passes =
-        static_cast<int32_t>(std::clamp<int64_t>(kLinksLookedAt / links, 1, kPackingPasses));
+    const auto passes = static_cast<int32_t>(
+        std::clamp<int64_t>(kJobPasses / std::max<int64_t>(jobs, 1), kFewPasses, kManyPasses));
+    const auto packing_passes = static_cast<int32_t>(
+        std::clamp<int64_t>(kLinksLookedAt / std::max<int64_t>(links, 1), 1, kPackingPasses));
     for (Attempt& attempt : attempts) {
       if (attempt.trees.empty()) {
         Result<std::vector<ChunkTrees>> packed = Pack(attempt, packing_passes);
