@@ -235,12 +235,4 @@ int Main(int argc, char** argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  const int result = Main(argc, argv);
-  // Refused flags have ended MPI already.
-  int finalized = 0;
-  MPI_Finalized(&finalized);
-  if (finalized == 0) MPI_Finalize();
-  return result;
-}
+int main(int argc, char** argv) { return examples::RunProgram(Main, argc, argv); }

@@ -110,4 +110,15 @@ inline int Refuse(int rank, const char* program, const std::string& message) {
   return 2;
 }
 
+// What main() returns: `program` between MPI_Init and MPI_Finalize.
+inline int RunProgram(int (*program)(int, char**), int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  const int result = program(argc, argv);
+  // Refused flags have ended MPI already.
+  int finalized = 0;
+  MPI_Finalized(&finalized);
+  if (finalized == 0) MPI_Finalize();
+  return result;
+}
+
 }  // namespace examples

@@ -1,4 +1,4 @@
-// The files of data/platforms, compiled in (cmake/TuttiPlatforms.cmake writes the other half).
+// The files of data/platforms, compiled in (cmake/TuttiEmbed.cmake writes the other half).
 #pragma once
 
 #include <span>
