@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 #include "tutti/base/check.h"
@@ -9,186 +10,249 @@
 namespace tutti::alltoallv {
 namespace {
 
-constexpr std::size_t kEnoughSamples = 24;
-constexpr std::size_t kMostSamples = 64;
-constexpr int kFirstCalls = 3;  // one of them unmeasured
-constexpr int kMostCalls = 16;
-// Of the library's own: expected to be at most this is clearly faster.
-constexpr double kPromising = 0.95;
-constexpr int kMostIdleCalls = 1 << 20;
+// Stages of a duel: pairs of turns, and measured calls of a turn.
+struct Stage {
+  int pairs, calls;
+};
+constexpr Stage kStages[] = {{1, 2}, {2, 3}, {4, 4}, {8, 6}, {8, 8}, {8, 8}};
+constexpr std::size_t kNumStages = std::size(kStages);
+constexpr std::size_t kFirstStageOfRecheck = 1;
+// To win by, and to lose by a little, where the clock is noisy: a turn may be several times too
+// long.
+constexpr std::size_t kFewestPairs = 3;
 
-// How much slower than the best one may look and stay in question: few samples say little.
-double Tolerance(std::size_t samples) {
-  if (samples <= 2) return 0.3;
-  if (samples <= 6) return 0.12;
-  return samples <= 14 ? 0.06 : 0.03;
-}
+// Of the one that serves: expected to be at most this is clearly faster.
+constexpr double kPromising = 0.95;
+// Nothing is known of a challenger that was never tried but that it may be slower than predicted.
+constexpr double kExpectedSlowdown = 0.5;
+// Measured ratios that the deviation believed before counts as much as.
+constexpr double kPriorWeight = 4;
+constexpr std::int64_t kForever = std::int64_t{1} << 40;
 
 // The lower one of an even number: a time is only ever too long by accident.
 double Median(std::vector<double> samples) {
-  if (samples.empty()) return 0;
+  TUTTI_DCHECK(!samples.empty());
   const auto middle = samples.begin() + static_cast<std::ptrdiff_t>((samples.size() - 1) / 2);
   std::nth_element(samples.begin(), middle, samples.end());
   return *middle;
 }
 
-}  // namespace
-
-Trials::Trials(double own_s, std::span<const Prediction> shortlist) {
-  entries_.push_back({.algorithm = {.method = Method::kMpi}, .stage = Stage::kTried});
-  for (const Prediction& each : shortlist) {
-    entries_.push_back(
-        {.algorithm = each.algorithm, .predicted_ratio = own_s > 0 ? each.seconds / own_s : 1});
-  }
-  PlanCycle();
+// The mean of the two in the middle, where too small is as likely as too large.
+double BalancedMedian(std::vector<double> samples) {
+  TUTTI_DCHECK(!samples.empty());
+  std::sort(samples.begin(), samples.end());
+  return (samples[(samples.size() - 1) / 2] + samples[samples.size() / 2]) / 2;
 }
 
-Trials::Trials(const Algorithm& known) : settled_(true), choice_(known) {}
+}  // namespace
 
-std::size_t Trials::NextTurn() const {
-  std::size_t turn = turn_ + 1;
-  while (turn < entries_.size() && entries_[turn].calls_a_cycle == 0) ++turn;
-  return turn;
+Trials::Trials(double own_s, std::span<const Prediction> shortlist, double clock_deviation)
+    : clock_deviation_(clock_deviation) {
+  entries_.push_back({.algorithm = {.method = Method::kMpi}, .measured_ratio = 1});
+  for (const Prediction& each : shortlist) {
+    entries_.push_back({.algorithm = each.algorithm,
+                        .predicted_ratio = own_s > 0 ? each.seconds / own_s : 1,
+                        .waits = true});
+  }
+  Plan();
+}
+
+Trials::Trials(const Algorithm& known, double clock_deviation) : clock_deviation_(clock_deviation) {
+  entries_.push_back({.algorithm = {.method = Method::kMpi}, .measured_ratio = 1});
+  if (known.method != Method::kMpi) {
+    entries_.push_back({.algorithm = known, .measured_ratio = 1});
+    serving_ = 1;
+  }
+  Plan();
+}
+
+void Trials::Rest(std::int64_t calls) {
+  rest_calls_ = std::max<std::int64_t>(1, calls);
+  turns_.clear();
+  turn_ = 0;
+}
+
+void Trials::Skip(std::int64_t calls) {
+  TUTTI_DCHECK(rests() && calls <= rest_calls_);
+  calls_ += static_cast<double>(calls);
+  rest_calls_ -= calls;
+  if (!rests()) Plan();
 }
 
 void Trials::Note(double seconds) {
-  TUTTI_DCHECK(!settled_ && !idle() && !cycle_ended());
-  Entry& entry = entries_[turn_];
-  if (entry.unmeasured > 0) {
-    --entry.unmeasured;
-  } else {
-    // The latest ones: what is compared was measured at about the same time.
-    if (entry.samples.size() < kMostSamples) entry.samples.push_back(0);
-    entry.samples[entry.measured++ % kMostSamples] = seconds;
+  TUTTI_DCHECK(!rests() && !stage_ended());
+  Turn& turn = turns_[turn_];
+  if (done_ >= turn.unmeasured) turn.seconds += seconds / turn.calls;
+  if (turn.entry != serving_) {
+    other_s_ += seconds;
+    ++other_calls_;
   }
   calls_ += 1;
-  if (--left_ > 0) return;
-  turn_ = NextTurn();
-  if (turn_ < entries_.size()) left_ = entries_[turn_].calls_a_cycle;
+  if (++done_ < turn.unmeasured + turn.calls) return;
+  done_ = 0;
+  ++turn_;
 }
 
-std::vector<double> Trials::Medians() const {
-  std::vector<double> medians;
-  for (const Entry& entry : entries_) {
-    if (entry.calls_a_cycle > 0) medians.push_back(Median(entry.samples));
-  }
-  return medians;
+std::vector<double> Trials::Times() const {
+  std::vector<double> times = {other_s_};
+  for (const Turn& turn : turns_) times.push_back(turn.seconds);
+  return times;
 }
 
-void Trials::EndCycle(std::span<const double> medians, bool keep) {
-  TUTTI_CHECK(cycle_ended());
-  std::size_t next = 0;
-  for (Entry& entry : entries_) {
-    if (entry.calls_a_cycle == 0) continue;
-    TUTTI_CHECK(next < medians.size());
-    const double median = medians[next++];
-    if (!keep) {
-      entry.samples.clear();
-      entry.measured = 0;
-      continue;
-    }
-    entry.agreed_s = median;
-    entry.agreed_samples = std::max(entry.agreed_samples, entry.samples.size());
-    lost_s_ += std::max(0.0, median - entries_.front().agreed_s) * entry.calls_a_cycle;
+void Trials::EndStage(std::span<const double> times, bool keep, double agreement_s) {
+  TUTTI_CHECK(stage_ended() && times.size() == turns_.size() + 1);
+  if (!keep) return PlanStage();
+  std::vector<double> serving_s;
+  for (std::size_t turn = 0; turn + 1 < turns_.size(); turn += 2) {
+    double base_s = times[1 + turn], challenger_s = times[2 + turn];
+    if (turns_[turn].entry != base_) std::swap(base_s, challenger_s);
+    base_s_.push_back(base_s);
+    challenger_s_.push_back(challenger_s);
+    serving_s.push_back(base_ == serving_ ? base_s : challenger_s);
+    constexpr double kLeastSeconds = 1e-12;
+    ratio_logs_.push_back(
+        std::log(std::max(challenger_s, kLeastSeconds) / std::max(base_s, kLeastSeconds)));
   }
-  double best = entries_.front().agreed_s;
-  for (const Entry& entry : entries_) {
-    if (entry.stage == Stage::kTried && entry.agreed_samples > 0) {
-      best = std::min(best, entry.agreed_s);
-    }
+  const double call_s = Median(serving_s);
+  if (call_s > 0) {
+    if (agreement_s > 0) agreement_calls_ = agreement_s / call_s;
+    // Time won by a faster challenger pays for more trials.
+    lost_calls_ += times[0] / call_s - other_calls_ + agreement_calls_;
   }
-  for (Entry& entry : entries_) {
-    const bool own = &entry == &entries_.front();
-    if (own || entry.stage != Stage::kTried || entry.agreed_samples == 0) continue;
-    if (entry.agreed_s > best * (1 + Tolerance(entry.agreed_samples))) {
-      entry.stage = Stage::kDropped;
+  entries_[base_].seconds = Median(base_s_);
+  entries_[challenger_].seconds = Median(challenger_s_);
+  entries_[challenger_].measured_ratio =
+      entries_[base_].measured_ratio * std::exp(Estimated().ratio_log);
+  Decide();
+}
+
+// Of the median of the ratios; their deviation from its own median, so that tails count little.
+Trials::Estimate Trials::Estimated() const {
+  const double median = BalancedMedian(ratio_logs_);
+  std::vector<double> deviations;
+  for (const double each : ratio_logs_) deviations.push_back(std::abs(each - median));
+  constexpr double kOfNormal = 1.4826, kMedianOverMean = 1.2533;
+  const double measured = kOfNormal * BalancedMedian(deviations);
+  const auto count = static_cast<double>(ratio_logs_.size());
+  const double variance =
+      (kPriorWeight * clock_deviation_ * clock_deviation_ + count * measured * measured) /
+      (kPriorWeight + count);
+  return {median, kMedianOverMean * std::sqrt(variance / count)};
+}
+
+void Trials::Decide() {
+  const Estimate estimate = Estimated();
+  const double wanted = std::log(1 - (base_ == 0 ? kMargin : kMarginOfOthers));
+  const bool through = stage_ + 1 == kNumStages;
+  if (rechecks_) {
+    // It serves: less than kMargin faster will do, and it takes as much to throw it over as to put
+    // it there.
+    const double enough = wanted / 2;
+    if (estimate.ratio_log + estimate.error <= enough) return EndDuel(true);
+    if (through || estimate.ratio_log - 2 * estimate.error > enough) {
+      return EndDuel(estimate.ratio_log <= enough);
     }
+  } else {
+    const bool enough_pairs = clock_deviation_ == 0 || ratio_logs_.size() >= kFewestPairs;
+    if (enough_pairs && estimate.ratio_log + 2 * estimate.error <= wanted) return EndDuel(true);
+    const double errors = enough_pairs ? 1 : 3;
+    if (through || estimate.ratio_log - errors * estimate.error > wanted) return EndDuel(false);
   }
-  PlanCycle();
+  ++stage_;
+  Plan();
+}
+
+void Trials::EndDuel(bool won) {
+  serving_ = won ? challenger_ : base_;
+  challenger_ = 0;
+  Plan();
 }
 
 // What is known of its method by now corrects what was predicted.
 double Trials::ExpectedRatio(const Entry& entry) const {
+  if (entry.measured_ratio > 0) return entry.measured_ratio;
   double ratio = entry.predicted_ratio;
-  const double own_s = entries_.front().agreed_s;
   for (const Entry& other : entries_) {
-    if (&other == &entries_.front() || other.agreed_samples == 0 ||
-        other.algorithm.method != entry.algorithm.method) {
-      continue;
-    }
-    ratio = std::max(ratio, entry.predicted_ratio * other.agreed_s / own_s / other.predicted_ratio);
+    if (other.measured_ratio == 0 || other.algorithm.method != entry.algorithm.method) continue;
+    ratio = std::max(ratio, entry.predicted_ratio * other.measured_ratio / other.predicted_ratio);
   }
   return ratio;
 }
 
-void Trials::PlanCycle() {
-  Entry& own = entries_.front();
-  const double own_s = own.agreed_s;
-  // In calls of the library's own, so that nothing need be known of its time at first.
-  double budget = kFreeCalls + kShare * calls_ - (own_s > 0 ? lost_s_ / own_s : 0);
-  double cheapest = -1;  // what is missing for one of those that wait
-  int most_calls = 0;
-  bool one_is_new = false;
-  for (Entry& entry : entries_) {
-    entry.calls_a_cycle = 0;
-    if (&entry == &own || entry.stage == Stage::kDropped) continue;
-    if (entry.stage == Stage::kTried) {
-      if (entry.agreed_samples >= kEnoughSamples) continue;
-      const int calls =
-          std::clamp(static_cast<int>(entry.agreed_samples), kFirstCalls + 1, kMostCalls);
-      const double ratio = own_s > 0 ? entry.agreed_s / own_s : 1;
-      budget -= std::max(0.0, ratio - 1) * calls;
-      entry.calls_a_cycle = calls;
-      most_calls = std::max(most_calls, calls);
-      continue;
-    }
-    // One new one a cycle, and not while its predecessors have spent what may be lost. Only what
-    // is expected to be clearly faster may spend what was not yet earned by calls.
-    const double expected = std::max(0.5, ExpectedRatio(entry) - 1) * kFirstCalls;
-    const double may_spend = ExpectedRatio(entry) < kPromising ? budget : budget - kFreeCalls;
-    if (one_is_new || expected > may_spend) {
-      const double missing = expected - may_spend;
-      cheapest = cheapest < 0 ? missing : std::min(cheapest, missing);
-      continue;
-    }
-    one_is_new = true;
-    budget -= expected;
-    entry.stage = Stage::kTried;
-    entry.calls_a_cycle = kFirstCalls;
-    entry.unmeasured = 1;
-    most_calls = std::max(most_calls, kFirstCalls + 1);
-  }
-  if (most_calls == 0) {
-    if (cheapest < 0) return Settle();
-    const double calls = std::ceil(std::max(0.0, cheapest) / kShare) + 1;
-    idle_calls_ = static_cast<int>(std::min<double>(calls, kMostIdleCalls));
-    most_calls = 1;
-  }
-  own.calls_a_cycle = most_calls;
-  if (own.agreed_samples == 0) own.unmeasured = 1;
-  turn_ = 0;
-  left_ = own.calls_a_cycle;
+double Trials::ExpectedLoss(std::size_t challenger) const {
+  const Entry& entry = entries_[challenger];
+  const Stage& stage = kStages[challenger == challenger_ ? stage_ : 0];
+  const bool measured = entry.measured_ratio > 0;
+  const double ratio = ExpectedRatio(entry) / std::max(entries_[serving_].measured_ratio, 1e-6);
+  const double slowdown = std::max(measured ? 0.0 : kExpectedSlowdown, ratio - 1);
+  return slowdown * stage.pairs * (stage.calls + 1) + agreement_calls_;
 }
 
-void Trials::Skip(int calls) {
-  TUTTI_DCHECK(idle());
-  calls_ += calls;
-  idle_calls_ = std::max(0, idle_calls_ - calls);
-  if (!idle()) PlanCycle();
-}
-
-void Trials::Settle() {
+void Trials::Plan() {
+  const double earned = kShare * calls_ - lost_calls_;
+  if (challenger_ != 0) {
+    // Rechecks come at distances that pay for them.
+    const double missing = ExpectedLoss(challenger_) - earned - kFreeCalls;
+    if (rechecks_ || missing <= 0) return PlanStage();
+    return Rest(static_cast<std::int64_t>(std::ceil(missing / kShare)));
+  }
+  double least_missing = -1;
+  for (std::size_t i = 1; i < entries_.size(); ++i) {
+    Entry& entry = entries_[i];
+    if (!entry.waits) continue;
+    const bool promises = ExpectedRatio(entry) < kPromising * entries_[serving_].measured_ratio;
+    // What is left after another was found to be faster must promise to be faster still.
+    if (serving_ != 0 && !promises) {
+      entry.waits = false;
+      continue;
+    }
+    const double missing = ExpectedLoss(i) - earned - (promises ? kFreeCalls : 0);
+    if (missing <= 0) {
+      entry.waits = false;
+      return BeginDuel(serving_, i);
+    }
+    least_missing = least_missing < 0 ? missing : std::min(least_missing, missing);
+  }
+  if (least_missing > 0) {
+    return Rest(static_cast<std::int64_t>(std::ceil(least_missing / kShare)));
+  }
   settled_ = true;
-  choice_ = entries_.front().algorithm;
-  choice_s_ = entries_.front().agreed_s;
-  double best = choice_s_ * (1 - kMargin);
-  for (const Entry& entry : entries_) {
-    if (entry.stage != Stage::kTried || entry.agreed_samples == 0 || entry.agreed_s >= best) {
-      continue;
+  if (serving_ == 0) return Rest(kForever);
+  if (std::exchange(recheck_is_due_, !recheck_is_due_)) return BeginDuel(0, serving_);
+  Rest(recheck_gap_);
+  recheck_gap_ = std::min(2 * recheck_gap_, kForever);
+}
+
+// `challenger` serves already where it is rechecked.
+void Trials::BeginDuel(std::size_t base, std::size_t challenger) {
+  base_ = base;
+  challenger_ = challenger;
+  rechecks_ = challenger == serving_;
+  stage_ = rechecks_ ? kFirstStageOfRecheck : 0;
+  ratio_logs_.clear();
+  base_s_.clear();
+  challenger_s_.clear();
+  PlanStage();
+}
+
+void Trials::PlanStage() {
+  rest_calls_ = 0;
+  turns_.clear();
+  turn_ = 0;
+  done_ = 0;
+  other_s_ = 0;
+  other_calls_ = 0;
+  const std::size_t other = serving_ == base_ ? challenger_ : base_;
+  const Stage& stage = kStages[stage_];
+  std::size_t before = serving_;
+  for (int pair = 0; pair < stage.pairs; ++pair) {
+    const bool serving_is_first = pair % 2 == 0;
+    for (const bool first : {true, false}) {
+      const std::size_t entry = first == serving_is_first ? serving_ : other;
+      turns_.push_back(
+          {.entry = entry, .unmeasured = entry == before ? 0 : 1, .calls = stage.calls});
+      before = entry;
     }
-    best = entry.agreed_s;
-    choice_ = entry.algorithm;
-    choice_s_ = entry.agreed_s;
   }
 }
 

@@ -48,13 +48,13 @@ int Reported(MPI_Comm communicator, int error) {
   return error;
 }
 
-// The state of an intracommunicator; null of others.
+// The state of an intracommunicator, with or without its own communicator; null of others.
 int IntraState(MPI_Comm communicator, CommunicatorState** state) {
   *state = CommunicatorState::Latest(communicator);
   if (*state != nullptr) return MPI_SUCCESS;
   int inter = 0;
   if (const int error = PMPI_Comm_test_inter(communicator, &inter)) return error;
-  return inter != 0 ? MPI_SUCCESS : CommunicatorState::Of(communicator, state);
+  return inter != 0 ? MPI_SUCCESS : CommunicatorState::Light(communicator, state);
 }
 
 // Adds what one side of a call says of its size: the larger side counts.
@@ -80,7 +80,8 @@ int ServeByChoice(MPI_Comm communicator, CommunicatorState& state, const Measure
   CallSize size;
   if (const int error = measure(&size)) return Reported(communicator, error);
   CallChoice choice;
-  if (const int error = BeginCall(state, size, &choice)) return Reported(communicator, error);
+  if (const int error = BeginCall(communicator, state, size, &choice))
+    return Reported(communicator, error);
   const int served = call(choice.algorithm);
   LatestServed().own_seconds = choice.own_s;
   const int ended = EndCall(state, choice);

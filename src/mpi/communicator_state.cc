@@ -50,6 +50,12 @@ int SameRanks(MPI_Comm communicator, MPI_Comm* own) {
 }
 
 int CommunicatorState::Of(MPI_Comm communicator, CommunicatorState** state) {
+  if (const int error = Light(communicator, state)) return error;
+  if ((*state)->duplicate_ != MPI_COMM_NULL) return MPI_SUCCESS;
+  return SameRanks(communicator, &(*state)->duplicate_);
+}
+
+int CommunicatorState::Light(MPI_Comm communicator, CommunicatorState** state) {
   int key = MPI_KEYVAL_INVALID;
   if (const int error = StateKey(&key)) return error;
   int found = 0;
@@ -64,7 +70,6 @@ int CommunicatorState::Of(MPI_Comm communicator, CommunicatorState** state) {
   std::unique_ptr<CommunicatorState> made(new CommunicatorState);
   if (const int error = PMPI_Comm_rank(communicator, &made->rank_)) return error;
   if (const int error = PMPI_Comm_size(communicator, &made->size_)) return error;
-  if (const int error = SameRanks(communicator, &made->duplicate_)) return error;
   for (auto* each : {&made->bytes_.send_offset, &made->bytes_.send_bytes,
                      &made->bytes_.receive_offset, &made->bytes_.receive_bytes}) {
     each->resize(static_cast<std::size_t>(made->size_));

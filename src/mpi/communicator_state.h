@@ -34,7 +34,11 @@ class CommunicatorState {
   // Collective at the first call on a communicator, local after. Intracommunicators only.
   static int Of(MPI_Comm communicator, CommunicatorState** state);
 
-  // What Of() gave this thread last, if that was for this communicator; else null. A comparison.
+  // The same without a communicator of its own as long as Of() was not called: local. For those
+  // who may never need one.
+  static int Light(MPI_Comm communicator, CommunicatorState** state);
+
+  // What these gave this thread last, if that was for this communicator; else null. A comparison.
   static CommunicatorState* Latest(MPI_Comm communicator);
 
   ~CommunicatorState();
@@ -42,7 +46,7 @@ class CommunicatorState {
   CommunicatorState& operator=(const CommunicatorState&) = delete;
 
   // IMPORTANT: only nonblocking messages and collectives of the engine go over it.
-  MPI_Comm duplicate() const { return duplicate_; }
+  MPI_Comm duplicate() const { return duplicate_; }  // MPI_COMM_NULL before Of()
   int rank() const { return rank_; }
   int size() const { return size_; }
 

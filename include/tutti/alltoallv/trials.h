@@ -1,27 +1,38 @@
 // What: which algorithm to try next and which to stay with, for calls of one size class on one
 // communicator: decides from agreed times only, so that all ranks decide alike.
 //
-// Model: calls come in cycles. In a cycle the MPI library's own and every candidate still in
-// question serve a few calls each; at its end all ranks agree on the median time of each
-// (EndCycle), those that are clearly slower leave, and a new one may enter. Settled once none is in
-// question; then the library's own serves unless another was kMargin faster.
-// What trying costs is bounded: a candidate enters only while the time lost on slower ones, so far
-// and as expected of it, stays under kShare n calls of the library's own after n calls; kFreeCalls
-// more for what is expected to be clearly faster. Expected is what was predicted, corrected by what
-// others of its method took.
+// Model: one algorithm serves, the MPI library's own at first. A duel asks whether a challenger is
+// faster: both serve turns of a few calls, side by side in pairs (who goes first takes turns), and
+// what counts of a pair is the ratio of its two turns, which what else the machine does meets
+// alike. The first call of a turn overlaps the other one's last and is not measured. A duel runs in
+// stages of more and longer turns; at the end of each all ranks agree on the times, by one
+// all-reduce, and decide by the median of all ratios and by how far they spread:
+//   won    median + 2 errors of it are under 1 - margin, of three pairs at least
+//   lost   median - 1 error of it is over that (- 3 errors before three pairs), or the stages are
+//          through
+// The winner serves from then on, and the next challenger duels with it. Once nobody is left to
+// challenge the trials are settled. If another than the library's own serves by then, the two duel
+// again after kFirstRecheck calls, then after twice as many, and so on: it stays only while it is
+// still faster.
+// What trying costs is bounded: a stage begins only while the time lost to slower challengers and
+// to agreements, so far and as expected of the stage, is under kShare of all calls; kFreeCalls more
+// for what is expected to be clearly faster, which is what was predicted, corrected by what others
+// of its method took. In between nothing is measured (rests).
 // Invariants (numbered in the tests)
 //   T1  the same agreed times give the same decisions
-//   T2  every cycle begins with the library's own
+//   T2  every stage begins with the one that serves
 //   T3  with times that stay, the choice is the library's own or kMargin faster than it, and over
 //       some hundred calls trying costs at most a few of them in a hundred
 // Units: seconds. Threads: one at a time.
 //
-//   Trials trials(shortlist);
-//   run(trials.Next()); trials.Note(seconds);         // of this rank
-//   if (trials.cycle_ended()) trials.EndCycle(mean over all ranks of trials.Medians(), true);
+//   Trials trials(own_s, shortlist, kNoisyClock);
+//   run(trials.Next());
+//   if (trials.rests()) trials.Skip(1); else trials.Note(seconds);   // of this rank
+//   if (trials.stage_ended()) trials.EndStage(mean over all ranks of trials.Times(), true, cost_s);
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -30,70 +41,103 @@
 
 namespace tutti::alltoallv {
 
+// Standard deviation that the ratio of two turns is believed to have before any was measured. The
+// clock of a simulation is exact: there the first pair decides.
+inline constexpr double kNoisyClock = 0.3, kExactClock = 0;
+
 class Trials {
  public:
-  static constexpr double kMargin = 0.04;
-  static constexpr double kFreeCalls = 3;
+  static constexpr double kMargin = 0.04;          // over the MPI library's own
+  static constexpr double kMarginOfOthers = 0.02;  // over another
+  static constexpr double kFreeCalls = 4;
   static constexpr double kShare = 0.015;
+  static constexpr std::int64_t kFirstRecheck = 512;
 
   // `shortlist`: best first, with predicted seconds; `own_s`: predicted of the library's own.
-  Trials(double own_s, std::span<const Prediction> shortlist);
+  Trials(double own_s, std::span<const Prediction> shortlist, double clock_deviation);
 
   // Settled from the start, on what was measured before.
-  explicit Trials(const Algorithm& known);
+  Trials(const Algorithm& known, double clock_deviation);
 
+  // Nobody is left to challenge.
   bool settled() const { return settled_; }
-  // Nothing is tried until more calls have paid for it: the library's own serves, and calls are
-  // told to Skip, not to Note.
-  bool idle() const { return idle_calls_ > 0; }
-  void Skip(int calls);
+  // Nothing is measured for so many calls: they are told to Skip, not to Note.
+  bool rests() const { return rest_calls_ > 0; }
+  std::int64_t rest_calls() const { return rest_calls_; }
+  void Skip(std::int64_t calls);
 
-  // What serves the next call. The library's own in the call in which times are agreed.
+  // What serves the next call.
   const Algorithm& Next() const {
-    return settled_ ? choice_ : entries_[cycle_ended() ? 0 : turn_].algorithm;
+    return rests() || stage_ended() ? serving() : entries_[turns_[turn_].entry].algorithm;
   }
 
   // The call that Next() served is over.
   void Note(double seconds);
 
-  bool cycle_ended() const { return !settled_ && turn_ == entries_.size(); }
-  // Of each algorithm tried in the cycle, its median on this rank; as many on every rank.
-  std::vector<double> Medians() const;
-  // `medians`: of Medians(), the mean over all ranks. `keep` false: sizes changed meanwhile, so
-  // that the cycle says nothing.
-  void EndCycle(std::span<const double> medians, bool keep);
+  bool stage_ended() const { return !rests() && turn_ == turns_.size(); }
+  // What this rank measured in the stage; as many numbers on every rank.
+  std::vector<double> Times() const;
+  // `times`: of Times(), the mean over all ranks. `keep` false: sizes changed meanwhile, so that
+  // the stage says nothing. `agreement_s`: what the latest agreement took, the same on all ranks;
+  // 0: not known.
+  void EndStage(std::span<const double> times, bool keep, double agreement_s);
 
-  // Settled: what was measured of the choice and of the library's own; 0 where nothing was.
-  double choice_s() const { return choice_s_; }
-  double own_s() const { return entries_.empty() ? 0 : entries_.front().agreed_s; }
+  // What serves beside trials.
+  const Algorithm& serving() const { return entries_[serving_].algorithm; }
+  // A call of it and of the library's own, as measured last; 0 where nothing was.
+  double serving_s() const { return entries_[serving_].seconds; }
+  double own_s() const { return entries_.front().seconds; }
 
  private:
-  enum class Stage { kWaiting, kTried, kDropped };
   struct Entry {
     Algorithm algorithm;
     double predicted_ratio = 1;  // to the library's own
-    Stage stage = Stage::kWaiting;
-    int calls_a_cycle = 0;             // in this cycle
-    int unmeasured = 0;                // the first calls, which grow buffers and open connections
-    std::vector<double> samples = {};  // the latest, oldest overwritten first
-    std::size_t measured = 0;
-    double agreed_s = 0;
-    std::size_t agreed_samples = 0;
+    double measured_ratio = 0;   // the same; 0: not measured
+    double seconds = 0;
+    bool waits = false;
+  };
+  struct Turn {
+    std::size_t entry;
+    int unmeasured, calls;
+    double seconds = 0;
+  };
+  struct Estimate {
+    double ratio_log, error;
   };
 
-  std::size_t NextTurn() const;
   double ExpectedRatio(const Entry& entry) const;
-  void PlanCycle();
-  void Settle();
+  // Of a stage of the duel with `challenger`, in calls of what serves.
+  double ExpectedLoss(std::size_t challenger) const;
+  void Plan();
+  void BeginDuel(std::size_t base, std::size_t challenger);
+  void PlanStage();
+  void Rest(std::int64_t calls);
+  Estimate Estimated() const;
+  void Decide();
+  void EndDuel(bool won);
 
+  double clock_deviation_;
   std::vector<Entry> entries_;  // the first is the library's own
-  std::size_t turn_ = 0;        // index into entries_; its size: the cycle is over
-  int left_ = 0;                // calls of this turn
-  int idle_calls_ = 0;
-  double calls_ = 0, lost_s_ = 0;
+  std::size_t serving_ = 0;
   bool settled_ = false;
-  Algorithm choice_;
-  double choice_s_ = 0;
+
+  // The duel that goes on; none where challenger_ is 0. In a recheck it is the challenger that
+  // serves, else the base.
+  std::size_t base_ = 0, challenger_ = 0;
+  bool rechecks_ = false;
+  std::size_t stage_ = 0;
+  std::vector<double> ratio_logs_;
+  std::vector<double> base_s_, challenger_s_;
+  std::vector<Turn> turns_;
+  std::size_t turn_ = 0;  // its size: the stage is over
+  int done_ = 0;          // calls of this turn
+  double other_s_ = 0;    // of this stage's calls that another served than without trials
+  int other_calls_ = 0;
+
+  std::int64_t rest_calls_ = 0;
+  std::int64_t recheck_gap_ = kFirstRecheck;
+  bool recheck_is_due_ = false;
+  double calls_ = 0, lost_calls_ = 0, agreement_calls_ = 1;
 };
 
 }  // namespace tutti::alltoallv

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -36,7 +37,14 @@ constexpr std::size_t kMostCandidates = 8;
 constexpr std::size_t kOfAMethod = 3;
 // Not worth a trial: predicted to be slower than the MPI library's own by more.
 constexpr double kHopeless = 1.5;
-constexpr int kFirstInterval = 4, kLastInterval = 128;
+constexpr int kFirstInterval = 16, kLastInterval = 512;
+// Calls of a communicator before anything is set up, over all its ranks.
+constexpr std::int64_t kQuietCallsOfAllRanks = 4096;
+#ifdef TUTTI_MPI_SMPI
+constexpr double kClockDeviation = alltoallv::kExactClock;
+#else
+constexpr double kClockDeviation = alltoallv::kNoisyClock;
+#endif
 // Of the calls between two agreements on sizes, the sizes of the last ones are looked at.
 constexpr int kMeasuredCalls = 4;
 
@@ -69,37 +77,35 @@ struct Stream {
 
 class Choice : public CommunicatorState::Part {
  public:
-  // Collective at the first call.
-  static int Of(CommunicatorState& state, Choice** choice) {
+  // What is kept for a communicator; collective over `communicator` at the first call.
+  static int Of(MPI_Comm communicator, CommunicatorState& state, Choice** choice) {
     auto& part = state.part(CommunicatorState::PartName::kChoice);
     if (part == nullptr) {
-      Memory memory;
-      if (const int error = ShareMemory(state.duplicate(), state.rank(), &memory)) return error;
-      const Groups* groups = nullptr;
-      if (const int error = GroupsOf(state, &groups)) return error;
-      part = std::make_unique<Choice>(state, std::move(memory), PlacementOfGroups(*groups));
+      auto made = std::make_unique<Choice>();
+      bool remembers = false;
+      if (const int error = SomeoneRemembers(communicator, state.rank(), &remembers)) return error;
+      if (!remembers) made->quiet_calls_ = kQuietCallsOfAllRanks / state.size();
+      // Nothing is faster than one copy.
+      if (state.size() == 1) made->quiet_calls_ = std::numeric_limits<std::int64_t>::max();
+      part = std::move(made);
     }
     *choice = static_cast<Choice*>(part.get());
     return MPI_SUCCESS;
   }
 
-  Choice(const CommunicatorState& state, Memory memory, const Placement& placement)
-      : duplicate_(state.duplicate()),
-        size_(state.size()),
-        memory_(std::move(memory)),
-        tables_(ModelIn(memory_), placement) {}
-
-  int Begin(const CallSize& size, CallChoice* call);
-  int End(CallChoice& call);
-  double Own(const CallSize& size) {
-    const BlockSizes sizes{MeanBytes(size), static_cast<double>(size.largest_block_bytes)};
-    const int size_class = alltoallv::SizeClassOf(sizes.mean_bytes);
-    return ClassOf(size.uniform ? uniform_ : v_, size_class, sizes).own_s;
-  }
+  int Begin(MPI_Comm communicator, CommunicatorState& state, const CallSize& size,
+            CallChoice* call);
+  int End(const CallChoice& call);
+  // `state` is that of CommunicatorState::Of.
+  int Own(CommunicatorState& state, const CallSize& size, double* seconds);
   const SettledChoice* Settled() {
-    if (!settled_ || v_.calls + kMeasuredCalls >= v_.interval) return nullptr;
-    ++v_.calls;
-    return &*settled_;
+    if (quiet_calls_ > 0) {
+      --quiet_calls_;
+      return &quiet_;
+    }
+    if (settled_calls_ == 0) return nullptr;
+    --settled_calls_;
+    return &settled_;
   }
 
  private:
@@ -114,40 +120,59 @@ class Choice : public CommunicatorState::Part {
   alltoallv::Situation SituationOf(int size_class) const {
     return {.library = OwnLibrary(),
             .ranks = size_,
-            .largest_node = tables_.placement().largest_node,
+            .largest_node = tables_->placement().largest_node,
             .size_class = size_class};
   }
+  int SetUp(CommunicatorState& state);
   OfClass Make(int size_class, const BlockSizes& sizes, bool uniform) const;
   OfClass& ClassOf(Stream& stream, int size_class, const BlockSizes& sizes);
-  void Agreed(Stream& stream, std::span<const double> sum);
+  int Agree(Stream& stream);
+  void Agreed(Stream& stream, std::span<const double> mean);
 
-  MPI_Comm duplicate_;
-  int size_;
+  std::int64_t quiet_calls_ = 0;
+  SettledChoice quiet_{.algorithm = kOwn};
+  std::int64_t settled_calls_ = 0;  // of v_, that settled_ serves
+  SettledChoice settled_;
+
+  // From SetUp on.
+  MPI_Comm duplicate_ = MPI_COMM_NULL;
+  int size_ = 0;
   Memory memory_;
-  CostTables tables_;
+  std::optional<CostTables> tables_;
   Stream v_, uniform_;
-  std::optional<SettledChoice> settled_;  // of v_
-  Stream* stream_ = nullptr;              // of the call that runs
-  OfClass* class_ = nullptr;              // null: not agreed
+  Stream* stream_ = nullptr;  // of the call that runs; null: nothing is asked of it
+  OfClass* class_ = nullptr;  // null: not agreed
+  double agreement_s_ = 0;    // the latest on this rank
 };
 
+int Choice::SetUp(CommunicatorState& state) {
+  duplicate_ = state.duplicate();
+  size_ = state.size();
+  if (const int error = ShareMemory(duplicate_, state.rank(), &memory_)) return error;
+  const Groups* groups = nullptr;
+  if (const int error = GroupsOf(state, &groups)) return error;
+  tables_.emplace(ModelIn(memory_), PlacementOfGroups(*groups));
+  quiet_calls_ = 0;
+  return MPI_SUCCESS;
+}
+
 OfClass Choice::Make(int size_class, const BlockSizes& sizes, bool uniform) const {
-  double own_s = tables_.Seconds(kOwn, sizes);
+  double own_s = tables_->Seconds(kOwn, sizes);
   if (uniform) {
     // MPI libraries have a Bruck for small equal blocks.
-    own_s = std::min(own_s, tables_.Seconds({.method = Method::kTuna, .radix = 2}, sizes));
+    own_s = std::min(own_s, tables_->Seconds({.method = Method::kTuna, .radix = 2}, sizes));
   } else if (const auto found = memory_.best.find(SituationOf(size_class));
              found != memory_.best.end()) {
     const alltoallv::Measured& best = found->second;
     const bool own_is_faster = best.own_seconds > 0 && best.own_seconds <= best.seconds;
-    return {Trials(own_is_faster ? kOwn : best.algorithm),
+    return {Trials(own_is_faster ? kOwn : best.algorithm, kClockDeviation),
             best.own_seconds > 0 ? best.own_seconds : own_s};
   }
-  std::vector<Prediction> shortlist = tables_.Shortlist(sizes, kMostCandidates, kOfAMethod);
+  std::vector<Prediction> shortlist = tables_->Shortlist(sizes, kMostCandidates, kOfAMethod);
   std::erase_if(shortlist, [own_s](const Prediction& each) {
     return each.seconds > kHopeless * own_s || !CanRunExchange(each.algorithm.method);
   });
-  return {Trials(own_s, shortlist), own_s};
+  return {Trials(own_s, shortlist, kClockDeviation), own_s};
 }
 
 OfClass& Choice::ClassOf(Stream& stream, int size_class, const BlockSizes& sizes) {
@@ -157,7 +182,29 @@ OfClass& Choice::ClassOf(Stream& stream, int size_class, const BlockSizes& sizes
       .first->second;
 }
 
-int Choice::Begin(const CallSize& size, CallChoice* call) {
+int Choice::Own(CommunicatorState& state, const CallSize& size, double* seconds) {
+  if (!tables_) {
+    if (const int error = SetUp(state)) return error;
+  }
+  const BlockSizes sizes{MeanBytes(size), static_cast<double>(size.largest_block_bytes)};
+  const int size_class = alltoallv::SizeClassOf(sizes.mean_bytes);
+  *seconds = ClassOf(size.uniform ? uniform_ : v_, size_class, sizes).own_s;
+  return MPI_SUCCESS;
+}
+
+int Choice::Begin(MPI_Comm communicator, CommunicatorState& state, const CallSize& size,
+                  CallChoice* call) {
+  call->algorithm = kOwn;
+  stream_ = nullptr;
+  if (quiet_calls_ > 0) {
+    --quiet_calls_;
+    return MPI_SUCCESS;
+  }
+  if (!tables_) {
+    CommunicatorState* complete = nullptr;
+    if (const int error = CommunicatorState::Of(communicator, &complete)) return error;
+    if (const int error = SetUp(state)) return error;
+  }
   Stream& stream = size.uniform ? uniform_ : v_;
   const BlockSizes sizes{MeanBytes(size), static_cast<double>(size.largest_block_bytes)};
   stream_ = &stream;
@@ -167,53 +214,53 @@ int Choice::Begin(const CallSize& size, CallChoice* call) {
   stream.bytes += sizes.mean_bytes;
   stream.largest += sizes.largest_bytes;
   class_ = nullptr;
-  call->algorithm = kOwn;
-  call->agrees = true;
-  if (stream.size_class) {
-    class_ = &ClassOf(stream, *stream.size_class, sizes);
-    const Trials& trials = class_->trials;
-    const bool tries = !trials.settled() && !trials.idle();
-    call->agrees = tries ? trials.cycle_ended() : !size.uniform && stream.calls >= stream.interval;
-    call->algorithm = trials.Next();
-    call->own_s = trials.own_s() > 0 ? trials.own_s() : class_->own_s;
-    if (!call->agrees) {
-      if (tries) call->begin_s = PMPI_Wtime();
-      return MPI_SUCCESS;
-    }
-  }
-  call->mine = {stream.bytes / stream.looked_at, stream.largest / stream.looked_at};
-  if (class_ != nullptr && class_->trials.cycle_ended()) {
-    const std::vector<double> medians = class_->trials.Medians();
-    call->mine.insert(call->mine.end(), medians.begin(), medians.end());
-  }
-  call->sum.resize(call->mine.size());
-  const auto count = static_cast<int>(call->mine.size());
-#ifdef TUTTI_MPI_SMPI
-  // There a nonblocking all-reduce is a message to every rank.
-  return PMPI_Allreduce(call->mine.data(), call->sum.data(), count, MPI_DOUBLE, MPI_SUM,
-                        duplicate_);
-#else
-  return PMPI_Iallreduce(call->mine.data(), call->sum.data(), count, MPI_DOUBLE, MPI_SUM,
-                         duplicate_, &call->request);
-#endif
-}
-
-int Choice::End(CallChoice& call) {
-  if (call.begin_s >= 0) class_->trials.Note(PMPI_Wtime() - call.begin_s);
-  if (!call.agrees) {
-    if (stream_ == &uniform_ && class_->trials.idle()) class_->trials.Skip(1);
-    return MPI_SUCCESS;
-  }
-  if (const int error = PMPI_Wait(&call.request, MPI_STATUS_IGNORE)) return error;
-  Agreed(*stream_, call.sum);
+  if (!stream.size_class) return MPI_SUCCESS;
+  class_ = &ClassOf(stream, *stream.size_class, sizes);
+  const Trials& trials = class_->trials;
+  call->algorithm = trials.Next();
+  call->own_s = trials.own_s() > 0 ? trials.own_s() : class_->own_s;
+  if (!trials.rests()) call->begin_s = PMPI_Wtime();
   return MPI_SUCCESS;
 }
 
-void Choice::Agreed(Stream& stream, std::span<const double> sum) {
+int Choice::End(const CallChoice& call) {
+  if (stream_ == nullptr) return MPI_SUCCESS;
+  bool agrees = class_ == nullptr;
+  if (class_ != nullptr) {
+    Trials& trials = class_->trials;
+    if (call.begin_s >= 0) {
+      trials.Note(PMPI_Wtime() - call.begin_s);
+      agrees = trials.stage_ended();
+    } else {
+      trials.Skip(1);
+      agrees = stream_ != &uniform_ && stream_->calls >= stream_->interval;
+    }
+  }
+  return agrees ? Agree(*stream_) : MPI_SUCCESS;
+}
+
+int Choice::Agree(Stream& stream) {
+  std::vector<double> mine = {stream.bytes / stream.looked_at, stream.largest / stream.looked_at,
+                              agreement_s_};
+  if (class_ != nullptr && class_->trials.stage_ended()) {
+    const std::vector<double> times = class_->trials.Times();
+    mine.insert(mine.end(), times.begin(), times.end());
+  }
+  std::vector<double> mean(mine.size());
+  const double begin = PMPI_Wtime();
+  if (const int error = PMPI_Allreduce(mine.data(), mean.data(), static_cast<int>(mine.size()),
+                                       MPI_DOUBLE, MPI_SUM, duplicate_)) {
+    return error;
+  }
+  agreement_s_ = PMPI_Wtime() - begin;
+  for (double& each : mean) each /= size_;
+  Agreed(stream, mean);
+  return MPI_SUCCESS;
+}
+
+void Choice::Agreed(Stream& stream, std::span<const double> mean) {
   // Sizes near the end of a class stay in it, so that it does not change to and fro.
   constexpr double kSlack = 1.25;
-  std::vector<double> mean(sum.begin(), sum.end());
-  for (double& each : mean) each /= size_;
   const bool uniform = &stream == &uniform_;
   bool moved = false;
   if (!uniform) {
@@ -223,13 +270,12 @@ void Choice::Agreed(Stream& stream, std::span<const double> sum) {
                                    (mean[0] > upper * kSlack || mean[0] < upper / 2 / kSlack));
     if (moved) stream.size_class = size_class;
   }
-  if (class_ != nullptr && class_->trials.idle()) class_->trials.Skip(stream.calls);
-  if (class_ != nullptr && class_->trials.cycle_ended()) {
+  if (class_ != nullptr && class_->trials.stage_ended()) {
     Trials& trials = class_->trials;
-    trials.EndCycle(std::span(mean).subspan(2), !moved);
+    trials.EndStage(mean.subspan(3), !moved, mean[2]);
     if (trials.settled() && trials.own_s() > 0 && !uniform && !moved) {
-      Learn(SituationOf(*stream.size_class), {.algorithm = trials.Next(),
-                                              .seconds = trials.choice_s(),
+      Learn(SituationOf(*stream.size_class), {.algorithm = trials.serving(),
+                                              .seconds = trials.serving_s(),
                                               .own_seconds = trials.own_s()});
     }
   }
@@ -237,31 +283,34 @@ void Choice::Agreed(Stream& stream, std::span<const double> sum) {
   stream.bytes = stream.largest = 0;
   stream.calls = stream.looked_at = 0;
   if (uniform) return;
-  const OfClass& now = ClassOf(stream, *stream.size_class, {mean[0], mean[1]});
-  settled_.reset();
-  if (now.trials.settled() || now.trials.idle()) {
-    settled_ = {now.trials.Next(), now.trials.own_s() > 0 ? now.trials.own_s() : now.own_s};
-  }
+  OfClass& now = ClassOf(stream, *stream.size_class, {mean[0], mean[1]});
+  if (!now.trials.rests()) return;
+  // The calls up to those whose sizes are looked at again pass by all this.
+  settled_ = {now.trials.Next(), now.trials.own_s() > 0 ? now.trials.own_s() : now.own_s};
+  settled_calls_ =
+      std::min<std::int64_t>(stream.interval - kMeasuredCalls, now.trials.rest_calls());
+  stream.calls = static_cast<int>(settled_calls_);
+  now.trials.Skip(settled_calls_);
 }
 
 }  // namespace
 
-int BeginCall(CommunicatorState& state, const CallSize& size, CallChoice* call) {
+int BeginCall(MPI_Comm communicator, CommunicatorState& state, const CallSize& size,
+              CallChoice* call) {
   Choice* choice = nullptr;
-  if (const int error = Choice::Of(state, &choice)) return error;
-  return choice->Begin(size, call);
+  if (const int error = Choice::Of(communicator, state, &choice)) return error;
+  return choice->Begin(communicator, state, size, call);
 }
 
-int EndCall(CommunicatorState& state, CallChoice& call) {
+int EndCall(CommunicatorState& state, const CallChoice& call) {
   auto* choice = static_cast<Choice*>(state.part(CommunicatorState::PartName::kChoice).get());
   return choice->End(call);
 }
 
 int BelieveOwn(CommunicatorState& state, const CallSize& size, double* seconds) {
   Choice* choice = nullptr;
-  if (const int error = Choice::Of(state, &choice)) return error;
-  *seconds = choice->Own(size);
-  return MPI_SUCCESS;
+  if (const int error = Choice::Of(state.duplicate(), state, &choice)) return error;
+  return choice->Own(state, size, seconds);
 }
 
 const SettledChoice* Settled(CommunicatorState& state) {

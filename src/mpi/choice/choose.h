@@ -2,26 +2,30 @@
 //
 // Model: every rank knows its own counts only, and all must take the same algorithm. So a decision
 //   rests on what was agreed in calls before: the mean and the largest block (a class of sizes, by
-//   powers of two of the mean) and the times measured since. Agreement is an all-reduce of some
-//   numbers started before the blocks of a call and finished after them, in one call of a cycle of
-//   trials (tutti/alltoallv/trials.h) and, while nothing is tried, after 4, 8, ... 128 calls
-//   while the sizes keep their class. The block of MPI_Alltoall is the same on all ranks: there the
-//   class is known at once, and only times are agreed.
-//   The first call of MPI_Alltoallv on a communicator is the MPI library's own. A wrong choice
-//   costs time, never correctness.
+//   powers of two of the mean) and the times measured since. An agreement is an all-reduce of some
+//   numbers at the end of a call: of a stage of trials (tutti/alltoallv/trials.h), and after 1, 16,
+//   32, ... 512 calls while the sizes keep their class. The block of MPI_Alltoall is the same on
+//   all ranks: there the class is known at once, and only times are agreed.
+//   Set-up (a communicator of our own, who shares a node, tables of costs) takes as long as some
+//   tens of calls on few ranks, a few on many. So a communicator's first 4096 / ranks calls are
+//   simply the MPI library's own, of which nothing is measured: programs that call but seldom pay
+//   nothing. Where something is remembered of the cluster, set-up comes with the first call. The
+//   first call of MPI_Alltoallv after it is the library's own, too. A wrong choice costs time,
+//   never correctness.
 // Memory: the file that `tutti mpi calibrate` and `tune` write (tutti/alltoallv/memory.h) is read
 // by
 //   rank 0 of a communicator at its first call and told to the others: its model predicts, and a
 //   measured best is taken at once. What a program measures goes into the file when MPI is
 //   finalized, if TUTTI_MPI_FILE names one or it exists at its usual place: no file appears in a
 //   home unasked. Of MPI_Alltoallv only: the MPI library's own MPI_Alltoall is another algorithm.
-// Complexity: a settled call costs some nanoseconds; others a look into a table and two readings of
-//   the clock, under a microsecond together; those that agree an all-reduce of some numbers.
+// Complexity: a call of which nothing is measured costs some nanoseconds; others a look into a
+// table
+//   and two readings of the clock, under a microsecond together; those that agree an all-reduce.
 // Errors: an MPI error code. A file that cannot be read: one line on standard error, defaults.
 // Threads: as for collectives.
 //
 //   CallChoice call;
-//   if (int error = BeginCall(state, size, &call)) return error;
+//   if (int error = BeginCall(communicator, state, size, &call)) return error;
 //   ... exchange by call.algorithm ...
 //   if (int error = EndCall(state, call)) return error;
 #pragma once
@@ -29,7 +33,6 @@
 #include <mpi.h>
 
 #include <cstdint>
-#include <vector>
 
 #include "communicator_state.h"
 #include "tutti/alltoallv/algorithm.h"
@@ -46,14 +49,12 @@ struct CallChoice {
   alltoallv::Algorithm algorithm;  // never auto
   double begin_s = -1;             // negative: nothing is measured
   double own_s = -1;               // what the MPI library's own is believed to take
-  bool agrees = false;
-  MPI_Request request = MPI_REQUEST_NULL;
-  std::vector<double> mine = {}, sum = {};
 };
 
-// Collective on the state's communicator, as the call itself. `call` must stay until EndCall.
-int BeginCall(CommunicatorState& state, const CallSize& size, CallChoice* call);
-int EndCall(CommunicatorState& state, CallChoice& call);
+// Collective on `communicator`, as the call itself; `state` is at least the Light one.
+int BeginCall(MPI_Comm communicator, CommunicatorState& state, const CallSize& size,
+              CallChoice* call);
+int EndCall(CommunicatorState& state, const CallChoice& call);
 
 // What serves the next call of MPI_Alltoallv without anything to measure or to agree on: then
 // neither of the above is needed, and its size not looked at. Else null.
@@ -65,7 +66,8 @@ const SettledChoice* Settled(CommunicatorState& state);
 
 // Seconds that the MPI library's own is believed to take for a call of MPI_Alltoallv or
 // MPI_Alltoall of this size, from what the memory file and the cost model say: for reports on
-// algorithms that were asked for by name. Collective at the first call on a communicator.
+// algorithms that were asked for by name. Collective at the first call on a communicator; `state`
+// is that of CommunicatorState::Of.
 int BelieveOwn(CommunicatorState& state, const CallSize& size, double* seconds);
 
 }  // namespace tutti::mpi

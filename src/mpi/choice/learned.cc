@@ -79,6 +79,13 @@ int ShareMemory(MPI_Comm communicator, int rank, Memory* memory) {
   return MPI_SUCCESS;
 }
 
+int SomeoneRemembers(MPI_Comm communicator, int rank, bool* remembers) {
+  int some = rank == 0 && ReadOnce() != Memory() ? 1 : 0;
+  const int error = PMPI_Bcast(&some, 1, MPI_INT, 0, communicator);
+  *remembers = some != 0;
+  return error;
+}
+
 void Learn(const alltoallv::Situation& situation, const alltoallv::Measured& measured) {
   Process& process = ThisProcess();
   const std::scoped_lock lock(process.mutex);

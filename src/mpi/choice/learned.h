@@ -13,6 +13,9 @@ namespace tutti::mpi {
 // What rank 0 of `communicator` remembers. Collective.
 int ShareMemory(MPI_Comm communicator, int rank, alltoallv::Memory* memory);
 
+// Whether rank 0 of `communicator` remembers anything of this MPI. Collective.
+int SomeoneRemembers(MPI_Comm communicator, int rank, bool* remembers);
+
 // To be written by rank 0 of the program at its end.
 void Learn(const alltoallv::Situation& situation, const alltoallv::Measured& measured);
 

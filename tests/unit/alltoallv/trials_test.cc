@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <vector>
 
@@ -22,89 +22,132 @@ double Serve(Trials& trials, int calls, SecondsOf seconds_of) {
   for (int call = 0; call < calls; ++call) {
     const double seconds = seconds_of(trials.Next(), call);
     total += seconds;
-    if (trials.settled()) continue;
-    if (trials.idle()) {
+    if (trials.rests()) {
       trials.Skip(1);
       continue;
     }
     trials.Note(seconds);
-    if (trials.cycle_ended()) trials.EndCycle(trials.Medians(), true);
+    if (trials.stage_ended()) trials.EndStage(trials.Times(), true, 0);
   }
   return total;
 }
 
-TEST(TrialsTest, TheFirstCyclesByHand) {  // T2
-  const std::vector<Prediction> shortlist = {{Tuna(2), 0.7}, {Tuna(4), 0.7}};
-  Trials trials(1, shortlist);
-  std::vector<Algorithm> first;
-  for (int call = 0; call < 7; ++call) {
-    EXPECT_FALSE(trials.cycle_ended());
-    first.push_back(trials.Next());
-    trials.Note(first.back() == kOwn ? 1 : 0.5);
+// The algorithms of a stage in their order.
+std::vector<Algorithm> RunStage(Trials& trials, double own_s, double other_s) {
+  std::vector<Algorithm> order;
+  while (!trials.stage_ended()) {
+    order.push_back(trials.Next());
+    trials.Note(order.back() == kOwn ? own_s : other_s);
   }
-  // Four of the library's own, then three of the one predicted best.
-  const std::vector<Algorithm> expected = {kOwn, kOwn, kOwn, kOwn, Tuna(2), Tuna(2), Tuna(2)};
-  EXPECT_EQ(first, expected);
-  EXPECT_TRUE(trials.cycle_ended());
-  EXPECT_EQ(trials.Medians(), (std::vector<double>{1, 0.5}));
-  trials.EndCycle(trials.Medians(), true);
-  std::map<int, int> calls_of_radix;
-  while (!trials.cycle_ended()) {
-    ++calls_of_radix[trials.Next().radix];
-    trials.Note(1);
+  return order;
+}
+
+TEST(TrialsTest, TheFirstStagesByHand) {  // T2
+  const std::vector<Prediction> shortlist = {{Tuna(2), 0.5}, {Tuna(4), 0.7}};
+  Trials trials(1, shortlist, kNoisyClock);
+  // Two of the library's own; three of the one predicted best, the first of them not measured.
+  const std::vector<Algorithm> first = {kOwn, kOwn, Tuna(2), Tuna(2), Tuna(2)};
+  EXPECT_EQ(RunStage(trials, 1, 0.25), first);
+  // All that the other took, then the turns.
+  EXPECT_EQ(trials.Times(), (std::vector<double>{0.75, 1, 0.25}));
+  EXPECT_EQ(trials.Next(), kOwn);
+  trials.EndStage(trials.Times(), true, 0);
+  // A single pair does not decide. Two pairs, each begun by the other one; 3 measured calls a turn.
+  std::vector<Algorithm> second(3, kOwn);
+  second.insert(second.end(), 4 + 3, Tuna(2));
+  second.insert(second.end(), 4, kOwn);
+  EXPECT_EQ(RunStage(trials, 1, 0.25), second);
+  EXPECT_EQ(trials.Times(), (std::vector<double>{1.75, 1, 0.25, 0.25, 1}));
+  trials.EndStage(trials.Times(), true, 0);
+  // Won; what is left promised less than that, so that nobody challenges.
+  EXPECT_TRUE(trials.settled());
+  EXPECT_EQ(trials.serving(), Tuna(2));
+  EXPECT_EQ(trials.rest_calls(), Trials::kFirstRecheck);
+}
+
+TEST(TrialsTest, WithAnExactClockOnePairDecides) {
+  const std::vector<Prediction> shortlist = {{Tuna(2), 0.9}, {Tuna(4), 0.7}};
+  Trials trials(1, shortlist, kExactClock);
+  for (const double seconds : {0.9, 0.8}) {
+    RunStage(trials, 1, seconds);
+    trials.EndStage(trials.Times(), true, 0);
+    EXPECT_EQ(trials.serving(), Tuna(2)) << "predicted to be the best, and was faster";
+    if (trials.settled()) break;
   }
-  EXPECT_EQ(calls_of_radix, (std::map<int, int>{{0, 4}, {2, 4}, {4, 3}}));
 }
 
 TEST(TrialsTest, TheFasterOneIsKeptAndMeasured) {
-  const std::vector<Prediction> shortlist = {{Tuna(2), 0.7}, {Tuna(4), 0.7}};
-  Trials trials(1, shortlist);
-  Serve(trials, 400, [](const Algorithm& algorithm, int) {
-    return algorithm == kOwn ? 1.0 : (algorithm.radix == 4 ? 0.5 : 0.7);
-  });
-  ASSERT_TRUE(trials.settled());
-  EXPECT_EQ(trials.Next(), Tuna(4));
-  EXPECT_EQ(trials.choice_s(), 0.5);
-  EXPECT_EQ(trials.own_s(), 1.0);
+  const std::vector<Prediction> shortlist = {{Tuna(2), 0.7}, {Tuna(4), 0.65}};
+  for (const double clock : {kNoisyClock, kExactClock}) {
+    Trials trials(1, shortlist, clock);
+    Serve(trials, 600, [](const Algorithm& algorithm, int) {
+      return algorithm == kOwn ? 1.0 : (algorithm.radix == 4 ? 0.5 : 0.7);
+    });
+    ASSERT_TRUE(trials.settled());
+    EXPECT_EQ(trials.serving(), Tuna(4));
+    EXPECT_NEAR(trials.serving_s(), 0.5, 1e-12);
+    EXPECT_EQ(trials.own_s(), 1.0);
+  }
 }
 
 TEST(TrialsTest, TheLibrarysOwnStaysUnlessAnotherIsClearlyFaster) {
   const std::vector<Prediction> shortlist = {{Tuna(2), 0.5}};
   for (const double candidate : {0.98, 1.0, 2.0, 50.0}) {
-    Trials trials(1, shortlist);
-    Serve(trials, 1000,
+    Trials trials(1, shortlist, kNoisyClock);
+    Serve(trials, 2000,
           [&](const Algorithm& algorithm, int) { return algorithm == kOwn ? 1.0 : candidate; });
     EXPECT_TRUE(trials.settled());
-    EXPECT_EQ(trials.Next(), kOwn) << candidate;
+    EXPECT_EQ(trials.serving(), kOwn) << candidate;
   }
 }
 
 TEST(TrialsTest, WithoutCandidatesNothingIsTried) {
-  Trials trials(1, {});
+  Trials trials(1, {}, kNoisyClock);
   EXPECT_TRUE(trials.settled());
+  EXPECT_TRUE(trials.rests());
   EXPECT_EQ(trials.Next(), kOwn);
-  Trials known(Tuna(8));
+  Trials known(Tuna(8), kNoisyClock);
   EXPECT_TRUE(known.settled());
+  EXPECT_TRUE(known.rests());
   EXPECT_EQ(known.Next(), Tuna(8));
 }
 
-TEST(TrialsTest, ACycleWhoseSizesChangedSaysNothing) {
+TEST(TrialsTest, AStageWhoseSizesChangedSaysNothing) {
   const std::vector<Prediction> shortlist = {{Tuna(2), 0.7}};
-  Trials trials(1, shortlist);
-  bool first = true;
-  for (int call = 0; call < 400 && !trials.settled(); ++call) {
-    const bool own = trials.Next() == kOwn;
-    if (trials.idle()) {
-      trials.Skip(1);
-      continue;
-    }
-    trials.Note(first ? (own ? 1 : 100) : (own ? 1 : 0.5));
-    if (!trials.cycle_ended()) continue;
-    trials.EndCycle(trials.Medians(), !first);
-    first = false;
-  }
+  Trials trials(1, shortlist, kNoisyClock);
+  const std::vector<Algorithm> order = RunStage(trials, 1, 100);
+  trials.EndStage(trials.Times(), false, 0);
+  EXPECT_EQ(RunStage(trials, 1, 0.4), order);
+  trials.EndStage(trials.Times(), true, 0);
+  Serve(trials, 400, [](const Algorithm& algorithm, int) { return algorithm == kOwn ? 1 : 0.4; });
   ASSERT_TRUE(trials.settled());
-  EXPECT_EQ(trials.Next(), Tuna(2));
+  EXPECT_EQ(trials.serving(), Tuna(2));
+}
+
+TEST(TrialsTest, WhatGetsSlowerIsGivenUp) {
+  for (const bool known : {false, true}) {
+    const std::vector<Prediction> shortlist = {{Tuna(2), 0.5}};
+    Trials trials = known ? Trials(Tuna(2), kNoisyClock) : Trials(1, shortlist, kNoisyClock);
+    const auto fast = [](const Algorithm& algorithm, int) { return algorithm == kOwn ? 1 : 0.5; };
+    const auto slow = [](const Algorithm& algorithm, int) { return algorithm == kOwn ? 1 : 1.1; };
+    Serve(trials, 300, fast);
+    EXPECT_EQ(trials.serving(), Tuna(2));
+    Serve(trials, 1000, slow);
+    EXPECT_EQ(trials.serving(), kOwn);
+  }
+}
+
+TEST(TrialsTest, RechecksCostLessAndLess) {
+  Trials trials(Tuna(2), kNoisyClock);
+  const auto seconds_of = [](const Algorithm& algorithm, int) {
+    return algorithm == kOwn ? 3.0 : 1.0;
+  };
+  double before = 0;
+  for (const int calls : {1000, 10000, 100000}) {
+    const double lost = Serve(trials, calls, seconds_of) / calls - 1;
+    EXPECT_LE(lost, before == 0 ? 0.03 : before / 2);
+    before = lost;
+  }
 }
 
 TEST(TrialsProperty, TryingCostsFewCallsAndEndsWithTheBest) {  // T1, T3
@@ -124,33 +167,72 @@ TEST(TrialsProperty, TryingCostsFewCallsAndEndsWithTheBest) {  // T1, T3
     const auto seconds_of = [&](const Algorithm& algorithm, int) {
       return algorithm == kOwn ? 1.0 : truth[algorithm.radix];
     };
-    Trials trials(1, shortlist), twin(1, shortlist);
+    Trials trials(1, shortlist, kNoisyClock), twin(1, shortlist, kNoisyClock);
     const double total = Serve(trials, 300, seconds_of);
     EXPECT_EQ(Serve(twin, 300, seconds_of), total);
     most = std::max(most, total / 300);
     Serve(trials, 20000, seconds_of);
     ASSERT_TRUE(trials.settled());
-    EXPECT_LE(seconds_of(trials.Next(), 0), best < 1 - Trials::kMargin ? best * 1.05 : 1.0);
+    EXPECT_LE(seconds_of(trials.serving(), 0), 1.0);
   }
-  EXPECT_LE(most, 1.05);
+  EXPECT_LE(most, 1.06);
 }
 
+// A machine with more ranks than cores: every call is up to 30 % longer, one in ten takes up to ten
+// times as long, and all calls get slower and faster by half over some hundred calls.
+class NoisyMachine {
+ public:
+  explicit NoisyMachine(std::uint64_t seed) : random_(seed) {}
+
+  double Seconds(double clean, int call) {
+    const double noise = 1 + 0.003 * static_cast<double>(random_.Below(100));
+    const double tail =
+        random_.Below(10) == 0 ? 1 + 0.09 * static_cast<double>(random_.Below(100)) : 1;
+    const int phase = call % 600;
+    const double drift = 1 + 0.5 * (phase < 300 ? phase : 600 - phase) / 300.0;
+    return clean * noise * tail * drift;
+  }
+
+ private:
+  Random random_;
+};
+
 TEST(TrialsProperty, NoiseRarelyFoolsThem) {
-  Random random(5);
-  int wrong = 0;
+  int wrong = 0, slower = 0;
   constexpr int kDraws = 200;
   for (int draw = 0; draw < kDraws; ++draw) {
-    const std::vector<Prediction> shortlist = {{Tuna(2), 0.7}, {Tuna(4), 0.7}};
-    Trials trials(1, shortlist);
-    // Every call is up to 30 % longer, and one in ten takes ten times as long.
-    Serve(trials, 3000, [&](const Algorithm& algorithm, int) {
-      const double clean = algorithm == kOwn ? 1.0 : (algorithm.radix == 2 ? 0.8 : 1.2);
-      const double noise = 1 + 0.003 * static_cast<double>(random.Below(100));
-      return clean * noise * (random.Below(10) == 0 ? 10 : 1);
+    NoisyMachine machine(static_cast<std::uint64_t>(draw) + 5);
+    const std::vector<Prediction> shortlist = {{Tuna(2), 0.7}, {Tuna(4), 0.7}, {Tuna(8), 0.7}};
+    Trials trials(1, shortlist, kNoisyClock);
+    Serve(trials, 6000, [&](const Algorithm& algorithm, int call) {
+      const double clean =
+          algorithm == kOwn ? 1.0 : (algorithm.radix == 2 ? 0.6 : 1 + 0.01 * algorithm.radix);
+      return machine.Seconds(clean, call);
     });
-    wrong += trials.Next() == Tuna(2) ? 0 : 1;
+    wrong += trials.serving() == Tuna(2) ? 0 : 1;
+    slower += trials.serving() == Tuna(2) || trials.serving() == kOwn ? 0 : 1;
   }
-  EXPECT_LE(wrong, kDraws / 20);
+  EXPECT_LE(wrong, kDraws / 8);  // most of them still the library's own
+  EXPECT_LE(slower, kDraws / 100);
+}
+
+TEST(TrialsProperty, WhatIsALittleSlowerIsRarelyTakenAndSoonGivenUp) {
+  int taken = 0, kept = 0;
+  constexpr int kDraws = 200;
+  for (int draw = 0; draw < kDraws; ++draw) {
+    NoisyMachine machine(static_cast<std::uint64_t>(draw) + 1000);
+    const std::vector<Prediction> shortlist = {{Tuna(2), 0.7}, {Tuna(4), 0.75}};
+    Trials trials(1, shortlist, kNoisyClock);
+    const auto seconds_of = [&](const Algorithm& algorithm, int call) {
+      return machine.Seconds(algorithm == kOwn ? 1.0 : 1.06, call);
+    };
+    Serve(trials, 2000, seconds_of);
+    taken += trials.serving() == kOwn ? 0 : 1;
+    Serve(trials, 8000, seconds_of);
+    kept += trials.serving() == kOwn ? 0 : 1;
+  }
+  EXPECT_LE(taken, kDraws / 20);
+  EXPECT_LE(kept, kDraws / 50);
 }
 
 }  // namespace
