@@ -28,6 +28,8 @@ constexpr MethodRow kMethods[] = {
     {Method::kCoalesced, "coalesced", true, true},
     {Method::kStaggered, "staggered", true, true},
     {Method::kMultilevel, "multilevel", true, true},
+    {Method::kShared, "shared", false, true},
+    {Method::kSharedCoalesced, "shared-coalesced", false, true},
 };
 
 const MethodRow& RowOf(Method method) { return kMethods[static_cast<std::size_t>(method)]; }

@@ -322,6 +322,37 @@ void AddThreeLevels(const Builder& builder, const Algorithm& algorithm, Formula&
   builder.AddBatches({0, inside * others}, others, at_once, inside, formula);
 }
 
+// Over memory that the ranks of a node share: every block is copied out of it on its own and into
+// it in a run; between nodes a message of a rank, or of a part of a node, in two waves, so that the
+// copies of the first wave pass while the second is on its way.
+void AddShared(const Builder& builder, const Algorithm& algorithm, Formula& formula) {
+  const Placement& placement = builder.placement();
+  const double ranks = placement.ranks, inside = builder.largest_node();
+  const double others = placement.nodes - 1;
+  const CostModel& model = builder.model();
+  const double barrier_s = std::ceil(std::log2(inside)) * model.inside.latency_s;
+  Formula::Phase copies;
+  builder.AddCopies(ranks, 1, copies);                // out
+  copies.per_mean += inside * model.copy_s_per_byte;  // in, for the node
+  copies.fixed_s += barrier_s + model.copy_s;
+  if (others > 0) {
+    constexpr double kWaves = 2, kBytesOfTables = 10;
+    copies.fixed_s += kWaves * barrier_s + ranks * kBytesOfTables * model.copy_s_per_byte;
+    double messages = others;
+    if (algorithm.method == Method::kSharedCoalesced) {
+      const double parts = std::clamp(std::floor(2 * inside / others), 1.0, inside);
+      messages = std::ceil(parts * others / inside);
+      copies.fixed_s += barrier_s + others * model.copy_s;
+      copies.per_mean += (ranks - inside) * model.copy_s_per_byte;
+    }
+    // All ranks send (P - Q) blocks each, in so many messages.
+    builder.AddBatches({0, inside * messages}, messages,
+                       static_cast<double>(BlockCountOf(algorithm)), (ranks - inside) / messages,
+                       formula);
+  }
+  formula.Add(copies);
+}
+
 bool HasThreeLevels(const Placement& placement) {
   return placement.largest_socket > 0 && placement.largest_socket < placement.largest_node;
 }
@@ -494,6 +525,10 @@ Formula MakeFormula(const CostModel& model, const Placement& placement,
     case Method::kStaggered:
       AddTwoLevels(builder, algorithm, formula);
       break;
+    case Method::kShared:
+    case Method::kSharedCoalesced:
+      AddShared(builder, algorithm, formula);
+      break;
     case Method::kAuto:
     case Method::kMpi:
       break;
@@ -525,6 +560,14 @@ CostTables::CostTables(const CostModel& model, const Placement& placement)
       }
       for (const int count : PowersUpTo(ranks - placement_.largest_node)) {
         add({.method = Method::kStaggered, .radix = radix, .block_count = count});
+      }
+    }
+  }
+  if (placement_.largest_node > 1) {
+    for (const Method method : {Method::kShared, Method::kSharedCoalesced}) {
+      if (placement_.nodes == 1 && method == Method::kSharedCoalesced) continue;
+      for (const int count : PowersUpTo(std::max(placement_.nodes - 1, 1))) {
+        add({.method = method, .block_count = count});
       }
     }
   }

@@ -8,6 +8,12 @@
 #include <cstdlib>
 
 namespace tutti::mpi {
+
+double HostProperty(const char* name) {
+  const char* text = sg_host_get_property_value(sg_host_self(), name);
+  return text == nullptr ? 0 : std::strtod(text, nullptr);
+}
+
 namespace {
 
 // SMPI gives every rank its own copy of a program's globals.
@@ -15,11 +21,6 @@ struct CopyCosts {
   double seconds_a_copy = 0;
   double seconds_a_byte = 0;
 };
-
-double HostProperty(const char* name) {
-  const char* text = sg_host_get_property_value(sg_host_self(), name);
-  return text == nullptr ? 0 : std::strtod(text, nullptr);
-}
 
 const CopyCosts& Costs() {
   static const CopyCosts costs = [] {
@@ -36,6 +37,10 @@ double unsettled_s = 0;
 void CountCopy(std::int64_t bytes) {
   const CopyCosts& costs = Costs();
   unsettled_s += costs.seconds_a_copy + costs.seconds_a_byte * static_cast<double>(bytes);
+}
+
+void CountTable(std::int64_t bytes) {
+  unsettled_s += Costs().seconds_a_byte * static_cast<double>(bytes);
 }
 
 void SettleCopies() {

@@ -6,6 +6,7 @@
 //            and "tutti_copy_seconds" of the host. A host without them copies for free. Copies are
 //            added up and charged together by SettleCopies(): one event a batch, not one a block.
 //            Elsewhere CopyBytes is memcpy and SettleCopies() is nothing.
+//            Tables that ranks read and write in shared memory count as so many bytes (CountTable).
 // Use        Call SettleCopies() after each batch of copies, before what depends on it: the next
 //            message, a reading of the clock, the return to the caller.
 // Threads    One rank a thread.
@@ -20,9 +21,13 @@ namespace tutti::mpi {
 #ifdef TUTTI_MPI_SMPI
 // Adds a copy of so many bytes that was made by other means (MPI_Pack).
 void CountCopy(std::int64_t bytes);
+void CountTable(std::int64_t bytes);
 void SettleCopies();
+// A number that the platform gives this rank's host; 0 where it gives none.
+double HostProperty(const char* name);
 #else
 inline void CountCopy(std::int64_t /*bytes*/) {}
+inline void CountTable(std::int64_t /*bytes*/) {}
 inline void SettleCopies() {}
 #endif
 

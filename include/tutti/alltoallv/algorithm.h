@@ -16,6 +16,9 @@
 //   coalesced:r=4,b=16         TuNA inside a node, then all blocks of a node pair in one message
 //   staggered:r=4,b=16         TuNA inside a node, then a message a block
 //   multilevel:r=4,b=16        coalesced over more than two levels (socket, node, all)
+//   shared:b=16                inside a node blocks go through memory that its ranks share; between
+//                              nodes a rank sends each node one message
+//   shared-coalesced:b=16      the same, but few messages a pair of nodes, spread over its ranks
 // Units: r is a base, b counts requests in flight each way. 0 in a field: the method's default,
 // chosen by the executor.
 // Errors: kInvalidArgument names the word and what is accepted.
@@ -44,6 +47,8 @@ enum class Method {
   kCoalesced,
   kStaggered,
   kMultilevel,
+  kShared,
+  kSharedCoalesced,
 };
 
 struct Algorithm {

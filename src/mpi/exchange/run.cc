@@ -40,6 +40,8 @@ int RunExchange(CommunicatorState& state, const BlockExchange& exchange, const A
     case Method::kCoalesced:
     case Method::kStaggered:
     case Method::kMultilevel:
+    case Method::kShared:
+    case Method::kSharedCoalesced:
       return RunHierarchical(state, exchange, algorithm, trace);
     default:
       return RunDirect({.blocks = exchange}, algorithm, trace);

@@ -1,5 +1,6 @@
 // What: the hierarchical algorithms on a communicator whose groups are looked up once and kept with
-// it.
+// it, as is the memory that ranks of a node share. Where they cannot share, coalesced serves what
+// was to go through it.
 // Errors: an MPI error code. Threads: as for collectives.
 #pragma once
 
@@ -11,7 +12,7 @@
 
 namespace tutti::mpi {
 
-// kCoalesced, kStaggered, kMultilevel.
+// kCoalesced, kStaggered, kMultilevel, kShared, kSharedCoalesced.
 bool IsHierarchical(alltoallv::Method method);
 
 // Of the ranks of state.duplicate(); lives as long as the state. Collective at the first call.

@@ -31,6 +31,9 @@ int TimesAllBlocks(alltoallv::Method method) {
     case alltoallv::Method::kStaggered:
     case alltoallv::Method::kMultilevel:
       return 2;
+    case alltoallv::Method::kShared:
+    case alltoallv::Method::kSharedCoalesced:
+      return 4;
   }
   return 2;
 }

@@ -1,0 +1,149 @@
+#include "hierarchy/shared_plan.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <numeric>
+
+namespace tutti::mpi {
+
+namespace {
+
+std::size_t At(int index) { return static_cast<std::size_t>(index); }
+
+constexpr std::int64_t kPage = 4096;
+
+std::int64_t WholeLines(std::int64_t bytes) { return (bytes + 63) / 64 * 64; }
+std::int64_t WholePages(std::int64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+
+}  // namespace
+
+SharedPlan::SharedPlan(const Groups& groups, int rank, Form form) {
+  LineUp(groups, rank);
+  CutIntoParts(form);
+  ListMessages();
+  LayOut();
+}
+
+void SharedPlan::LineUp(const Groups& groups, int rank) {
+  const std::vector<int> node_of = NodesOf(groups);
+  rank_.resize(node_of.size());
+  std::iota(rank_.begin(), rank_.end(), 0);
+  std::stable_sort(rank_.begin(), rank_.end(),
+                   [&](int a, int b) { return node_of[At(a)] < node_of[At(b)]; });
+  for (int p = 0; p < size(); ++p) {
+    if (p == 0 || node_of[At(rank_[At(p)])] != node_of[At(rank_[At(p - 1)])]) {
+      ranges_.push_back({p, p});
+    }
+    ranges_.back().end = p + 1;
+    if (rank_[At(p)] != rank) continue;
+    node_ = nodes() - 1;
+    self_ = p - ranges_.back().begin;
+  }
+  for (const Range& range : ranges_) largest_node_ = std::max(largest_node_, range.size());
+}
+
+void SharedPlan::CutIntoParts(Form form) {
+  const int others = nodes() - 1;
+  for (const Range& range : ranges_) {
+    const int ranks = range.size();
+    const int parts = form == Form::kRuns || others == 0
+                          ? ranks
+                          : std::clamp(kMessagesOfARank * ranks / others, 1, ranks);
+    std::vector<Range>& cut = parts_.emplace_back();
+    for (int part = 0; part < parts; ++part) {
+      cut.push_back({range.begin + static_cast<int>(std::int64_t{ranks} * part / parts),
+                     range.begin + static_cast<int>(std::int64_t{ranks} * (part + 1) / parts)});
+    }
+    most_messages_ = std::max(most_messages_, (others * parts + ranks - 1) / ranks);
+  }
+}
+
+void SharedPlan::ListMessages() {
+  const int count = nodes();
+  std::vector<std::int64_t> gathered(At(members()), 0);
+  for (int step = 1; step < count; ++step) {
+    const int other = (node_ + step) % count;
+    // Of the messages that `other` receives, those of this node come after those of the nodes
+    // nearer before it.
+    int number = 0;
+    for (int nearer = 1; nearer < step; ++nearer) {
+      number += static_cast<int>(parts_[At((other - nearer + count) % count)].size());
+    }
+    const auto parts = static_cast<int>(parts_[At(node_)].size());
+    for (int part = 0; part < parts; ++part, ++number) {
+      const int turn = (step - 1) * parts + part;
+      const Range& target = ranges_[At(other)];
+      Message message{.peer = rank(target.begin + number % target.size()),
+                      .node = other,
+                      .sources = parts_[At(node_)][At(part)],
+                      .member = turn % members(),
+                      .turn = turn,
+                      .turns = parts * (count - 1),
+                      .place = 0};
+      message.place = gathered[At(message.member)];
+      gathered[At(message.member)] += std::int64_t{message.sources.size()} * target.size();
+      gathers_ = gathers_ || !IsOwn(message);
+      sent_.push_back(message);
+    }
+  }
+  std::vector<std::int64_t> rows(At(members()), 0);
+  std::vector<int> messages(At(members()), 0);
+  int number = 0;
+  for (int step = 1; step < count; ++step) {
+    const int other = (node_ - step + count) % count;
+    const auto parts = static_cast<int>(parts_[At(other)].size());
+    for (int part = 0; part < parts; ++part, ++number) {
+      const int turn = (step - 1) * parts + part;
+      const Range& source = ranges_[At(other)];
+      Message message{.peer = rank(source.begin + turn % source.size()),
+                      .node = other,
+                      .sources = parts_[At(other)][At(part)],
+                      .member = number % members(),
+                      .turn = turn,
+                      .turns = parts * (count - 1),
+                      .place = 0};
+      message.place = rows[At(message.member)];
+      rows[At(message.member)] += message.sources.size();
+      received_.push_back(message);
+    }
+  }
+  // A node may receive more than any sends, where the others have more ranks.
+  std::int64_t all_parts = 0;
+  for (const auto& parts : parts_) all_parts += static_cast<std::int64_t>(parts.size());
+  for (std::size_t n = 0; n < ranges_.size(); ++n) {
+    const std::int64_t others = all_parts - static_cast<std::int64_t>(parts_[n].size());
+    most_messages_ = std::max(
+        most_messages_, static_cast<int>((others + ranges_[n].size() - 1) / ranges_[n].size()));
+  }
+  layout_.rows = *std::max_element(rows.begin(), rows.end());
+  layout_.outgoing = *std::max_element(gathered.begin(), gathered.end());
+}
+
+void SharedPlan::LayOut() {
+  const std::int64_t blocks_out = layout_.outgoing;
+  std::int64_t at = 0;
+  const auto take = [&at](std::int64_t bytes) {
+    const std::int64_t begin = at;
+    at += WholeLines(bytes);
+    return begin;
+  };
+  layout_.starts = take(4 * std::int64_t{members()});
+  layout_.width = take(8);
+  layout_.runs = take(8 * std::int64_t{nodes()});
+  layout_.sizes = take(2 * std::int64_t{size()});
+  at = WholePages(at);
+  layout_.slot = take(members() * kLongestShared);
+  at = WholePages(at);
+  layout_.twice = at;
+  at *= 2;
+  layout_.outgoing = take(blocks_out * kLongestShared);
+  at = WholePages(at);
+  layout_.table = take(4 * std::int64_t{members()} * layout_.rows);
+  at = WholePages(at);
+  // Every message begins at a line of the cache.
+  layout_.incoming_bytes = layout_.rows * (members() * kLongestShared + 64);
+  layout_.incoming = take(layout_.incoming_bytes);
+  layout_.bytes = WholePages(at);
+}
+
+}  // namespace tutti::mpi

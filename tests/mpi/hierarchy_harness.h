@@ -1,0 +1,135 @@
+// What the tests of hierarchical exchanges share: groups drawn from a seed, and exchanges compared
+// with what every rank can work out by itself: each byte is a function of sender, receiver, place.
+#pragma once
+
+#include <mpi.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <numeric>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "block_exchange.h"
+#include "hierarchy/groups.h"
+
+namespace tutti::mpi {
+
+inline int failures = 0;
+
+inline void Expect(bool good, const std::string& what) {
+  if (good) return;
+  if (++failures <= 5) std::fprintf(stderr, "failed: %s\n", what.c_str());
+}
+
+inline std::size_t At(int index) { return static_cast<std::size_t>(index); }
+
+inline std::uint32_t Mix(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
+  std::uint32_t x = a * 0x9e3779b1U ^ b * 0x85ebca77U ^ c * 0xc2b2ae3dU;
+  x = (x ^ (x >> 15)) * 0x2c1b3c6dU;
+  return x ^ (x >> 13);
+}
+
+// A third of the blocks are empty, most of the others small, few large.
+inline std::int64_t BlockBytes(std::uint32_t seed, int from, int to) {
+  const std::uint32_t draw =
+      Mix(seed, static_cast<std::uint32_t>(from), static_cast<std::uint32_t>(to));
+  if (draw % 3 == 0) return 0;
+  if (draw % 89 == 1) return 300 + draw % 1000;
+  if (draw % 4001 == 2) return 70'000;
+  return 1 + draw % 24;
+}
+
+inline std::byte ByteOf(std::uint32_t seed, int from, int to, std::int64_t place) {
+  return static_cast<std::byte>(Mix(seed + static_cast<std::uint32_t>(place),
+                                    static_cast<std::uint32_t>(to),
+                                    static_cast<std::uint32_t>(from)));
+}
+
+// Offsets of blocks in a shuffled order with holes; returns the bytes of the whole.
+inline std::int64_t Scatter(const std::vector<std::int64_t>& bytes, std::uint32_t seed,
+                            std::vector<std::int64_t>* offset) {
+  std::vector<int> order(bytes.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::mt19937 rng(seed);
+  // A quarter of the buffers are in order, which receives in place.
+  if (seed % 4 != 0) {
+    for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[rng() % i]);
+  }
+  offset->assign(bytes.size(), 0);
+  std::int64_t at = 0;
+  for (const int block : order) {
+    (*offset)[At(block)] = at;
+    at += bytes[At(block)] + (seed % 4 != 0 ? static_cast<std::int64_t>(rng() % 3) : 0);
+  }
+  return at;
+}
+
+struct Case {
+  MPI_Comm communicator;
+  int rank;
+  int size;
+};
+
+inline constexpr std::byte kHole{0xA5};
+
+// Blocks drawn from `seed`, exchanged by `run(exchange)`, an error code, and compared.
+template <class Run>
+void ExchangeAndCheck(const Case& on, std::uint32_t seed, const std::string& what, const Run& run) {
+  std::vector<std::int64_t> send_bytes(At(on.size)), receive_bytes(At(on.size));
+  for (int r = 0; r < on.size; ++r) {
+    send_bytes[At(r)] = BlockBytes(seed, on.rank, r);
+    receive_bytes[At(r)] = BlockBytes(seed, r, on.rank);
+  }
+  std::vector<std::int64_t> send_offset, receive_offset;
+  std::vector<std::byte> send(static_cast<std::size_t>(Scatter(send_bytes, seed, &send_offset)));
+  std::vector<std::byte> receive(
+      static_cast<std::size_t>(Scatter(receive_bytes, seed + 1, &receive_offset)), kHole);
+  for (int r = 0; r < on.size; ++r) {
+    for (std::int64_t k = 0; k < send_bytes[At(r)]; ++k) {
+      send[static_cast<std::size_t>(send_offset[At(r)] + k)] = ByteOf(seed, on.rank, r, k);
+    }
+  }
+  std::vector<std::byte> expected(receive.size(), kHole);
+  for (int r = 0; r < on.size; ++r) {
+    for (std::int64_t k = 0; k < receive_bytes[At(r)]; ++k) {
+      expected[static_cast<std::size_t>(receive_offset[At(r)] + k)] = ByteOf(seed, r, on.rank, k);
+    }
+  }
+  const std::vector<std::byte> send_before = send;
+  const BlockExchange exchange{.communicator = on.communicator,
+                               .rank = on.rank,
+                               .size = on.size,
+                               .send = send.data(),
+                               .send_offset = send_offset,
+                               .send_bytes = send_bytes,
+                               .receive = receive.data(),
+                               .receive_offset = receive_offset,
+                               .receive_bytes = receive_bytes};
+  const int error = run(exchange);
+  const std::string name = "P=" + std::to_string(on.size) + " rank=" + std::to_string(on.rank) +
+                           " " + what + " seed=" + std::to_string(seed);
+  Expect(error == MPI_SUCCESS, "error code, " + name);
+  Expect(receive == expected, "received bytes, " + name);
+  Expect(send == send_before, "send buffer changed, " + name);
+}
+
+// Groups of seeded sizes with ranks dealt to them at random, `num_levels` of them nested.
+inline Groups RandomGroups(int size, int num_levels, std::uint32_t seed) {
+  std::mt19937 rng(seed);
+  std::vector<std::vector<int>> levels;
+  for (int l = 0; l < num_levels; ++l) {
+    const auto groups = 1 + rng() % static_cast<std::uint32_t>(size);
+    std::vector<int> level(At(size));
+    // The smaller of two draws: groups of very unequal sizes.
+    for (int& group : level) group = static_cast<int>(std::min(rng() % groups, rng() % groups));
+    levels.push_back(std::move(level));
+  }
+  return NestedGroups(size, levels);
+}
+
+}  // namespace tutti::mpi
