@@ -332,7 +332,7 @@ void AddShared(const Builder& builder, const Algorithm& algorithm, Formula& form
   const CostModel& model = builder.model();
   const double barrier_s = std::ceil(std::log2(inside)) * model.inside.latency_s;
   Formula::Phase copies;
-  builder.AddCopies(ranks, 1, copies);                // out
+  builder.AddCopies(ranks - 1, 1, copies);            // out
   copies.per_mean += inside * model.copy_s_per_byte;  // in, for the node
   copies.fixed_s += barrier_s + model.copy_s;
   if (others > 0) {

@@ -31,7 +31,7 @@ std::vector<Algorithm> SomeOfEachKind() {
   std::vector<Algorithm> all;
   for (const char* text :
        {"linear", "pairwise", "xor", "scattered:b=2", "spread-out", "two-phase-bruck",
-        "padded-bruck", "tuna:r=2", "tuna:r=3", "coalesced"}) {
+        "padded-bruck", "tuna:r=2", "tuna:r=3", "coalesced", "shared"}) {
     all.push_back(alltoallv::ParseAlgorithm(text).value());
   }
   return all;

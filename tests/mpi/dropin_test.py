@@ -15,9 +15,9 @@ NAMES = {"openmpi": "libtutti_mpi.so", "mpich": "libtutti_mpi_mpich.so"}
 RANKS = {"openmpi": 4, "mpich": 2}[MPI]
 ALGORITHMS = ["auto", "mpi", "linear", "pairwise", "spread-out", "scattered:b=2",
               "two-phase-bruck", "padded-bruck", "tuna", "tuna:r=2", "tuna:r=64", "coalesced:r=2,b=1",
-              "staggered", "multilevel"]
+              "staggered", "multilevel", "shared", "shared-coalesced:b=1"]
 if MPI == "mpich":
-    ALGORITHMS = ["auto", "mpi", "linear", "tuna:r=2", "padded-bruck", "coalesced:r=2,b=1"]
+    ALGORITHMS = ["auto", "mpi", "linear", "tuna:r=2", "padded-bruck", "coalesced:r=2,b=1", "shared"]
 
 
 def library(mpi=MPI):

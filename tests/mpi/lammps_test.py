@@ -9,7 +9,7 @@ LIBRARY = os.path.abspath(os.path.join(os.environ.get("TUTTI_TEST_LIBRARIES", "b
                                        "libtutti_mpi.so"))
 INPUT = "examples/lammps/in.salt"
 RANKS = 4
-ALGORITHMS = ["auto", "tuna:r=2", "coalesced:r=2,b=1"]
+ALGORITHMS = ["auto", "tuna:r=2", "coalesced:r=2,b=1", "shared"]
 
 
 def run(*variables):

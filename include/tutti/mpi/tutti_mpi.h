@@ -1,8 +1,8 @@
 /* What: Tutti's all-to-all-v for programs in C. Arguments are those of MPI_Alltoallv and
  * MPI_Alltoall plus the algorithm as text: "auto", "mpi", "linear", "pairwise", "xor",
  * "spread-out", "scattered:b=32", "two-phase-bruck", "padded-bruck", "tuna:r=8",
- * "coalesced:r=4,b=16", "staggered:r=4,b=16", "multilevel:r=4,b=16" (tutti/alltoallv/algorithm.h
- * says what each does).
+ * "coalesced:r=4,b=16", "staggered:r=4,b=16", "multilevel:r=4,b=16", "shared:b=16",
+ * "shared-coalesced:b=16" (tutti/alltoallv/algorithm.h says what each does).
  *
  * Errors: an MPI error code. Text that is no algorithm: MPI_ERR_ARG, and tutti_mpi_message() says
  * what is accepted.

@@ -187,6 +187,7 @@ void Shared::Publish() {
   Hold(CopyRun(window + layout_.slot, node_, Array<std::uint32_t>(window + layout_.starts)));
   CountTable(std::int64_t{4} * node_.size());
   if (plan_.nodes() > 1) PublishSizes(window);
+  SettleCopies();
   lap_.EndsAs(&Trace::copy_s);
 }
 
@@ -231,6 +232,7 @@ void Shared::Gather() {
         memory_.window(message.member) + layout_.outgoing + message.place * kLongestShared + before;
     Hold(CopyRun(to, plan_.range(message.node), nullptr));
   }
+  SettleCopies();
 }
 
 int Shared::ExchangeBetweenNodes() {

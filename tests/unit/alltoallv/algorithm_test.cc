@@ -11,6 +11,8 @@ TEST(AlgorithmTest, ReadsNamesAndParameters) {
   EXPECT_EQ(ParseAlgorithm("tuna:r=8").value(), (Algorithm{.method = Method::kTuna, .radix = 8}));
   EXPECT_EQ(ParseAlgorithm("coalesced:b=16,r=4").value(),
             (Algorithm{.method = Method::kCoalesced, .radix = 4, .block_count = 16}));
+  EXPECT_EQ(ParseAlgorithm("shared-coalesced:b=16").value(),
+            (Algorithm{.method = Method::kSharedCoalesced, .block_count = 16}));
 }
 
 TEST(AlgorithmTest, EveryMethodIsReadAsWritten) {
@@ -37,6 +39,7 @@ TEST(AlgorithmTest, EveryFaultNamesTheWordAndWhatIsAccepted) {
       {"tuna:r=2x", "'r' of 'tuna' is '2x'"},
       {"tuna:r=99999999999", "'r' of 'tuna' is '99999999999'"},
       {"tuna:r=2,r=3", "'r' is given twice in 'tuna:r=2,r=3'"},
+      {"shared:r=2", "unknown parameter 'r=2' of 'shared'; accepted: b"},
       {"coalesced:r=2,b=0", "'b' of 'coalesced' is '0'; accepted are whole numbers from 1"},
       {"coalesced:r=2,", "unknown parameter '' of 'coalesced'; accepted: r and b"},
       {"linear:b=2", "'linear' takes no parameters"},

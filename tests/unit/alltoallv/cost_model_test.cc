@@ -99,6 +99,20 @@ TEST(CostModelTest, CoalescedByHand) {
                    1.25 + 8 + 15 + 5 + 35 + 2.5);
 }
 
+TEST(CostModelTest, SharedByHand) {
+  const auto seconds = [](int per_node, Method method) {
+    return MakeFormula(HandModel(), EvenPlacement(4, per_node), {.method = method}).Seconds(kEqual);
+  };
+  // 4 ranks of one node: the own block, 3 blocks out, 4 in as one run, a barrier of 2 rounds.
+  EXPECT_DOUBLE_EQ(seconds(4, Method::kShared), 1.25 + 3 * 1.25 + (0.25 + 4) + 2 * 4);
+  // 2 a node: the run is 2 blocks; three barriers of a round; tables of 10 bytes a rank; a message
+  // of 2 blocks to the other node, as above.
+  const double shared = 1.25 + 3 * 1.25 + (0.25 + 2) + 3 * 4 + 40 * 0.125 + 35;
+  EXPECT_DOUBLE_EQ(seconds(2, Method::kShared), shared);
+  // Two parts a node, as many as ranks; the messages are put together after one more barrier.
+  EXPECT_DOUBLE_EQ(seconds(2, Method::kSharedCoalesced), shared + 4 + 0.25 + 2);
+}
+
 TEST(CostModelTest, PaddedBruckPaysForTheLargestBlock) {
   const Formula formula =
       MakeFormula(HandModel(), EvenPlacement(4, 4), {.method = Method::kPaddedBruck});
@@ -216,7 +230,9 @@ std::vector<Algorithm> SomeAlgorithms(int ranks) {
     }
   }
   for (const int count : {0, 1, 5}) {
-    all.push_back({.method = Method::kScattered, .block_count = count});
+    for (const Method method : {Method::kScattered, Method::kShared, Method::kSharedCoalesced}) {
+      all.push_back({.method = method, .block_count = count});
+    }
   }
   return all;
 }
