@@ -563,10 +563,10 @@ CostTables::CostTables(const CostModel& model, const Placement& placement)
       }
     }
   }
-  if (placement_.largest_node > 1) {
+  if (placement_.nodes == 1 && placement_.largest_node > 1) add({.method = Method::kShared});
+  if (levels) {
     for (const Method method : {Method::kShared, Method::kSharedCoalesced}) {
-      if (placement_.nodes == 1 && method == Method::kSharedCoalesced) continue;
-      for (const int count : PowersUpTo(std::max(placement_.nodes - 1, 1))) {
+      for (const int count : PowersUpTo(placement_.nodes - 1)) {
         add({.method = method, .block_count = count});
       }
     }
