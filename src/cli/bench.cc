@@ -236,6 +236,8 @@ void AddBench(Program& program) {
       ->capture_default_str();
   command->add_flag("--large", flags->options.large,
                     "Also what takes minutes; each experiment's notes say what that is");
+  command->add_option("--simulated", flags->options.simulated,
+                      "Keep simulated points in this folder, and take from there what is known");
   command->callback(
       [&program, flags] { program.action = [&program, flags] { return Bench(program, *flags); }; });
 }

@@ -10,11 +10,16 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <map>
+#include <mutex>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -22,6 +27,7 @@
 #include "built_in_platforms.h"
 #include "tutti/base/cancel.h"
 #include "tutti/base/file.h"
+#include "tutti/base/parallel.h"
 #include "tutti/base/progress.h"
 
 extern char** environ;
@@ -29,8 +35,7 @@ extern char** environ;
 namespace tutti::tuna {
 namespace {
 
-constexpr const char* kProgram = "tutti-mpi-sweep-smpi";
-constexpr int64_t kUsualRanks = 128;
+constexpr std::string_view kSweep = "tutti-mpi-sweep-smpi";
 
 // A folder that is gone with the object.
 class TemporaryFolder {
@@ -53,18 +58,18 @@ class TemporaryFolder {
   std::string path_;
 };
 
-Result<std::string> FindProgram() {
+Result<std::string> FindProgram(std::string_view name) {
   std::error_code fault;
   const std::filesystem::path own = std::filesystem::read_symlink("/proc/self/exe", fault);
   // Where it is built, and where it is installed.
   for (const char* folder : {".", "../libexec/tutti"}) {
-    const std::filesystem::path program = own.parent_path() / folder / kProgram;
+    const std::filesystem::path program = own.parent_path() / folder / name;
     if (std::filesystem::exists(program, fault)) return program.string();
   }
   return MakeError(
       ErrorCode::kNotFound,
       fmt::format("simulations run {}, which is not in {} (build it with cmake -DTUTTI_MPI=ON)",
-                  kProgram, own.parent_path().string()));
+                  name, own.parent_path().string()));
 }
 
 // Ends the child and whatever it started, and waits.
@@ -179,14 +184,39 @@ Result<std::string_view> PlatformText(std::string_view name) {
   return MakeError(ErrorCode::kNotFound, fmt::format("no platform is named '{}'", name));
 }
 
-}  // namespace
+// What comes behind `before` in the text, as a number; nullopt: nothing, or no number.
+std::optional<double> NumberBehind(std::string_view text, std::string_view before) {
+  const size_t at = text.find(before);
+  if (at == text.npos) return std::nullopt;
+  double number = 0;
+  const auto read =
+      std::from_chars(text.data() + at + before.size(), text.data() + text.size(), number);
+  if (read.ec != std::errc()) return std::nullopt;
+  return number;
+}
 
-int64_t Machine::RanksANode() const { return std::clamp<int64_t>(ranks / 4, 1, 32); }
+// Of a setting of SMPI for messages of any size, "0:SECONDS:SECONDS A BYTE".
+struct Overhead {
+  double seconds = 0, a_byte = 0;
+};
 
-Result<std::vector<Measured>> Simulate(const Machine& machine, std::span<const Point> points) {
+Result<Overhead> OverheadOf(std::string_view platform, std::string_view setting) {
+  const std::string before = fmt::format("\"{}\" value=\"0:", setting);
+  const std::optional<double> seconds = NumberBehind(platform, before);
+  if (!seconds)
+    return MakeError(ErrorCode::kNotFound, fmt::format("the platform does not set {}", setting));
+  const std::string_view rest = platform.substr(platform.find(before) + before.size());
+  return Overhead{*seconds, NumberBehind(rest, ":").value_or(0)};
+}
+
+// smpirun of a program on a machine: its platform and hosts lie in a folder of its own.
+template <class OnLine>
+Result<Output> RunOn(const Machine& machine, std::string_view program,
+                     std::span<const std::string> arguments,
+                     std::span<const std::string> environment, const OnLine& line) {
   if (CancelRequested()) return tl::unexpected(CancelledError());
-  const Result<std::string> program = FindProgram();
-  if (!program) return tl::unexpected(program.error());
+  const Result<std::string> path = FindProgram(program);
+  if (!path) return tl::unexpected(path.error());
   const Result<std::string_view> platform = PlatformText(machine.platform);
   if (!platform) return tl::unexpected(platform.error());
   const TemporaryFolder folder;
@@ -200,43 +230,199 @@ Result<std::vector<Measured>> Simulate(const Machine& machine, std::span<const P
   if (const Status done = WriteFileAtomically(folder.File("hosts"), hosts); !done)
     return tl::unexpected(done.error());
   std::vector<std::string> words = {"env",
-                                    fmt::format("TUTTI_RANKS_PER_NODE={}", machine.RanksANode()),
-                                    "smpirun",
-                                    "-np",
-                                    std::to_string(machine.ranks),
-                                    "-platform",
-                                    folder.File("platform.xml"),
-                                    "-hostfile",
-                                    folder.File("hosts"),
-                                    "--log=root.thres:error",
-                                    *program,
-                                    "--light-warm-up"};
-  for (const Point& point : points)
-    words.push_back(fmt::format("{}/{}/{}", point.distribution, point.size, point.algorithm));
-  ProgressScope progress("simulating", static_cast<int64_t>(points.size()));
-  std::vector<Measured> all;
-  const Result<Output> output = RunCommand(std::move(words), [&](std::string_view line) {
-    if (std::optional<Measured> measured = ParseLine(line)) {
-      all.push_back(*std::move(measured));
-      progress.Add(1);
-    }
-  });
-  if (!output) return tl::unexpected(output.error());
+                                    fmt::format("TUTTI_RANKS_PER_NODE={}", machine.RanksANode())};
+  words.insert(words.end(), environment.begin(), environment.end());
+  words.insert(words.end(), {"smpirun", "-np", std::to_string(machine.ranks), "-platform",
+                             folder.File("platform.xml"), "-hostfile", folder.File("hosts"),
+                             "--log=root.thres:error", *path});
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  Result<Output> output = RunCommand(std::move(words), line);
+  if (!output) return output;
   // What `env` says of a command that is not there.
   if (WIFEXITED(output->status) && WEXITSTATUS(output->status) == 127)
     return MakeError(
         ErrorCode::kNotFound,
         "simulations are run by SimGrid's smpirun, which is not on the PATH (Debian: apt-get "
         "install libsimgrid-dev)");
-  if (output->status != 0 || all.size() != points.size())
-    return MakeError(ErrorCode::kIo, fmt::format("the simulation of {} ranks failed: {}",
-                                                 machine.ranks, output->text.substr(0, 500)));
+  return output;
+}
+
+Error Failed(const Machine& machine, const Output& output) {
+  return {ErrorCode::kIo, fmt::format("the simulation of {} ranks failed: {}", machine.ranks,
+                                      output.text.substr(0, 500))};
+}
+
+std::string NameOf(const Point& point) {
+  return fmt::format("{}/{}/{}", point.distribution, point.size, point.algorithm);
+}
+
+// FNV-1a.
+uint64_t Hash(std::string_view bytes, uint64_t hash) {
+  for (const char byte : bytes) hash = (hash ^ static_cast<uint8_t>(byte)) * 0x100000001b3U;
+  return hash;
+}
+
+// Points of a machine that were simulated before, by the same program on the same platform: a line
+// each, as the program printed it behind the point's name.
+class KnownPoints {
+ public:
+  static Result<KnownPoints> Open(const std::string& folder, const Machine& machine) {
+    KnownPoints known;
+    if (folder.empty()) return known;
+    const Result<std::string> path = FindProgram(kSweep);
+    if (!path) return tl::unexpected(path.error());
+    const Result<std::string> program = ReadFile(*path);
+    if (!program) return tl::unexpected(program.error());
+    const Result<std::string_view> platform = PlatformText(machine.platform);
+    if (!platform) return tl::unexpected(platform.error());
+    std::error_code fault;
+    std::filesystem::create_directories(folder, fault);
+    known.path_ = fmt::format("{}/{}-{}-{:016x}.csv", folder, machine.platform, machine.ranks,
+                              Hash(*platform, Hash(*program, 0xcbf29ce484222325U)));
+    std::ifstream file(known.path_);
+    for (std::string line; std::getline(file, line);) {
+      const size_t space = line.find(' ');
+      if (space == line.npos) continue;
+      if (std::optional<Measured> measured = ParseLine(std::string_view(line).substr(space + 1)))
+        known.points_.emplace(line.substr(0, space), *std::move(measured));
+    }
+    return known;
+  }
+
+  const Measured* Find(const Point& point) const {
+    const auto found = points_.find(NameOf(point));
+    return found == points_.end() ? nullptr : &found->second;
+  }
+
+  Status Keep(const Point& point, std::string_view line) const {
+    if (path_.empty()) return {};
+    std::ofstream file(path_, std::ios::app);
+    // One write a line: two simulations of a machine may run at once.
+    file << fmt::format("{} {}\n", NameOf(point), line) << std::flush;
+    if (!file) return MakeError(ErrorCode::kIo, fmt::format("{} could not be written", path_));
+    return {};
+  }
+
+ private:
+  std::string path_;
+  std::map<std::string, Measured> points_;
+};
+
+Result<std::vector<Measured>> Simulate(const Simulation& simulation, const std::string& folder,
+                                       ProgressScope& progress) {
+  const Result<KnownPoints> known = KnownPoints::Open(folder, simulation.machine);
+  if (!known) return tl::unexpected(known.error());
+  std::vector<Measured> all(simulation.points.size());
+  std::vector<size_t> missing;
+  std::vector<std::string> arguments = {"--light-warm-up"};
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (const Measured* before = known->Find(simulation.points[i])) {
+      all[i] = *before;
+      all[i].point = simulation.points[i];
+      progress.Add(1);
+    } else {
+      missing.push_back(i);
+      arguments.push_back(NameOf(simulation.points[i]));
+    }
+  }
+  if (missing.empty()) return all;
+  size_t done = 0;
+  Status kept;
+  const Result<Output> output =
+      RunOn(simulation.machine, kSweep, arguments, {}, [&](std::string_view line) {
+        std::optional<Measured> measured = ParseLine(line);
+        if (!measured || done == missing.size()) return;
+        const size_t i = missing[done++];
+        all[i] = *std::move(measured);
+        all[i].point = simulation.points[i];
+        if (kept) kept = known->Keep(simulation.points[i], line);
+        progress.Add(1);
+      });
+  if (!output) return tl::unexpected(output.error());
+  if (output->status != 0 || done != missing.size())
+    return tl::unexpected(Failed(simulation.machine, *output));
+  if (!kept) return tl::unexpected(kept.error());
   return all;
 }
 
-int64_t RanksFor(const ExperimentOptions& options) {
-  const int64_t ranks = options.large ? 4 * kUsualRanks : kUsualRanks;
-  return options.max_ranks == 0 ? ranks : std::min(ranks, options.max_ranks);
+}  // namespace
+
+int64_t Machine::RanksANode() const { return std::clamp<int64_t>(ranks / 4, 1, 32); }
+
+Result<std::vector<std::vector<Measured>>> SimulateAll(std::span<const Simulation> simulations,
+                                                       const ExperimentOptions& options) {
+  int64_t points = 0;
+  for (const Simulation& each : simulations) points += static_cast<int64_t>(each.points.size());
+  ProgressScope progress("simulating", points);
+  std::vector<std::vector<Measured>> all(simulations.size());
+  std::mutex mutex;
+  std::optional<Error> error;
+  // The largest first, so that no long one is left for the end.
+  std::vector<size_t> order(simulations.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return simulations[a].machine.ranks > simulations[b].machine.ranks;
+  });
+  std::atomic<size_t> next{0};
+  // Two at once: more of the large ones may not fit the memory.
+  const int64_t workers = std::min(2, NumThreads());
+  ParallelFor(workers, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t worker = begin; worker < end; ++worker) {
+      for (size_t i; (i = next.fetch_add(1)) < order.size();) {
+        Result<std::vector<Measured>> measured =
+            Simulate(simulations[order[i]], options.simulated, progress);
+        const std::lock_guard lock(mutex);
+        if (measured) {
+          all[order[i]] = *std::move(measured);
+        } else if (!error) {
+          error = measured.error();
+          next = order.size();
+        }
+      }
+    }
+  });
+  if (error) return tl::unexpected(*error);
+  return all;
+}
+
+Result<std::string> RunSimulated(const Machine& machine, std::string_view program,
+                                 std::span<const std::string> arguments,
+                                 std::span<const std::string> environment) {
+  Result<Output> output =
+      RunOn(machine, program, arguments, environment, [](std::string_view /*line*/) {});
+  if (!output) return tl::unexpected(output.error());
+  if (output->status != 0) return tl::unexpected(Failed(machine, *output));
+  return std::move(output->text);
+}
+
+std::vector<int64_t> RanksUpTo(int64_t largest, const ExperimentOptions& options) {
+  constexpr int64_t kFewest = 256;
+  if (options.large) largest *= 2;
+  if (options.max_ranks != 0) largest = std::min(largest, options.max_ranks);
+  std::vector<int64_t> all;
+  for (int64_t ranks = kFewest; ranks <= largest; ranks *= 2) all.push_back(ranks);
+  if (all.empty()) all.push_back(largest);
+  return all;
+}
+
+bool SimulatesBaselines(int64_t ranks, int64_t size, const ExperimentOptions& options) {
+  constexpr int64_t kMinutes = 1024;
+  return ranks < kMinutes || (ranks == kMinutes && (size <= 16 || options.large));
+}
+
+Result<double> DirectFloor(const Machine& machine, int64_t size) {
+  const Result<std::string_view> platform = PlatformText(machine.platform);
+  if (!platform) return tl::unexpected(platform.error());
+  const Result<Overhead> send = OverheadOf(*platform, "smpi/ois");
+  if (!send) return tl::unexpected(send.error());
+  const Result<Overhead> receive = OverheadOf(*platform, "smpi/or");
+  if (!receive) return tl::unexpected(receive.error());
+  // Whole FP64 values, evenly from none to all that fit: one choice of these is an empty block.
+  const auto values = static_cast<double>(size / 8);
+  const double not_empty = values / (values + 1);
+  const double bytes = 8 * values / 2;
+  return static_cast<double>(machine.ranks - 1) * (not_empty * (send->seconds + receive->seconds) +
+                                                   bytes * (send->a_byte + receive->a_byte));
 }
 
 std::vector<Point> Grid(std::span<const int64_t> sizes, const std::vector<std::string>& algorithms,
@@ -261,26 +447,51 @@ std::vector<std::string> TunaOf(std::span<const int64_t> radices) {
   return names;
 }
 
+std::vector<int64_t> FewRadices(int64_t ranks) {
+  std::vector<int64_t> radices = {2, 4, 8, 16, std::llround(std::sqrt(ranks))};
+  std::sort(radices.begin(), radices.end());
+  radices.erase(std::unique(radices.begin(), radices.end()), radices.end());
+  std::erase_if(radices, [&](int64_t radix) { return radix < 2 || radix > ranks; });
+  return radices;
+}
+
+std::vector<std::string> Hierarchical(const Machine& machine) {
+  const int64_t others = std::max<int64_t>(1, machine.Nodes() - 1);
+  std::vector<std::string> names;
+  for (const int64_t radix : {2, 4, 32})
+    if (radix <= machine.RanksANode())
+      names.push_back(fmt::format("coalesced:r={},b={}", radix, others));
+  names.push_back(fmt::format("shared:b={}", std::min<int64_t>(32, others)));
+  names.push_back(fmt::format("shared-coalesced:b={}", std::min<int64_t>(32, others)));
+  return names;
+}
+
+namespace {
+
+// "tuna" is the method of "tuna:r=4"; "scattered:b=32" just itself.
+bool IsOf(std::string_view algorithm, std::string_view name) {
+  return algorithm.starts_with(name) &&
+         (algorithm.size() == name.size() || algorithm[name.size()] == ':');
+}
+
+}  // namespace
+
 const Measured* Fastest(std::span<const Measured> all, int64_t size,
                         const std::vector<std::string_view>& names) {
   const Measured* best = nullptr;
   for (const Measured& each : all) {
     if (each.point.size != size) continue;
     const bool named = std::any_of(names.begin(), names.end(), [&](std::string_view name) {
-      return each.point.algorithm.starts_with(name);
+      return IsOf(each.point.algorithm, name);
     });
     if (named && (best == nullptr || each.seconds < best->seconds)) best = &each;
   }
   return best;
 }
 
-const Measured* Slowest(std::span<const Measured> all, int64_t size, std::string_view name) {
-  const Measured* worst = nullptr;
-  for (const Measured& each : all)
-    if (each.point.size == size && each.point.algorithm.starts_with(name) &&
-        (worst == nullptr || each.seconds > worst->seconds))
-      worst = &each;
-  return worst;
+std::string ParametersOf(const Measured& measured) {
+  const size_t colon = measured.point.algorithm.find(':');
+  return colon == std::string::npos ? "" : measured.point.algorithm.substr(colon + 1);
 }
 
 ResultCell Microseconds(double seconds, std::string paper) {
@@ -292,13 +503,45 @@ ResultCell Ratio(double a, double b, std::string paper) {
                 std::move(paper));
 }
 
-std::string SimulationNote(int64_t ranks) {
-  return fmt::format(
-      "Simulated: the engine's own code under SimGrid's SMPI on the platforms of data/platforms, "
-      "{} "
-      "ranks. The paper measured 512 to 16384 ranks of the real machines; its figures are "
-      "drawn, so trends compare and times do not. --large: four times the ranks.",
-      ranks);
+std::vector<ResultCell> CellsOf(std::span<const Measured> all, int64_t size,
+                                std::span<const Family> families) {
+  std::vector<ResultCell> cells;
+  for (const Family& family : families) {
+    const Measured* best = Fastest(all, size, {family.algorithm});
+    cells.push_back(best == nullptr ? Word("") : Microseconds(best->seconds));
+  }
+  return cells;
+}
+
+std::vector<ResultColumn> ColumnsOf(std::span<const Family> families) {
+  std::vector<ResultColumn> columns;
+  for (const Family& family : families)
+    columns.push_back({.name = family.name, .unit = "us", .digits = 1});
+  return columns;
+}
+
+Chart ChartOf(std::string title, std::string x_label, std::span<const Family> families) {
+  Chart chart{.title = std::move(title),
+              .x_label = std::move(x_label),
+              .y_label = "microseconds",
+              .log_x = true,
+              .log_y = true};
+  for (const Family& family : families) chart.series.push_back({.name = family.name});
+  return chart;
+}
+
+void AddPoints(std::span<const Measured> all, int64_t size, double x,
+               std::span<const Family> families, Chart* chart) {
+  for (size_t k = 0; k < families.size(); ++k)
+    if (const Measured* best = Fastest(all, size, {families[k].algorithm}))
+      chart->series[k].points.emplace_back(x, best->seconds * 1e6);
+}
+
+std::string SimulationNote() {
+  return "Simulated: the engine's own code under SimGrid's SMPI on the platforms of "
+         "data/platforms, 32 ranks a node. The paper measured 512 to 16384 ranks of the real "
+         "machines; its figures are drawn, so trends compare and times do not. --large: twice the "
+         "ranks, and more of the baselines.";
 }
 
 }  // namespace tutti::tuna

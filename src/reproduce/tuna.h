@@ -2,14 +2,17 @@
 // machine.
 //
 // Model       SimGrid's smpirun runs the program tutti-mpi-sweep-smpi, which lies beside `tutti`,
-// on
-//             a platform of data/platforms: the same code as real MPI programs run, in simulated
-//             time. The same points give the same times on every machine.
+//             on a platform of data/platforms: the same code as real MPI programs run, in simulated
+//             time. The same points give the same times on every machine, so points once simulated
+//             may be kept in a folder (ExperimentOptions::simulated), in files named by a hash of
+//             program and platform.
 // Units       Seconds, bytes.
-// Complexity  P ranks live in one process: about 0.1 ms of a core a message.
+// Complexity  P ranks live in one process: 20 us of a core a message at P = 256, 150 us where P =
+//             1024 ranks send all messages at once, because SMPI walks the list of all eager
+//             messages under way when one arrives.
 // Errors      kNotFound: no smpirun on the PATH, or no such program (says where it was looked for).
 //             kIo: smpirun failed, with its own words. kCancelled.
-// Threads     One simulation at a time; it takes one core.
+// Threads     Two simulations at once where there are two cores, a core each.
 // Reference   [tuna] sections V and VI; docs/results/tuna.md.
 #pragma once
 
@@ -47,13 +50,35 @@ struct Machine {
 
   // 32 as in the paper, fewer where that would be fewer than four nodes.
   int64_t RanksANode() const;
+  int64_t Nodes() const { return ranks / RanksANode(); }
 };
 
-// In the order of the points.
-Result<std::vector<Measured>> Simulate(const Machine& machine, std::span<const Point> points);
+struct Simulation {
+  Machine machine;
+  std::vector<Point> points;
+};
 
-// The usual number of ranks, or the largest the options leave in; with --large four times as many.
-int64_t RanksFor(const ExperimentOptions& options);
+// Of each simulation its points, in their order.
+Result<std::vector<std::vector<Measured>>> SimulateAll(std::span<const Simulation> simulations,
+                                                       const ExperimentOptions& options);
+
+// Runs a program that lies beside `tutti` on the machine; what it printed on both streams.
+Result<std::string> RunSimulated(const Machine& machine, std::string_view program,
+                                 std::span<const std::string> arguments,
+                                 std::span<const std::string> environment = {});
+
+// The usual numbers of ranks, 256 to `largest`, that the options leave in, ascending; their largest
+// one where that is smaller than all.
+std::vector<int64_t> RanksUpTo(int64_t largest, const ExperimentOptions& options);
+
+// Whether the baselines' P (P - 1) messages are simulated, or bounded by DirectFloor: those of 1024
+// ranks take minutes, those of 2048 half an hour.
+bool SimulatesBaselines(int64_t ranks, int64_t size, const ExperimentOptions& options);
+
+// No algorithm that sends each block of `size` bytes at most, uniformly drawn, as a message of its
+// own takes less: the overheads of the messages that a rank sends and receives, and its bytes by
+// the gap of a byte, all means over the ranks.
+Result<double> DirectFloor(const Machine& machine, int64_t size);
 
 // All sizes with all algorithms.
 std::vector<Point> Grid(std::span<const int64_t> sizes, const std::vector<std::string>& algorithms,
@@ -61,7 +86,11 @@ std::vector<Point> Grid(std::span<const int64_t> sizes, const std::vector<std::s
 
 // 2, 4, 8, ... below P, and P.
 std::vector<int64_t> Radices(int64_t ranks);
+// A few: 2, 4, 8, 16, and the square root of P.
+std::vector<int64_t> FewRadices(int64_t ranks);
 std::vector<std::string> TunaOf(std::span<const int64_t> radices);
+// The hierarchical forms with parameters that are among their best.
+std::vector<std::string> Hierarchical(const Machine& machine);
 
 // What programs have without Tutti: all at once in round-robin order (MPICH's older default),
 // at most 32 at once (MPICH), one at a time (Open MPI).
@@ -69,17 +98,33 @@ inline constexpr std::string_view kAllAtOnce = "spread-out";
 inline constexpr std::string_view kWindow = "scattered:b=32";
 inline constexpr std::string_view kOneAtATime = "pairwise";
 
-// The fastest of those of this size whose algorithm begins with one of the names; null: none.
+// The fastest of those of this size that are of one of these methods ("tuna") or just these
+// ("scattered:b=32"); null: none.
 const Measured* Fastest(std::span<const Measured> all, int64_t size,
                         const std::vector<std::string_view>& names);
-const Measured* Slowest(std::span<const Measured> all, int64_t size, std::string_view name);
+// Its parameters: "r=4,b=7".
+std::string ParametersOf(const Measured& measured);
 
 // Microseconds, as exact as they were printed.
 ResultCell Microseconds(double seconds, std::string paper = "");
 // a / b.
 ResultCell Ratio(double a, double b, std::string paper = "");
 
+// What is compared in a column: the fastest of a method, or one algorithm.
+struct Family {
+  std::string_view algorithm;  // as Fastest() takes it
+  const char* name;
+};
+// Microseconds of each family; "" where it was not simulated.
+std::vector<ResultCell> CellsOf(std::span<const Measured> all, int64_t size,
+                                std::span<const Family> families);
+std::vector<ResultColumn> ColumnsOf(std::span<const Family> families);
+// A point of each family's series, where it was simulated.
+void AddPoints(std::span<const Measured> all, int64_t size, double x,
+               std::span<const Family> families, Chart* chart);
+Chart ChartOf(std::string title, std::string x_label, std::span<const Family> families);
+
 // How it was measured; the first note of every experiment.
-std::string SimulationNote(int64_t ranks);
+std::string SimulationNote();
 
 }  // namespace tutti::tuna

@@ -16,37 +16,47 @@ namespace {
 using namespace tuna;
 
 constexpr const char* kPlatform = "fugaku";
-constexpr std::array<int64_t, 3> kSizes = {16, 128, 1024};
-constexpr std::array<const char*, 2> kForms = {"coalesced", "staggered"};
+constexpr std::array<int64_t, 3> kSizes = {16, 512, 2048};
+constexpr std::array<const char*, 4> kForms = {"coalesced", "staggered", "shared",
+                                               "shared-coalesced"};
 
-// Radices inside a node, and block counts up to the messages a form sends between nodes.
+// Radices inside a node where the form has them, and block counts up to the messages it sends
+// between nodes.
 std::vector<std::string> Parameters(const Machine& machine, std::string_view form) {
+  const int64_t others = std::max<int64_t>(1, machine.Nodes() - 1);
+  if (form.starts_with("shared"))
+    return {fmt::format("{}:b=1", form), fmt::format("{}:b={}", form, others),
+            fmt::format("{}:b={}", form, 4 * others)};
   const int64_t inside = machine.RanksANode();
-  const int64_t others = machine.ranks / inside - 1;
   const int64_t messages = form == "coalesced" ? others : others * inside;
   std::vector<std::string> names;
   for (const int64_t radix : Radices(inside))
-    names.push_back(fmt::format("{}:r={},b={}", form, radix, std::max<int64_t>(1, messages)));
-  for (int64_t count = 1; count < messages; count *= 4)
+    names.push_back(fmt::format("{}:r={},b={}", form, radix, messages));
+  for (int64_t count = 1; count < messages; count *= 8)
     names.push_back(fmt::format("{}:r={},b={}", form, Radices(inside).front(), count));
   return names;
 }
 
 double Inside(const Measured& measured) { return measured.seconds - measured.inter_node_s; }
 
-Result<std::vector<Measured>> RunBoth(const Machine& machine) {
-  std::vector<std::string> algorithms;
+Result<std::vector<Measured>> RunForms(const Machine& machine, const ExperimentOptions& options) {
+  // One a form: two run at once.
+  std::vector<Simulation> simulations;
   for (const char* form : kForms)
-    for (std::string& name : Parameters(machine, form)) algorithms.push_back(std::move(name));
-  return Simulate(machine, Grid(kSizes, algorithms));
+    simulations.push_back({machine, Grid(kSizes, Parameters(machine, form))});
+  const Result<std::vector<std::vector<Measured>>> all = SimulateAll(simulations, options);
+  if (!all) return tl::unexpected(all.error());
+  std::vector<Measured> flat;
+  for (const std::vector<Measured>& each : *all) flat.insert(flat.end(), each.begin(), each.end());
+  return flat;
 }
 
 Result<ExperimentResult> RunFigure10(const ExperimentOptions& options) {
-  const Machine machine{kPlatform, RanksFor(options)};
-  const Result<std::vector<Measured>> all = RunBoth(machine);
+  const Machine machine{kPlatform, RanksUpTo(256, options).back()};
+  const Result<std::vector<Measured>> all = RunForms(machine, options);
   if (!all) return tl::unexpected(all.error());
   ExperimentResult result;
-  ResultTable table{.title = fmt::format("Coalesced and staggered, {}, P = {}, {} ranks a node",
+  ResultTable table{.title = fmt::format("Hierarchical forms, {}, P = {}, {} ranks a node",
                                          kPlatform, machine.ranks, machine.RanksANode()),
                     .label_name = "S (bytes), form",
                     .columns = {{.name = "inside nodes, least", .unit = "us", .digits = 1},
@@ -61,7 +71,9 @@ Result<ExperimentResult> RunFigure10(const ExperimentOptions& options) {
       const Measured* best = Fastest(*all, size, {kForms[k]});
       std::array<double, 4> range = {1e9, 0, 1e9, 0};
       for (const Measured& each : *all) {
-        if (each.point.size != size || !each.point.algorithm.starts_with(kForms[k])) continue;
+        if (each.point.size != size ||
+            each.point.algorithm.substr(0, each.point.algorithm.find(':')) != kForms[k])
+          continue;
         range[0] = std::min(range[0], Inside(each));
         range[1] = std::max(range[1], Inside(each));
         range[2] = std::min(range[2], each.inter_node_s);
@@ -70,8 +82,7 @@ Result<ExperimentResult> RunFigure10(const ExperimentOptions& options) {
       table.rows.push_back(
           {fmt::format("{}, {}", size, kForms[k]),
            {Microseconds(range[0]), Microseconds(range[1]), Microseconds(range[2]),
-            Microseconds(range[3]), Microseconds(best->seconds),
-            Word(best->point.algorithm.substr(std::string_view(kForms[k]).size() + 1))}});
+            Microseconds(range[3]), Microseconds(best->seconds), Word(ParametersOf(*best))}});
       series[k].name = kForms[k];
       series[k].points.emplace_back(static_cast<double>(size), best->seconds * 1e6);
     }
@@ -84,7 +95,7 @@ Result<ExperimentResult> RunFigure10(const ExperimentOptions& options) {
   for (ChartSeries& one : series) chart.series.push_back(std::move(one));
   result.tables = {std::move(table)};
   result.charts = {std::move(chart)};
-  result.notes = {SimulationNote(machine.ranks),
+  result.notes = {SimulationNote(),
                   "Between nodes: the mean over the ranks of what the exchange between nodes took; "
                   "inside: the rest. Radices with all messages at once, block counts with r = 2. "
                   "The paper: coalesced 17 times faster than staggered at P = 8192, S = 16; "
@@ -92,9 +103,43 @@ Result<ExperimentResult> RunFigure10(const ExperimentOptions& options) {
   return result;
 }
 
+// Bytes counted beside [tuna] section III-C.
+Result<ResultTable> MemoryOfTuna(const Machine& machine, const ExperimentOptions& options) {
+  constexpr std::array<int64_t, 2> kBlocks = {512, 2048};
+  std::vector<int64_t> radices = FewRadices(machine.ranks);
+  radices.push_back(std::max<int64_t>(2, machine.ranks / 4));
+  const std::array<Simulation, 1> simulation = {{{machine, Grid(kBlocks, TunaOf(radices))}}};
+  const Result<std::vector<std::vector<Measured>>> all = SimulateAll(simulation, options);
+  if (!all) return tl::unexpected(all.error());
+  ResultTable table{
+      .title = fmt::format("Temporary memory of TuNA, {}, P = {}", machine.platform, machine.ranks),
+      .label_name = "S (bytes), radix",
+      .columns = {{.name = "K, messages of blocks"},
+                  {.name = "B = P - (K + 1)"},
+                  {.name = "B blocks of S", .unit = "bytes"},
+                  {.name = "counted", .unit = "bytes"},
+                  {.name = "counted / B blocks", .digits = 2}}};
+  for (const Measured& measured : all->front()) {
+    const auto at = static_cast<size_t>(&measured - all->front().data());
+    const int64_t radix = radices[at % radices.size()];
+    // Blocks whose distance has one digit other than 0 go straight to their place.
+    int64_t direct = 0;
+    for (int64_t step = 1; step < machine.ranks; step *= radix)
+      direct += std::min(radix - 1, (machine.ranks - 1) / step);
+    const int64_t blocks = machine.ranks - (direct + 1);
+    const int64_t bytes = blocks * measured.point.size;
+    table.rows.push_back(
+        {fmt::format("{}, r={}", measured.point.size, radix),
+         {Figure(direct), Figure(blocks), Figure(bytes), Figure(measured.temporary_bytes),
+          Ratio(static_cast<double>(measured.temporary_bytes),
+                static_cast<double>(std::max<int64_t>(1, bytes)))}});
+  }
+  return table;
+}
+
 Result<ExperimentResult> RunFigure11(const ExperimentOptions& options) {
-  const Machine machine{kPlatform, RanksFor(options)};
-  const Result<std::vector<Measured>> all = RunBoth(machine);
+  const Machine machine{kPlatform, RanksUpTo(256, options).back()};
+  const Result<std::vector<Measured>> all = RunForms(machine, options);
   if (!all) return tl::unexpected(all.error());
   struct Part {
     const char* name;
@@ -133,12 +178,18 @@ Result<ExperimentResult> RunFigure11(const ExperimentOptions& options) {
     }
     result.charts.push_back(std::move(chart));
   }
-  result.tables = {std::move(table)};
+  Result<ResultTable> memory = MemoryOfTuna(machine, options);
+  if (!memory) return tl::unexpected(memory.error());
+  result.tables = {std::move(table), *std::move(memory)};
   result.notes = {
-      SimulationNote(machine.ranks),
+      SimulationNote(),
       "Means over the ranks, with the best parameters of figure 10. Prepare is what the "
       "engine does before the first message and costs no simulated time; the paper's "
-      "MAX-all-reduce is not needed."};
+      "MAX-all-reduce is not needed.",
+      "Memory: the paper's buffer has places for B = P - (K + 1) blocks, K the messages of a "
+      "rank, each as large as the largest block; counted is the most that a rank allocated. Ours "
+      "is smaller, since a place is as large as the block that comes to lie there, which the "
+      "sizes sent ahead tell."};
   return result;
 }
 
