@@ -7,8 +7,7 @@ ranks=$1
 library=$2
 flavour=$3
 shift 3
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
+. "$(dirname "$0")/../../tests/mpi/mpirun_environment.sh"
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 "mpirun.$flavour" -np "$ranks" "$@" >"$folder/plain" || { cat "$folder/plain"; exit 1; }

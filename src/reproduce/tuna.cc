@@ -448,7 +448,8 @@ std::vector<std::string> TunaOf(std::span<const int64_t> radices) {
 }
 
 std::vector<int64_t> FewRadices(int64_t ranks) {
-  std::vector<int64_t> radices = {2, 4, 8, 16, std::llround(std::sqrt(ranks))};
+  std::vector<int64_t> radices = {4, 8, 16, std::llround(std::sqrt(ranks))};
+  if (ranks < 1024) radices.push_back(2);
   std::sort(radices.begin(), radices.end());
   radices.erase(std::unique(radices.begin(), radices.end()), radices.end());
   std::erase_if(radices, [&](int64_t radix) { return radix < 2 || radix > ranks; });

@@ -86,7 +86,7 @@ std::vector<Point> Grid(std::span<const int64_t> sizes, const std::vector<std::s
 
 // 2, 4, 8, ... below P, and P.
 std::vector<int64_t> Radices(int64_t ranks);
-// A few: 2, 4, 8, 16, and the square root of P.
+// A few: 4, 8, 16 and the square root of P; below 1024 ranks, where it may be the best, 2.
 std::vector<int64_t> FewRadices(int64_t ranks);
 std::vector<std::string> TunaOf(std::span<const int64_t> radices);
 // The hierarchical forms with parameters that are among their best.

@@ -64,7 +64,7 @@ constexpr std::array<Family, 4> kOurs = {{{"tuna", "TuNA"},
                                           {"shared-coalesced", "shared-coalesced"}}};
 
 Result<ExperimentResult> RunFigure13(const ExperimentOptions& options) {
-  constexpr std::array<int64_t, 4> kSizes = {16, 128, 512, 2048};
+  constexpr std::array<int64_t, 3> kSizes = {16, 512, 2048};
   ExperimentResult result{.charts_a_row = 2};
   for (const char* platform : kPlatforms) {
     std::vector<Simulation> simulations;

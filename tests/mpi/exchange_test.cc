@@ -8,6 +8,7 @@
 #include <climits>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <numeric>
 #include <random>
@@ -286,6 +287,27 @@ void EveryAlgorithmGivesTheAnswer(const Ranks& world) {
   }
 }
 
+// Every number of ranks up to those of the world, with every radix: really exchanged, among the
+// first ranks of the world.
+void EveryRadixOnEveryNumberOfRanks(const Ranks& world) {
+  for (int size = 2; size <= world.size; ++size) {
+    MPI_Comm part = MPI_COMM_NULL;
+    MPI_Comm_split(world.communicator, world.rank < size ? 0 : MPI_UNDEFINED, 0, &part);
+    if (part == MPI_COMM_NULL) continue;
+    const Ranks ranks(part);
+    for (int radix = 2; radix <= size; ++radix) {
+      CheckBytes(ranks, {.seed = 17, .most = 12, .zeros_of_eight = 2}, true,
+                 {Method::kTuna, radix, 0});
+    }
+    // Sizes in a message of their own: blocks above what goes with them.
+    for (int radix = 2; radix <= size; radix += 5) {
+      CheckBytes(ranks, {.seed = 18, .most = 400, .zeros_of_eight = 1}, true,
+                 {Method::kTuna, radix, 0});
+    }
+    MPI_Comm_free(&part);
+  }
+}
+
 void UniformAllToAll(const Ranks& world) {
   std::vector<Algorithm> all = EveryName();
   for (const int radix : {2, 3, 5, world.size}) all.push_back({Method::kTuna, radix, 0});
@@ -422,6 +444,10 @@ void PersistentExchangesAtOnce(const Ranks& world) {
 
 void Run() {
   const Ranks world(MPI_COMM_WORLD);
+  if (std::getenv("TUTTI_TEST_EVERY_RADIX") != nullptr) {
+    EveryRadixOnEveryNumberOfRanks(world);
+    return;
+  }
   if (world.rank == 0) {
     RoundsAreThePapers();
     if (world.size <= 2) RoundsAndSlotsOfEveryRadix();

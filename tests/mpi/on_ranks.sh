@@ -5,8 +5,7 @@ set -eu
 flavour=$1
 program=$2
 shift 2
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
+. "$(dirname "$0")/mpirun_environment.sh"
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 for ranks in "$@"; do
