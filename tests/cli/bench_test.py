@@ -1,6 +1,7 @@
 """tutti bench: the papers' tables and figures."""
 import json
 import os
+import pathlib
 import shutil
 import signal
 import subprocess
@@ -37,7 +38,7 @@ class Bench(harness.CliTest):
         for table in result["tables"]:
             self.assertEqual([row["label"] for row in table["rows"]], ["16, 8", "512, 8", "2048, 8", "8192, 8"])
             for row in table["rows"]:
-                cells = {name: cell["ours"]["value"] for name, cell in row["cells"].items() if "ours" in cell}
+                cells = {name: cell["ours"]["value"] for name, cell in row["cells"].items() if cell["ours"]}
                 self.assertGreater(cells["TuNA, best radix"], 0)
                 self.assertIn(row["cells"]["its radix"]["text"], ["2", "3", "4", "8"])
                 # Seven messages one after another take longer than together, which take at least their overheads.
@@ -52,14 +53,13 @@ class Bench(harness.CliTest):
         first = self.json("bench", "tuna-fig7", "--max-ranks", 4, "--simulated", folder)
         files = sorted(os.listdir(folder))
         self.assertEqual([name.split("-")[:2] for name in files], [["fugaku", "4"], ["polaris", "4"]])
-        kept = [open(os.path.join(folder, name), encoding="utf-8").read() for name in files]
+        kept = [pathlib.Path(folder, name).read_text() for name in files]
         again = self.json("bench", "tuna-fig7", "--max-ranks", 4, "--simulated", folder)
         self.assertEqual(again["tables"], first["tables"])
-        self.assertEqual([open(os.path.join(folder, name), encoding="utf-8").read() for name in files], kept)
+        self.assertEqual([pathlib.Path(folder, name).read_text() for name in files], kept)
         # A line that is no point is passed over, and its point simulated again.
         for name in files:
-            with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
-                file.write("uniform/16/tuna:r=2 uniform,16,nonsense\n")
+            pathlib.Path(folder, name).write_text("uniform/16/tuna:r=2 uniform,16,nonsense\n")
         again = self.json("bench", "tuna-fig7", "--max-ranks", 4, "--simulated", folder)
         self.assertEqual(again["tables"], first["tables"])
 
