@@ -25,6 +25,21 @@ void Take(const std::byte* from, std::span<std::int64_t> sizes) {
   }
 }
 
+// use(a number of the type that takes `width` bytes).
+template <class Use>
+void WithWidth(std::uint64_t width, const Use& use) {
+  switch (width) {
+    case 1:
+      return use(std::uint8_t{});
+    case 2:
+      return use(std::uint16_t{});
+    case 4:
+      return use(std::uint32_t{});
+    default:
+      return use(std::uint64_t{});
+  }
+}
+
 }  // namespace
 
 std::int64_t EncodeSizes(std::span<const std::int64_t> sizes, std::byte* message) {
@@ -33,20 +48,7 @@ std::int64_t EncodeSizes(std::span<const std::int64_t> sizes, std::byte* message
   const std::uint64_t width = bits >> 8 == 0 ? 1 : bits >> 16 == 0 ? 2 : bits >> 32 == 0 ? 4 : 8;
   std::memcpy(message, &width, sizeof(width));
   std::byte* const numbers = message + sizeof(width);
-  switch (width) {
-    case 1:
-      Put<std::uint8_t>(sizes, numbers);
-      break;
-    case 2:
-      Put<std::uint16_t>(sizes, numbers);
-      break;
-    case 4:
-      Put<std::uint32_t>(sizes, numbers);
-      break;
-    default:
-      Put<std::uint64_t>(sizes, numbers);
-      break;
-  }
+  WithWidth(width, [&](auto narrow) { Put<decltype(narrow)>(sizes, numbers); });
   return static_cast<std::int64_t>(sizeof(width) + width * sizes.size());
 }
 
@@ -54,20 +56,7 @@ void DecodeSizes(const std::byte* message, std::span<std::int64_t> sizes) {
   std::uint64_t width = 0;
   std::memcpy(&width, message, sizeof(width));
   const std::byte* const numbers = message + sizeof(width);
-  switch (width) {
-    case 1:
-      Take<std::uint8_t>(numbers, sizes);
-      break;
-    case 2:
-      Take<std::uint16_t>(numbers, sizes);
-      break;
-    case 4:
-      Take<std::uint32_t>(numbers, sizes);
-      break;
-    default:
-      Take<std::uint64_t>(numbers, sizes);
-      break;
-  }
+  WithWidth(width, [&](auto narrow) { Take<decltype(narrow)>(numbers, sizes); });
 }
 
 }  // namespace tutti::mpi
