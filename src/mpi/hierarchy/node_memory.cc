@@ -66,6 +66,7 @@ struct NodeMemory::Announcement {
   std::int64_t process = 0, file = 0;
   std::uint64_t number = 0;   // in the file's name
   std::uint64_t address = 0;  // in simulation
+  std::int64_t crowded = 0;   // all must wait at barriers alike
 };
 
 NodeMemory::Flags& NodeMemory::flags(int member) const {
@@ -213,11 +214,11 @@ int NodeMemory::Make(MPI_Comm communicator, const std::vector<int>& members, int
   made->window_bytes_ = WholePages(window_bytes);
   made->control_bytes_ = WholePages(static_cast<std::int64_t>(sizeof(Control)) +
                                     made->members_ * static_cast<std::int64_t>(sizeof(Flags)));
-  made->crowded_ = made->members_ > sysconf(_SC_NPROCESSORS_ONLN);
   Announcement announced;
   if (made->IsFirst()) {
     const bool fits = made->members_ <= 1 << kMostRounds && window_bytes <= kMostWindowBytes;
     announced = fits ? made->Create() : Announcement{};
+    announced.crowded = made->members_ > sysconf(_SC_NPROCESSORS_ONLN) ? 1 : 0;
     std::vector<MPI_Request> requests(members.size() - 1, MPI_REQUEST_NULL);
     for (std::size_t m = 1; m < members.size(); ++m) {
       const int error = SendBytes(reinterpret_cast<const std::byte*>(&announced), sizeof(announced),
@@ -240,6 +241,7 @@ int NodeMemory::Make(MPI_Comm communicator, const std::vector<int>& members, int
   if (made->IsFirst() && announced.good != 0) close(static_cast<int>(announced.file));
 #endif
   if (error != MPI_SUCCESS || all_good == 0) return error;
+  made->crowded_ = announced.crowded != 0;
   made->windows_ = reinterpret_cast<std::byte*>(made->control_) + made->control_bytes_;
   *memory = std::move(made);
   return MPI_SUCCESS;
