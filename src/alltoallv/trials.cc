@@ -23,6 +23,7 @@ constexpr std::size_t kFewestPairs = 3;
 
 // Of the one that serves: expected to be at most this is clearly faster.
 constexpr double kPromising = 0.95;
+constexpr double kFarBehind = 1.25;
 // Nothing is known of a challenger that was never tried but that it may be slower than predicted.
 constexpr double kExpectedSlowdown = 0.5;
 // Measured ratios that the deviation believed before counts as much as.
@@ -201,8 +202,8 @@ void Trials::Plan() {
     Entry& entry = entries_[i];
     if (!entry.waits) continue;
     const bool promises = ExpectedRatio(entry) < kPromising * entries_[serving_].measured_ratio;
-    // What is left after another was found to be faster must promise to be faster still.
-    if (serving_ != 0 && !promises) {
+    // What is far behind the one that was found to be faster is not worth a trial.
+    if (serving_ != 0 && ExpectedRatio(entry) > kFarBehind * entries_[serving_].measured_ratio) {
       entry.waits = false;
       continue;
     }

@@ -98,6 +98,11 @@ class Choice : public CommunicatorState::Part {
   int End(const CallChoice& call);
   // `state` is that of CommunicatorState::Of.
   int Own(CommunicatorState& state, const CallSize& size, double* seconds);
+  bool IsSettled() const {
+    if (!v_.size_class) return false;
+    const auto found = v_.classes.find(*v_.size_class);
+    return found != v_.classes.end() && found->second.trials.settled();
+  }
   const SettledChoice* Settled() {
     if (quiet_calls_ > 0) {
       --quiet_calls_;
@@ -311,6 +316,13 @@ int BelieveOwn(CommunicatorState& state, const CallSize& size, double* seconds) 
   Choice* choice = nullptr;
   if (const int error = Choice::Of(state.duplicate(), state, &choice)) return error;
   return choice->Own(state, size, seconds);
+}
+
+bool IsSettled(MPI_Comm communicator) {
+  CommunicatorState* state = nullptr;
+  if (CommunicatorState::Light(communicator, &state) != MPI_SUCCESS) return false;
+  auto* choice = static_cast<Choice*>(state->part(CommunicatorState::PartName::kChoice).get());
+  return choice != nullptr && choice->IsSettled();
 }
 
 const SettledChoice* Settled(CommunicatorState& state) {

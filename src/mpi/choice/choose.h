@@ -64,6 +64,10 @@ struct SettledChoice {
 };
 const SettledChoice* Settled(CommunicatorState& state);
 
+// Whether nothing is left to try for the sizes that calls of MPI_Alltoallv have now. False before
+// the first call.
+bool IsSettled(MPI_Comm communicator);
+
 // Seconds that the MPI library's own is believed to take for a call of MPI_Alltoallv or
 // MPI_Alltoall of this size, from what the memory file and the cost model say: for reports on
 // algorithms that were asked for by name. Collective at the first call on a communicator; `state`

@@ -10,13 +10,16 @@
 //              fft1       [tuna] N1: ranks below 0.625 P send 8 values to those below 0.78125 P
 //              fft2       [tuna] N2: 64 values, to the last rank 16
 //            (SIZE of the last two is not looked at.) The same seed: the same blocks in every MPI.
-//            ALGORITHM is what TUTTI_ALLTOALLV takes. Every point is run once unmeasured, then N
-//            times; the answer of the first measured run is checked (first and last byte of each
-//            block). A light warm-up has empty blocks: enough in simulation, where caches are none.
+//            ALGORITHM is what TUTTI_ALLTOALLV takes, or settled-auto: `auto` on a communicator of
+//            its own, measured at its first call, which sets up, and once nothing is tried any more
+//            (at most 1000 calls). Every other point is run once unmeasured, then N times; the
+//            answer of the first measured run is checked (first and last byte of each block). A
+//            light warm-up has empty blocks: enough in simulation, where caches are none.
 // Output     CSV on rank 0, a line an iteration as it ends: seconds is the largest of all ranks
 // from
-//            a barrier on; the parts are means over the ranks and temporary_bytes and messages the
-//            largest of a rank.
+//            a barrier on, iteration counts the calls before (settled-auto: a line named auto, one
+//            named by what it settled on); the parts are means over the ranks and temporary_bytes
+//            and messages the largest of a rank.
 // Errors     Exit code 2 and a line on stderr: wrong arguments; 1: a wrong answer or an MPI error.
 // Reference  [tuna] sections V and VI.
 #include <mpi.h>
@@ -33,8 +36,10 @@
 #include <vector>
 
 #include "block_exchange.h"
+#include "choice/choose.h"
 #include "communicator_state.h"
 #include "exchange/run.h"
+#include "served.h"
 #include "trace.h"
 #include "tutti/alltoallv/algorithm.h"
 #include "tutti/mpi/alltoallv.h"
@@ -67,6 +72,7 @@ struct Point {
   std::string distribution;
   std::int64_t size = 0;
   Algorithm algorithm;
+  bool settles = false;
 
   std::int64_t Values(std::uint64_t seed, int from, int to, int ranks) const {
     const auto scale = static_cast<double>(size) / kValue;
@@ -130,7 +136,11 @@ std::string ParsePoint(std::string_view text, Point* point) {
   if (!ParseNumber<std::int64_t>(size, 1, &point->size)) {
     return "size is " + Quoted(size) + "; accepted are whole numbers of bytes from 1";
   }
-  const auto algorithm = tutti::alltoallv::ParseAlgorithm(text.substr(second + 1));
+  constexpr std::string_view kSettled = "settled-";
+  std::string_view name = text.substr(second + 1);
+  point->settles = name == "settled-auto";
+  if (point->settles) name.remove_prefix(kSettled.size());
+  const auto algorithm = tutti::alltoallv::ParseAlgorithm(name);
   if (!algorithm) return algorithm.error().message;
   point->algorithm = *algorithm;
   return "";
@@ -201,6 +211,10 @@ class Sweep {
           "rearrange_s,inter_node_s,temporary_bytes,messages");
     }
     for (const Point& point : arguments_.points) {
+      if (point.settles) {
+        if (const int code = Settle(point)) return code;
+        continue;
+      }
       Prepare(point, arguments_.light_warm_up);
       if (const int error = Exchange(point.algorithm, nullptr)) return Failed("warm-up", error);
       if (arguments_.light_warm_up) Prepare(point, false);
@@ -241,7 +255,7 @@ class Sweep {
       return tutti::mpi::Alltoallv(send_.buffer.data(), send_.counts.data(),
                                    send_.displacements.data(), MPI_BYTE, receive_.buffer.data(),
                                    receive_.counts.data(), receive_.displacements.data(), MPI_BYTE,
-                                   MPI_COMM_WORLD, algorithm);
+                                   auto_communicator_, algorithm);
     }
     if (algorithm.method == Method::kMpi) {
       return PMPI_Alltoallv(send_.buffer.data(), send_.counts.data(), send_.displacements.data(),
@@ -274,13 +288,33 @@ class Sweep {
     return true;
   }
 
+  int Settle(const Point& point) {
+    constexpr int kMostCalls = 1000;
+    if (const int error = tutti::mpi::SameRanks(MPI_COMM_WORLD, &auto_communicator_)) {
+      return Failed("no communicator", error);
+    }
+    Prepare(point, false);
+    int code = Once(point, 0);
+    int calls = 1;
+    for (; code == 0 && calls < kMostCalls && !tutti::mpi::IsSettled(auto_communicator_); ++calls) {
+      MPI_Barrier(MPI_COMM_WORLD);
+      if (const int error = Exchange(point.algorithm, nullptr)) code = Failed("settling", error);
+    }
+    if (code == 0) code = Once(point, calls);
+    MPI_Comm_free(&auto_communicator_);
+    auto_communicator_ = MPI_COMM_WORLD;
+    return code;
+  }
+
   int Once(const Point& point, int iteration) {
     Trace trace;
     MPI_Barrier(MPI_COMM_WORLD);
     const double begin = MPI_Wtime();
     const int error = Exchange(point.algorithm, &trace);
     const double elapsed = MPI_Wtime() - begin;
-    const std::string name = ToString(point.algorithm);
+    const bool settled = point.settles && iteration > 0;
+    const std::string name =
+        ToString(settled ? tutti::mpi::LatestServed().algorithm : point.algorithm);
     if (error != MPI_SUCCESS) return Failed(name.c_str(), error);
     if (iteration == 0) {
       const int correct = Correct() ? 1 : 0;
@@ -307,6 +341,7 @@ class Sweep {
   const Arguments& arguments_;
   int rank_ = 0, size_ = 0;
   tutti::mpi::CommunicatorState* state_ = nullptr;
+  MPI_Comm auto_communicator_ = MPI_COMM_WORLD;
   Blocks send_, receive_;
 };
 
