@@ -19,7 +19,7 @@ DIRECT = {
     "synth": ["sched", "lp"],
     "design": ["synth"],
     "sim": ["sched"],
-    "reproduce": ["design", "verify", "sim"],
+    "reproduce": ["design", "verify", "sim", "alltoallv"],
     "lower": ["sched"],
     "runtime": ["lower"],
     "alltoallv": ["base"],

@@ -50,6 +50,7 @@ std::span<const Experiment> Experiments() {
       TunaFigure14(),
       TunaFigure15(),
       TunaFigure16(),
+      TunaAuto(),
   };
   // clang-format on
   return kTable;

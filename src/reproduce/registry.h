@@ -45,5 +45,6 @@ Experiment TunaFigure13();
 Experiment TunaFigure14();
 Experiment TunaFigure15();
 Experiment TunaFigure16();
+Experiment TunaAuto();
 
 }  // namespace tutti

@@ -1,0 +1,317 @@
+// [tuna] `auto` against an exhaustive sweep, in simulation: every algorithm with every parameter of
+// a grid, and what `auto` settles on.
+//
+// Model      Radices: those that no other one beats both in rounds and in blocks sent. Block
+// counts:
+//            1, 4, 16, ... and all. What `auto` took is compared by that algorithm's own time in
+//            the sweep, so that both are measured alike: after a call with empty blocks, from a
+//            barrier on.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "registry.h"
+#include "tuna.h"
+#include "tutti/alltoallv/calibration.h"
+#include "tutti/alltoallv/cost_model.h"
+#include "tutti/alltoallv/memory.h"
+#include "tutti/base/file.h"
+
+namespace tutti {
+namespace {
+
+using namespace tuna;
+using alltoallv::CostModel;
+using alltoallv::Library;
+
+constexpr std::array<const char*, 2> kPlatforms = {"polaris", "fugaku"};
+constexpr std::array<int64_t, 6> kSizes = {16, 64, 256, 1024, 4096, 16384};
+constexpr std::array<const char*, 2> kDistributions = {"uniform", "power-law"};
+
+std::vector<int64_t> RadicesWorthIt(int64_t ranks) {
+  struct Cost {
+    int64_t radix, rounds, blocks;
+  };
+  std::vector<Cost> all;
+  for (int64_t radix = 2; radix <= std::max<int64_t>(2, ranks); ++radix) {
+    Cost cost{radix, 0, 0};
+    for (const alltoallv::TunaRound& round :
+         alltoallv::TunaRounds(static_cast<int>(ranks), static_cast<int>(radix))) {
+      ++cost.rounds;
+      cost.blocks += round.blocks;
+    }
+    all.push_back(cost);
+  }
+  std::vector<int64_t> radices;
+  for (const Cost& each : all) {
+    const bool beaten = std::any_of(all.begin(), all.end(), [&](const Cost& other) {
+      const bool equal = other.rounds == each.rounds && other.blocks == each.blocks;
+      return other.rounds <= each.rounds && other.blocks <= each.blocks &&
+             (!equal || other.radix < each.radix);
+    });
+    if (!beaten) radices.push_back(each.radix);
+  }
+  return radices;
+}
+
+// 1, 4, 16, ... and `most` itself; none of no messages.
+std::vector<int64_t> Counts(int64_t most) {
+  std::vector<int64_t> counts;
+  for (int64_t count = 1; count < most; count *= 4) counts.push_back(count);
+  if (most > 0) counts.push_back(most);
+  return counts;
+}
+
+std::vector<std::string> Everything(const Machine& machine) {
+  const int64_t ranks = machine.ranks, inside = machine.RanksANode();
+  const int64_t others = ranks / inside - 1;
+  std::vector<std::string> names = {"mpi", "linear",          "spread-out",  "pairwise",
+                                    "xor", "two-phase-bruck", "padded-bruck"};
+  for (const int64_t count : Counts(ranks - 1)) {
+    if (count > 1 && count < ranks - 1) names.push_back(fmt::format("scattered:b={}", count));
+  }
+  for (const int64_t radix : RadicesWorthIt(ranks))
+    names.push_back(fmt::format("tuna:r={}", radix));
+  for (const int64_t count : Counts(others)) {
+    names.push_back(fmt::format("shared:b={}", count));
+    names.push_back(fmt::format("shared-coalesced:b={}", count));
+  }
+  if (inside < 2) return names;
+  for (const int64_t radix : RadicesWorthIt(inside)) {
+    for (const int64_t count : Counts(others)) {
+      names.push_back(fmt::format("coalesced:r={},b={}", radix, count));
+    }
+    for (const int64_t count : Counts(others * inside)) {
+      names.push_back(fmt::format("staggered:r={},b={}", radix, count));
+    }
+  }
+  return names;
+}
+
+// A memory file that holds this model alone, gone with the object.
+class ModelFile {
+ public:
+  explicit ModelFile(const CostModel& model)
+      : path_((std::filesystem::temp_directory_path() /
+               fmt::format("tutti-tuna-auto-{}", static_cast<int64_t>(::getpid())))
+                  .string()) {
+    alltoallv::Memory memory;
+    memory.models[model.library] = model;
+    written_ = WriteFileAtomically(path_, alltoallv::FormatMemory(memory));
+  }
+  ~ModelFile() {
+    std::error_code ignored;
+    std::filesystem::remove(path_, ignored);
+    std::filesystem::remove(path_ + ".lock", ignored);
+  }
+  ModelFile(const ModelFile&) = delete;
+  ModelFile& operator=(const ModelFile&) = delete;
+
+  const Status& written() const { return written_; }
+  std::string Environment() const { return "TUTTI_MPI_FILE=" + path_; }
+
+ private:
+  std::string path_;
+  Status written_;
+};
+
+// As `tutti mpi calibrate` does.
+Result<CostModel> Calibrate(const Machine& machine) {
+  const Result<std::string> text = RunSimulated(machine, "tutti-mpi-probe-smpi", {});
+  if (!text) return tl::unexpected(text.error());
+  const auto samples = alltoallv::ParseSamples(*text);
+  if (!samples) return tl::unexpected(samples.error());
+  return alltoallv::FitModel(Library::kSmpi, *samples);
+}
+
+struct Settled {
+  double first_s = 0;
+  std::string algorithm;
+  int64_t calls = 0;
+};
+
+// Of a line of the sweep's CSV, DISTRIBUTION,SIZE,"ALGORITHM",ITERATION,SECONDS,...
+void AddLine(std::string_view line, std::map<int64_t, Settled>* settled) {
+  const size_t comma = line.find(','), quote = line.find('"');
+  const size_t end = quote == line.npos ? quote : line.find("\",", quote + 1);
+  if (end == line.npos || comma > quote) return;
+  const char* const last = line.data() + line.size();
+  int64_t size = 0, calls = 0;
+  double seconds = 0;
+  if (std::from_chars(line.data() + comma + 1, last, size).ec != std::errc()) return;
+  const auto iteration = std::from_chars(line.data() + end + 2, last, calls);
+  if (iteration.ec != std::errc() || iteration.ptr == last) return;
+  if (std::from_chars(iteration.ptr + 1, last, seconds).ec != std::errc()) return;
+  Settled& entry = (*settled)[size];
+  if (calls == 0) {
+    entry.first_s = seconds;
+    return;
+  }
+  entry.algorithm = line.substr(quote + 1, end - quote - 1);
+  entry.calls = calls;
+}
+
+// By size.
+Result<std::map<int64_t, Settled>> Settle(const Machine& machine, const std::string& distribution,
+                                          const CostModel& model) {
+  const ModelFile file(model);
+  if (!file.written()) return tl::unexpected(file.written().error());
+  std::vector<std::string> points;
+  for (const int64_t size : kSizes) {
+    points.push_back(fmt::format("{}/{}/settled-auto", distribution, size));
+  }
+  const Result<std::string> text =
+      RunSimulated(machine, "tutti-mpi-sweep-smpi", points, std::array{file.Environment()});
+  if (!text) return tl::unexpected(text.error());
+  std::map<int64_t, Settled> settled;
+  for (std::string_view rest = *text; !rest.empty();) {
+    const size_t end = std::min(rest.find('\n'), rest.size());
+    AddLine(rest.substr(0, end), &settled);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  for (const int64_t size : kSizes) {
+    if (settled[size].algorithm.empty()) {
+      return MakeError(ErrorCode::kIo, fmt::format("nothing of auto at {} bytes", size));
+    }
+  }
+  return settled;
+}
+
+struct Share {
+  int64_t points = 0, near = 0;
+  double worst = 1;
+  std::string worst_at;
+
+  void Add(double ratio, const std::string& where) {
+    constexpr double kNear = 1.05;
+    ++points;
+    if (ratio <= kNear) ++near;
+    if (ratio > worst) {
+      worst = ratio;
+      worst_at = where;
+    }
+  }
+};
+
+Result<double> SecondsOf(const std::string& algorithm, const Simulation& grid,
+                         const std::vector<Measured>& all, const Point& at,
+                         const ExperimentOptions& options) {
+  for (const Measured& each : all) {
+    if (each.point.size == at.size && each.point.algorithm == algorithm) return each.seconds;
+  }
+  const Simulation one{grid.machine, {{at.distribution, at.size, algorithm}}};
+  const auto measured = SimulateAll(std::array{one}, options);
+  if (!measured) return tl::unexpected(measured.error());
+  return measured->front().front().seconds;
+}
+
+Result<ExperimentResult> Run(const ExperimentOptions& options) {
+  std::vector<int64_t> ranks;
+  for (const int64_t each : {32, 64, 128, 256}) {
+    const bool usual = each <= 64 || options.large;
+    if (usual && WithinSize(options, each)) ranks.push_back(each);
+  }
+  if (ranks.empty()) ranks.push_back(options.max_ranks);
+  std::vector<Simulation> grids;
+  for (const int64_t each : ranks) {
+    for (const char* platform : kPlatforms) {
+      for (const char* distribution : kDistributions) {
+        const Machine machine{platform, each};
+        grids.push_back({machine, Grid(kSizes, Everything(machine), distribution)});
+      }
+    }
+  }
+  const auto all = SimulateAll(grids, options);
+  if (!all) return tl::unexpected(all.error());
+
+  ResultTable table{.title = "What auto settles on, beside the best of all",
+                    .label_name = "platform, P, distribution, S (bytes)",
+                    .columns = {{.name = "best", .unit = "us", .digits = 1},
+                                {.name = "with"},
+                                {.name = "first call", .unit = "us", .digits = 1},
+                                {.name = "calibrated: takes"},
+                                {.name = "after", .unit = "calls"},
+                                {.name = "over the best", .digits = 3},
+                                {.name = "not calibrated: takes"},
+                                {.name = "after", .unit = "calls"},
+                                {.name = "over the best", .digits = 3}}};
+  std::array<Share, 2> shares;
+  for (size_t g = 0; g < grids.size(); ++g) {
+    const Machine& machine = grids[g].machine;
+    const std::string& distribution = grids[g].points.front().distribution;
+    const Result<CostModel> model = Calibrate(machine);
+    if (!model) return tl::unexpected(model.error());
+    std::array<std::map<int64_t, Settled>, 2> settled;
+    for (size_t k = 0; k < settled.size(); ++k) {
+      auto found =
+          Settle(machine, distribution, k == 0 ? *model : alltoallv::DefaultModel(Library::kSmpi));
+      if (!found) return tl::unexpected(found.error());
+      settled[k] = *std::move(found);
+    }
+    for (const int64_t size : kSizes) {
+      const Measured* best = nullptr;
+      for (const Measured& each : (*all)[g]) {
+        if (each.point.size != size) continue;
+        if (best == nullptr || each.seconds < best->seconds) best = &each;
+      }
+      ResultRow row{.label = fmt::format("{}, {}, {}, {}", machine.platform, machine.ranks,
+                                         distribution, size),
+                    .cells = {Microseconds(best->seconds), Word(best->point.algorithm),
+                              Microseconds(settled[0][size].first_s)}};
+      for (size_t k = 0; k < settled.size(); ++k) {
+        const Settled& one = settled[k][size];
+        const Result<double> seconds = SecondsOf(one.algorithm, grids[g], (*all)[g],
+                                                 {distribution, size, one.algorithm}, options);
+        if (!seconds) return tl::unexpected(seconds.error());
+        row.cells.push_back(Word(one.algorithm));
+        row.cells.push_back(Figure(one.calls));
+        row.cells.push_back(Ratio(*seconds, best->seconds));
+        shares[k].Add(*seconds / best->seconds, row.label);
+      }
+      table.rows.push_back(std::move(row));
+    }
+  }
+  ResultTable summary{.title = "auto beside an exhaustive sweep",
+                      .label_name = "auto",
+                      .columns = {{.name = "points"},
+                                  {.name = "within 5 %"},
+                                  {.name = "share", .unit = "%", .digits = 1},
+                                  {.name = "worst", .digits = 3},
+                                  {.name = "at"}}};
+  for (size_t k = 0; k < shares.size(); ++k) {
+    const Share& share = shares[k];
+    summary.rows.push_back({k == 0 ? "calibrated" : "not calibrated",
+                            {Figure(share.points), Figure(share.near),
+                             Figure(Rational(100 * share.near, share.points)),
+                             Ratio(share.worst, 1), Word(share.worst_at)}});
+  }
+  ExperimentResult result;
+  result.tables = {std::move(summary), std::move(table)};
+  result.notes = {
+      SimulationNote(),
+      "First call: on a fresh communicator, with set-up. Settled: nothing left to try, or 48 "
+      "calls. "
+      "Calibrated: by tutti-mpi-probe-smpi on the platform with as many ranks; not: the model that "
+      "is built in. Compared is the time in the sweep of the algorithm that auto took. 128 and 256 "
+      "ranks with --large."};
+  return result;
+}
+
+}  // namespace
+
+Experiment TunaAuto() {
+  return {"tuna-auto", "[tuna] section VI", "auto beside an exhaustive sweep, in simulation", Run};
+}
+
+}  // namespace tutti
