@@ -257,6 +257,33 @@ std::string TextOf(const CostModel& model) {
                      Rate(model.copy_s_per_byte));
 }
 
+// What `calibrate` and `tune` end with.
+int PrintWritten(const Program& program, Json out, const Cluster& cluster, const std::string& text,
+                 const std::string& path) {
+  out["file"] = path;
+  if (program.json) {
+    Print(out);
+    return kDone;
+  }
+  fmt::print("{} ranks, {} a node\n\n{}\nwritten to {}\n", cluster.ranks, cluster.largest_node,
+             text, path);
+  return kDone;
+}
+
+// What `tune` and `predict` are asked for.
+struct Question {
+  Library library;
+  std::vector<int64_t> sizes;
+};
+
+Result<Question> QuestionOf(const Flags& flags) {
+  const Result<Library> library = alltoallv::ParseLibrary(flags.library);
+  if (!library) return tl::unexpected(library.error());
+  const Result<std::vector<int64_t>> sizes = ParseSizes(flags.sizes);
+  if (!sizes) return tl::unexpected(sizes.error());
+  return Question{*library, *sizes};
+}
+
 int Calibrate(const Program& program, const Flags& flags) {
   const Result<Library> library = alltoallv::ParseLibrary(flags.library);
   if (!library) return Report(library.error());
@@ -274,16 +301,9 @@ int Calibrate(const Program& program, const Flags& flags) {
   if (const Status saved = alltoallv::UpdateMemoryFile(path, memory); !saved) {
     return Report(saved.error());
   }
-  if (program.json) {
-    Json out = ToJson(*model);
-    Describe(output->cluster, out);
-    out["file"] = path;
-    Print(out);
-    return kDone;
-  }
-  fmt::print("{} ranks, {} a node\n\n{}\nwritten to {}\n", output->cluster.ranks,
-             output->cluster.largest_node, TextOf(*model), path);
-  return kDone;
+  Json out = ToJson(*model);
+  Describe(output->cluster, out);
+  return PrintWritten(program, std::move(out), output->cluster, TextOf(*model), path);
 }
 
 struct TimedAlgorithm {
@@ -312,14 +332,12 @@ Result<std::map<int64_t, std::vector<TimedAlgorithm>>> ParseTimes(
 }
 
 int Tune(const Program& program, const Flags& flags) {
-  const Result<Library> library = alltoallv::ParseLibrary(flags.library);
-  if (!library) return Report(library.error());
-  const Result<std::vector<int64_t>> sizes = ParseSizes(flags.sizes);
-  if (!sizes) return Report(sizes.error());
+  const Result<Question> question = QuestionOf(flags);
+  if (!question) return Report(question.error());
   constexpr int64_t kLargest = int64_t{1} << 26;
   std::vector<std::string> arguments = {std::to_string(flags.turns),
                                         std::to_string(flags.candidates)};
-  for (const int64_t size : *sizes) {
+  for (const int64_t size : question->sizes) {
     if (size > kLargest) {
       return Report(
           {ErrorCode::kInvalidArgument, fmt::format("blocks of {} are too large; at most {}",
@@ -331,7 +349,7 @@ int Tune(const Program& program, const Flags& flags) {
   if (const Result<Memory> old = Remembered(path); !old) return Report(old.error());
   // The measuring program predicts by what this file says.
   ::setenv("TUTTI_MPI_FILE", path.c_str(), 1);
-  const Result<Output> output = Measure(flags, *library, "tune", arguments);
+  const Result<Output> output = Measure(flags, question->library, "tune", arguments);
   if (!output) return Report(output.error());
   const auto times = ParseTimes(output->times);
   if (!times) return Report(times.error());
@@ -353,7 +371,7 @@ int Tune(const Program& program, const Flags& flags) {
     const auto best = std::min_element(
         row.begin(), row.end(),
         [](const TimedAlgorithm& a, const TimedAlgorithm& b) { return a.seconds < b.seconds; });
-    const Situation situation{.library = *library,
+    const Situation situation{.library = question->library,
                               .ranks = output->cluster.ranks,
                               .largest_node = output->cluster.largest_node,
                               .size_class = alltoallv::SizeClassOf(static_cast<double>(size) / 2)};
@@ -376,14 +394,7 @@ int Tune(const Program& program, const Flags& flags) {
   if (const Status saved = alltoallv::UpdateMemoryFile(path, memory); !saved) {
     return Report(saved.error());
   }
-  out["file"] = path;
-  if (program.json) {
-    Print(out);
-    return kDone;
-  }
-  fmt::print("{} ranks, {} a node\n\n{}\nwritten to {}\n", output->cluster.ranks,
-             output->cluster.largest_node, table.ToString(), path);
-  return kDone;
+  return PrintWritten(program, std::move(out), output->cluster, table.ToString(), path);
 }
 
 int Show(const Program& program, const Flags& flags) {
@@ -425,17 +436,16 @@ int Show(const Program& program, const Flags& flags) {
 }
 
 int Predict(const Program& program, const Flags& flags) {
-  const Result<Library> library = alltoallv::ParseLibrary(flags.library);
-  if (!library) return Report(library.error());
-  const Result<std::vector<int64_t>> sizes = ParseSizes(flags.sizes);
-  if (!sizes) return Report(sizes.error());
+  const Result<Question> question = QuestionOf(flags);
+  if (!question) return Report(question.error());
   const Result<Memory> memory = Remembered(PathOf(flags));
   if (!memory) return Report(memory.error());
-  const auto found = memory->models.find(*library);
+  const auto found = memory->models.find(question->library);
   const bool calibrated = found != memory->models.end();
   const int32_t per_node = flags.ranks_per_node > 0 ? flags.ranks_per_node : flags.ranks;
-  const alltoallv::CostTables tables(calibrated ? found->second : alltoallv::DefaultModel(*library),
-                                     alltoallv::EvenPlacement(flags.ranks, per_node));
+  const alltoallv::CostTables tables(
+      calibrated ? found->second : alltoallv::DefaultModel(question->library),
+      alltoallv::EvenPlacement(flags.ranks, per_node));
   Json out;
   out["mpi"] = flags.library;
   out["ranks"] = flags.ranks;
@@ -445,7 +455,7 @@ int Predict(const Program& program, const Flags& flags) {
   std::string text =
       fmt::format("{} ranks, {} a node, model {}\n", flags.ranks, tables.placement().largest_node,
                   calibrated ? "calibrated" : "of a cluster nobody measured");
-  for (const int64_t size : *sizes) {
+  for (const int64_t size : question->sizes) {
     const auto most = static_cast<double>(size);
     const BlockSizes blocks{.mean_bytes = most / 2, .largest_bytes = most};
     const Algorithm own{.method = Method::kMpi};

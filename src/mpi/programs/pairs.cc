@@ -9,9 +9,7 @@
 //   mpirun -np 8 tutti-mpi-pairs-openmpi [pairs [calls a batch [sizes...]]]
 #include <mpi.h>
 
-#include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -28,14 +26,7 @@ using tutti::mpi::TimeCalls;
 }  // namespace
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  int rank = 0, size = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
-  const int pairs = argc > 1 ? std::max(1, std::atoi(argv[1])) : 40;
-  const int calls = argc > 2 ? std::max(1, std::atoi(argv[2])) : 10;
-  std::vector<int> sizes;
-  for (int i = 3; i < argc; ++i) sizes.push_back(std::max(0, std::atoi(argv[i])));
+  auto [rank, size, pairs, calls, sizes] = tutti::mpi::Start(argc, argv, {40, 1}, {10, 1}, 0);
   if (sizes.empty()) sizes = {16, 64, 256, 1024, 4096, 16384, 65536};
   if (rank == 0) {
     std::printf("%d ranks, %d pairs of %d calls\n%8s %8s %8s %8s %12s %12s  %s\n", size, pairs,

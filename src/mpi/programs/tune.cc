@@ -14,7 +14,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdio>
-#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -67,12 +66,8 @@ void Turn(std::vector<Entry>& entries, tutti::mpi::Workload& workload, int calls
 }  // namespace
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  int rank = 0, size = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
-  const int turns = argc > 1 ? std::max(2, std::atoi(argv[1])) : 10;
-  const int candidates = argc > 2 ? std::max(1, std::atoi(argv[2])) : 12;
+  const auto started = tutti::mpi::Start(argc, argv, {10, 2}, {12, 1}, 1);
+  const int rank = started.rank, size = started.size, turns = started.first;
   tutti::mpi::Groups groups;
   tutti::alltoallv::Memory memory;
   if (tutti::mpi::FindGroups(MPI_COMM_WORLD, &groups) != MPI_SUCCESS ||
@@ -88,14 +83,14 @@ int main(int argc, char** argv) {
   if (rank == 0) {
     std::printf("tutti-cluster %d %d %d\n", size, placement.nodes, placement.largest_node);
   }
-  for (int i = 3; i < argc; ++i) {
-    const int most = std::max(1, std::atoi(argv[i]));
+  std::size_t done = 0;
+  for (const int most : started.sizes) {
     const tutti::alltoallv::BlockSizes sizes{.mean_bytes = most / 2.0,
                                              .largest_bytes = static_cast<double>(most)};
     const Algorithm own{.method = Method::kMpi};
     std::vector<Entry> entries = {{{own, tables.Seconds(own, sizes)}}};
     for (const Prediction& each :
-         tables.Shortlist(sizes, static_cast<std::size_t>(candidates), 4)) {
+         tables.Shortlist(sizes, static_cast<std::size_t>(started.second), 4)) {
       if (tutti::mpi::CanRunExchange(each.algorithm.method)) entries.push_back({each});
     }
     tutti::mpi::Workload workload(rank, size, most);
@@ -114,6 +109,7 @@ int main(int argc, char** argv) {
       entries.resize(std::max<std::size_t>(std::min<std::size_t>(entries.size(), 3),
                                            (entries.size() + 1) / 2));
     }
+    ++done;
     if (rank != 0) continue;
     const double own_s = tutti::mpi::MedianOf(entries.front().seconds);
     for (const Entry& entry : entries) {
@@ -121,7 +117,7 @@ int main(int argc, char** argv) {
       std::printf("tutti-time %d %s %.6g %.6g\n", most, name.c_str(), entry.predicted.seconds,
                   own_s * MedianRatio(entry, entries.front()));
     }
-    std::printf("tutti-progress %d %d\n", i - 2, argc - 3);
+    std::printf("tutti-progress %zu %zu\n", done, started.sizes.size());
     std::fflush(stdout);
   }
   MPI_Finalize();

@@ -1,4 +1,5 @@
-// What: what the measuring programs share: buffers of uneven blocks, times of the slowest rank.
+// What: what the measuring programs share: arguments, buffers of uneven blocks,
+// times of the slowest rank.
 #pragma once
 
 #include <mpi.h>
@@ -6,11 +7,36 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <vector>
 
 #include "tutti/mpi/alltoallv.h"
 
 namespace tutti::mpi {
+
+// What a program is told on its command line: two counts, and the largest blocks of its workloads.
+struct Count {
+  int usual, least;
+};
+struct Started {
+  int rank = 0, size = 0;
+  int first = 0, second = 0;
+  std::vector<int> sizes;
+};
+
+inline Started Start(int argc, char** argv, Count first, Count second, int least_size) {
+  MPI_Init(&argc, &argv);
+  Started started;
+  MPI_Comm_rank(MPI_COMM_WORLD, &started.rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &started.size);
+  const auto count = [&](int at, Count wanted) {
+    return argc > at ? std::max(wanted.least, std::atoi(argv[at])) : wanted.usual;
+  };
+  started.first = count(1, first);
+  started.second = count(2, second);
+  for (int i = 3; i < argc; ++i) started.sizes.push_back(count(i, {0, least_size}));
+  return started;
+}
 
 // What `from` sends to `to`: 0 to `most` bytes, evenly spread, the same on every run.
 inline int BlockBytes(int from, int to, int most) {
