@@ -67,8 +67,8 @@ Result<std::string> RunSimulated(const Machine& machine, std::string_view progra
                                  std::span<const std::string> arguments,
                                  std::span<const std::string> environment = {});
 
-// The usual numbers of ranks, 256 to `largest`, that the options leave in, ascending; their largest
-// one where that is smaller than all.
+// The usual numbers of ranks, 256 to `largest`, that the options leave in, ascending; where those
+// are fewer than three, the largest, half and a quarter of it.
 std::vector<int64_t> RanksUpTo(int64_t largest, const ExperimentOptions& options);
 
 // Whether the baselines' P (P - 1) messages are simulated, or bounded by DirectFloor: those of 1024

@@ -79,13 +79,13 @@ Result<ExperimentResult> RunFigure13(const ExperimentOptions& options) {
     ResultTable table{.title = fmt::format("Hierarchical beside flat, {}", platform),
                       .label_name = "S (bytes), P",
                       .columns = ColumnsOf(kOurs)};
-    table.columns.push_back({.name = "floor of one message a block", .unit = "us", .digits = 1});
+    table.columns.push_back({.name = "floor", .unit = "us", .digits = 1});
     table.columns.push_back({.name = "best hierarchical"});
     table.columns.push_back({.name = "best flat / best hierarchical", .digits = 2});
     table.columns.push_back({.name = "best flat / coalesced", .digits = 2});
     for (const int64_t size : kSizes) {
       Chart chart = ChartOf(fmt::format("{}, S = {}", platform, size), "ranks P", kOurs);
-      chart.series.push_back({.name = "floor of one message a block", .grey = true});
+      chart.series.push_back({.name = "floor", .grey = true});
       for (size_t i = 0; i < simulations.size(); ++i) {
         const Machine& machine = simulations[i].machine;
         const std::vector<Measured>& measured = (*all)[i];

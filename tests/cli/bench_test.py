@@ -36,14 +36,14 @@ class Bench(harness.CliTest):
         result = self.json("bench", "tuna-fig8", "--max-ranks", 8)
         self.assertEqual(len(result["tables"]), 2)
         for table in result["tables"]:
-            self.assertEqual([row["label"] for row in table["rows"]], ["16, 8", "512, 8", "2048, 8", "8192, 8"])
-            for row in table["rows"]:
+            self.assertEqual([row["label"] for row in table["rows"]], [f"{size}, {ranks}" for size in (16, 512, 2048, 8192) for ranks in (2, 4, 8)])
+            for row in table["rows"][2::3]:
                 cells = {name: cell["ours"]["value"] for name, cell in row["cells"].items() if cell["ours"]}
                 self.assertGreater(cells["TuNA, best radix"], 0)
                 self.assertIn(row["cells"]["its radix"]["text"], ["2", "3", "4", "8"])
                 # Seven messages one after another take longer than together, which take at least their overheads.
                 self.assertLess(cells["all at once"], cells["one at a time"])
-                self.assertGreater(cells["all at once"], cells["floor of one message a block"] * 0.75)
+                self.assertGreater(cells["all at once"], cells["floor"] * 0.75)
                 # TuNA with r = P is all at once.
                 self.assertLess(cells["TuNA, best radix"], cells["all at once"] * 1.05)
 
@@ -52,7 +52,7 @@ class Bench(harness.CliTest):
         folder = self.path("points")
         first = self.json("bench", "tuna-fig7", "--max-ranks", 4, "--simulated", folder)
         files = sorted(os.listdir(folder))
-        self.assertEqual([name.split("-")[:2] for name in files], [["fugaku", "4"], ["polaris", "4"]])
+        self.assertEqual([name.split("-")[:2] for name in files], [[name, ranks] for name in ("fugaku", "polaris") for ranks in ("2", "4")])
         kept = [pathlib.Path(folder, name).read_text() for name in files]
         again = self.json("bench", "tuna-fig7", "--max-ranks", 4, "--simulated", folder)
         self.assertEqual(again["tables"], first["tables"])
