@@ -60,7 +60,7 @@ Result<Times> RunApplication(const Machine& machine, const Application& applicat
 Result<ExperimentResult> Run(std::span<const char* const> platforms,
                              std::span<const Application> applications,
                              const ExperimentOptions& options) {
-  ExperimentResult result{.charts_a_row = 2};
+  ExperimentResult result;
   const int64_t ranks = RanksUpTo(256, options).back();
   std::vector<std::string> said;
   for (const char* platform : platforms) {

@@ -65,7 +65,7 @@ constexpr std::array<Family, 4> kOurs = {{{"tuna", "TuNA"},
 
 Result<ExperimentResult> RunFigure13(const ExperimentOptions& options) {
   constexpr std::array<int64_t, 3> kSizes = {16, 512, 2048};
-  ExperimentResult result{.charts_a_row = 2};
+  ExperimentResult result;
   for (const char* platform : kPlatforms) {
     std::vector<Simulation> simulations;
     for (const int64_t ranks : RanksUpTo(2048, options)) {
@@ -143,7 +143,7 @@ Result<ExperimentResult> RunFigure16(const ExperimentOptions& options) {
   }
   const Result<std::vector<std::vector<Measured>>> all = SimulateAll(simulations, options);
   if (!all) return tl::unexpected(all.error());
-  ExperimentResult result{.charts_a_row = 2};
+  ExperimentResult result;
   for (size_t d = 0; d < kDistributions.size(); ++d) {
     ResultTable table{.title = fmt::format("Blocks of up to about {} bytes, {}, fugaku", kSize,
                                            kDistributions[d]),

@@ -119,7 +119,7 @@ constexpr std::array<Family, 4> kBeside = {{{"tuna", "TuNA, best radix"},
                                             {kAllAtOnce, "all at once"}}};
 
 Result<ExperimentResult> RunFigure8(const ExperimentOptions& options) {
-  ExperimentResult result{.charts_a_row = 2};
+  ExperimentResult result;
   for (const char* platform : kPlatforms) {
     std::vector<Simulation> simulations;
     for (const int64_t ranks : RanksUpTo(kLargest, options)) {
