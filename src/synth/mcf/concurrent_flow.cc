@@ -152,10 +152,11 @@ Result<ConcurrentFlow> SolveConcurrentFlow(const Topology& topology,
     if (!found) return tl::unexpected(found.error());
     restart = *std::move(found);
   }
-  FlowIteration iteration(network, demand, group, std::move(restart));
+
+  const double gap_wanted = options.exact ? 0 : options.gap;
+  FlowIteration iteration(network, demand, group, gap_wanted, std::move(restart));
   GapProgress progress(options.exact ? kProofGaps[0] : options.gap);
   ConcurrentFlow result;
-  const double gap_wanted = options.exact ? 0 : options.gap;
   size_t next_proof = options.exact ? 0 : std::size(kProofGaps);
   for (;;) {
     const double gap = iteration.gap();

@@ -2,8 +2,11 @@
 // turn, with the best limits met so far.
 //
 // Method      Lengths follow loads (link_lengths.h). In each pass the sources are visited one after
-//             the other, each seeing what those before it did; then the weights take a step. From a
-//             start most passes visit only the sources that have much to save.
+//             the other, each seeing what those before it did; then the weights take a step.
+//             From a start it begins with repairs: lengths so steep that little else than the load
+//             counts, aimed at half the gap allowed, and visits only to sources of which much flows
+//             where it is too full. The passes after those visit mostly sources that have much to
+//             save.
 // Reference   [Bertsekas 1982] for the augmented Lagrangian and its multiplier steps.
 #pragma once
 
@@ -22,9 +25,9 @@ namespace tutti {
 class FlowIteration {
  public:
   // `group` acts freely on the ranks and keeps demands; a flow for each of its representatives.
-  // With a start it is the identity.
+  // With a start it is the identity; repairs end at `gap_wanted` or earlier.
   FlowIteration(const FlowNetwork& network, const DemandTable& demand, const NetworkGroup& group,
-                std::optional<Restart> start = {});
+                double gap_wanted, std::optional<Restart> start = {});
 
   // kCancelled.
   Status Pass();
@@ -43,7 +46,10 @@ class FlowIteration {
   const std::vector<int64_t>& lengths() const { return best_lengths_; }
 
  private:
-  void Measure();
+  Status Repair();
+  void EndRepairs();
+  void MeasureLoads();
+  void MeasureLimit();
   void OfferLengths(std::vector<int64_t> lengths);
   void KeepFlows();
   void StepWeights();
@@ -60,6 +66,11 @@ class FlowIteration {
   Rational upper_;
   double now_lower_ = 0, kept_lower_ = 0, upper_value_ = 0;
   bool is_restart_;
+  std::vector<double> start_lengths_;     // while repairs go on
+  std::vector<double> length_when_full_;  // of a bundle
+  double repair_gap_ = 0;                 // 0: no repairs, or no more
+  double good_gap_ = 0;                   // after the last repair that did much
+  int32_t repairs_ = 0, last_good_repair_ = 0;
   double scale_ = 1;  // of steepness
   double steepness_ = 0, weight_step_;
   int32_t passes_ = 0, last_progress_ = 0;

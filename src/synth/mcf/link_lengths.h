@@ -54,6 +54,12 @@ class LinkLengths {
       length_[static_cast<size_t>(members_[static_cast<size_t>(i)])] = length;
   }
   const std::vector<double>& length() const { return length_; }
+  // What the length is when load over capacity is `strain`, which is at least that aimed at.
+  double LengthAt(size_t bundle, double strain) const {
+    const State& state = StateOf(bundle);
+    return (state.weight + steepness_ * (strain / strain_ - 1)) / state.capacity;
+  }
+  double load(size_t bundle) const { return StateOf(bundle).load; }
   // d length / d flow of a representative on it, now (0 where the length is at its least) and once
   // the length grows.
   double SlopeDown(size_t bundle) const {
