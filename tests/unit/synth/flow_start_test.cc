@@ -65,6 +65,15 @@ TEST(FlowStart, FindsTheSameOptimumAsAFreshRun) {
     }
 }
 
+TEST(FlowStart, AFewRepairsMendTheLossOfALink) {
+  for (int seed = 1; seed <= 4; ++seed)
+    EXPECT_LE(Replan("random_regular(4,300)",
+                     fmt::format("without(random_regular(4,300),links=1,seed={})", seed), 1e-2)
+                  .passes,
+              6)
+        << seed;
+}
+
 TEST(FlowStart, WorksWithOtherDemands) {
   Random random(3);
   for (int i = 0; i < 10; ++i) {
