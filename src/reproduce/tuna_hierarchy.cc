@@ -107,7 +107,7 @@ Result<ExperimentResult> RunFigure10(const ExperimentOptions& options) {
 Result<ResultTable> MemoryOfTuna(const Machine& machine, const ExperimentOptions& options) {
   constexpr std::array<int64_t, 2> kBlocks = {512, 2048};
   std::vector<int64_t> radices = FewRadices(machine.ranks);
-  radices.push_back(std::max<int64_t>(2, machine.ranks / 4));
+  radices.push_back(std::max<int64_t>(2, machine.ranks / 2));
   const std::array<Simulation, 1> simulation = {{{machine, Grid(kBlocks, TunaOf(radices))}}};
   const Result<std::vector<std::vector<Measured>>> all = SimulateAll(simulation, options);
   if (!all) return tl::unexpected(all.error());
@@ -159,7 +159,7 @@ Result<ExperimentResult> RunFigure11(const ExperimentOptions& options) {
     table.columns.push_back({.name = part.name, .unit = "us", .digits = 1});
   table.columns.push_back({.name = "slowest rank", .unit = "us", .digits = 1});
   table.columns.push_back({.name = "temporary", .unit = "bytes"});
-  ExperimentResult result{.charts_a_row = 2};
+  ExperimentResult result;
   for (const int64_t size : kSizes) {
     Chart chart{.title = fmt::format("S = {}", size), .x_label = "", .y_label = "microseconds"};
     for (const Part& part : kParts) chart.series.push_back({.name = part.name});
