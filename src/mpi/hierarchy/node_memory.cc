@@ -109,7 +109,7 @@ void NodeMemory::Barrier() {
   if (members_ == 1) return;
   static const double flag_s = HostProperty("tutti_flag_seconds");
   sg_barrier_wait(control_->barrier);
-  const int rounds = std::bit_width(static_cast<unsigned>(members_ - 1));
+  const auto rounds = static_cast<int>(std::bit_width(static_cast<unsigned>(members_ - 1)));
   if (flag_s > 0) sg_actor_sleep_for(rounds * flag_s);
 }
 
