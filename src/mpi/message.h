@@ -20,7 +20,7 @@ namespace tutti::mpi {
 inline constexpr std::int64_t kLargestPiece = std::int64_t{1} << 30;
 
 // Tags on Tutti's own duplicates of communicators.
-enum class Tag : int { kData = 1, kSizes = 2, kPack = 3, kNode = 4 };
+enum class Tag : int { kData = 1, kSizes = 2, kPack = 3, kNode = 4 };  // and above, by lanes
 
 struct Pieces {
   int whole;  // of the piece's size

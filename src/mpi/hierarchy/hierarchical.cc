@@ -203,8 +203,8 @@ int Hierarchical::PostStaggeredStep(const Routes::Step& step) {
       const std::size_t rank = At(routes_.rank(step.receive.sources.begin + s));
       if (exchange_.receive_bytes[rank] > 0) {
         std::byte* const place = exchange_.receive + exchange_.receive_offset[rank];
-        if (const int error =
-                Receive(last_, place, exchange_.receive_bytes[rank], step.receive.from, nullptr)) {
+        if (const int error = Receive(last_, place, exchange_.receive_bytes[rank],
+                                      step.receive.from, nullptr, s)) {
           return error;
         }
       }
@@ -213,7 +213,9 @@ int Hierarchical::PostStaggeredStep(const Routes::Step& step) {
       const Routes::Send& send = routes_.phase(last_).sends[At(i)];
       const std::byte* const from =
           in_place_ ? PlaceToSend(send) : holding.blocks.data() + holding.start(send.held.begin, s);
-      if (const int error = SendOn(from, holding.size(send.held.begin, s), send.to)) return error;
+      if (const int error = SendOn(from, holding.size(send.held.begin, s), send.to, s)) {
+        return error;
+      }
     }
   }
   return MPI_SUCCESS;
@@ -248,7 +250,7 @@ int Hierarchical::PostReceive(int level, const Routes::Receive& receive) {
 
 // Into a message of its own if there is no place to receive into.
 int Hierarchical::Receive(int level, std::byte* into, std::int64_t bytes, int from,
-                          const Routes::Receive* arrival) {
+                          const Routes::Receive* arrival, int lane) {
   if (bytes == 0) return MPI_SUCCESS;
   while (receives_.size() - oldest_receive_ >= window_) {
     if (const int error = FinishOldest(receives_, oldest_receive_, level)) return error;
@@ -262,7 +264,7 @@ int Hierarchical::Receive(int level, std::byte* into, std::int64_t bytes, int fr
     Stage(bytes);
   }
   receives_.push_back(std::move(flight));
-  return ReceiveBytes(into, bytes, routes_.rank(from), Tag::kNode, exchange_.communicator,
+  return ReceiveBytes(into, bytes, routes_.rank(from), TagOf(lane), exchange_.communicator,
                       &receives_.back().request);
 }
 
@@ -274,7 +276,7 @@ int Hierarchical::PostSend(int level, const Routes::Send& send) {
                 send.to);
 }
 
-int Hierarchical::SendOn(const std::byte* from, std::int64_t bytes, int to) {
+int Hierarchical::SendOn(const std::byte* from, std::int64_t bytes, int to, int lane) {
   if (bytes == 0) return MPI_SUCCESS;
   while (sends_.size() - oldest_send_ >= window_) {
     if (const int error = FinishOldest(sends_, oldest_send_, last_)) return error;
@@ -282,7 +284,7 @@ int Hierarchical::SendOn(const std::byte* from, std::int64_t bytes, int to) {
   CountMessage();
   sends_.push_back(
       {.request = MPI_REQUEST_NULL, .staging = {}, .bytes = bytes, .arrival = nullptr});
-  return SendBytes(from, bytes, routes_.rank(to), Tag::kNode, exchange_.communicator,
+  return SendBytes(from, bytes, routes_.rank(to), TagOf(lane), exchange_.communicator,
                    &sends_.back().request);
 }
 

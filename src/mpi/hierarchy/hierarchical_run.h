@@ -13,6 +13,7 @@
 #include "buffer_pool.h"
 #include "copy.h"
 #include "hierarchy/routes.h"
+#include "message.h"
 #include "trace.h"
 
 namespace tutti::mpi {
@@ -116,8 +117,12 @@ class Hierarchical {
   int PostReceive(int level, const Routes::Receive& receive);
   int PostSend(int level, const Routes::Send& send);
   int Receive(int level, std::byte* into, std::int64_t bytes, int from,
-              const Routes::Receive* arrival);
-  int SendOn(const std::byte* from, std::int64_t bytes, int to);
+              const Routes::Receive* arrival, int lane = 0);
+  int SendOn(const std::byte* from, std::int64_t bytes, int to, int lane = 0);
+  // Between two ranks only the messages of a lane keep their order: those of staggered, of which
+  // two ranks have several under way, need not, and SMPI lets an eager one overtake one that is
+  // not.
+  static Tag TagOf(int lane) { return static_cast<Tag>(static_cast<int>(Tag::kNode) + lane); }
   int FinishOldest(std::vector<Flight>& flights, std::size_t& oldest, int level);
   void KeepOwnRows(int level);
   // Where the caller has the block for the receiver of `send`.
