@@ -14,16 +14,19 @@ namespace {
 struct Stage {
   int pairs, calls;
 };
-constexpr Stage kStages[] = {{1, 2}, {2, 3}, {4, 4}, {8, 6}, {8, 8}, {8, 8}};
+constexpr Stage kStages[] = {{1, 2}, {2, 2}, {2, 3}, {4, 4}, {8, 6}, {8, 8}, {8, 8}};
 constexpr std::size_t kNumStages = std::size(kStages);
-constexpr std::size_t kFirstStageOfRecheck = 1;
+constexpr Stage kStageOfExactClock = {1, 1};
+// Of the margins, where times are exact.
+constexpr double kShareOfMargin = 0.25;
+constexpr std::size_t kFirstStageOfRecheck = 2;
 // To win by, and to lose by a little, where the clock is noisy: a turn may be several times too
-// long.
-constexpr std::size_t kFewestPairs = 3;
+// long. More against one that was found to be faster, as much is lost by throwing it over.
+constexpr std::size_t kFewestPairs = 3, kFewestAgainstFound = 9;
 
 // Of the one that serves: expected to be at most this is clearly faster.
 constexpr double kPromising = 0.95;
-constexpr double kFarBehind = 1.25;
+constexpr double kFarBehind = 1.25, kFarBehindByExactClock = 2;
 // Nothing is known of a challenger that was never tried but that it may be slower than predicted.
 constexpr double kExpectedSlowdown = 0.5;
 // Measured ratios that the deviation believed before counts as much as.
@@ -50,21 +53,33 @@ double BalancedMedian(std::vector<double> samples) {
 Trials::Trials(double own_s, std::span<const Prediction> shortlist, double clock_deviation)
     : clock_deviation_(clock_deviation) {
   entries_.push_back({.algorithm = {.method = Method::kMpi}, .measured_ratio = 1});
+  Add(own_s, shortlist);
+  Plan();
+}
+
+Trials::Trials(const Algorithm& known, double ratio, bool asks_own, double own_s,
+               std::span<const Prediction> shortlist, double clock_deviation)
+    : clock_deviation_(clock_deviation) {
+  entries_.push_back({.algorithm = {.method = Method::kMpi}, .measured_ratio = 1});
+  if (known.method != Method::kMpi) {
+    entries_.push_back({.algorithm = known, .predicted_ratio = ratio, .measured_ratio = ratio});
+    serving_ = 1;
+    asks_own_ = asks_own;
+  }
+  Add(own_s, shortlist);
+  Plan();
+}
+
+void Trials::Add(double own_s, std::span<const Prediction> shortlist) {
   for (const Prediction& each : shortlist) {
+    const bool is_there = std::any_of(entries_.begin(), entries_.end(), [&](const Entry& entry) {
+      return entry.algorithm == each.algorithm;
+    });
+    if (is_there) continue;
     entries_.push_back({.algorithm = each.algorithm,
                         .predicted_ratio = own_s > 0 ? each.seconds / own_s : 1,
                         .waits = true});
   }
-  Plan();
-}
-
-Trials::Trials(const Algorithm& known, double clock_deviation) : clock_deviation_(clock_deviation) {
-  entries_.push_back({.algorithm = {.method = Method::kMpi}, .measured_ratio = 1});
-  if (known.method != Method::kMpi) {
-    entries_.push_back({.algorithm = known, .measured_ratio = 1});
-    serving_ = 1;
-  }
-  Plan();
 }
 
 void Trials::Rest(std::int64_t calls) {
@@ -143,21 +158,24 @@ Trials::Estimate Trials::Estimated() const {
 
 void Trials::Decide() {
   const Estimate estimate = Estimated();
-  const double wanted = std::log(1 - (base_ == 0 ? kMargin : kMarginOfOthers));
+  const double margin = base_ == 0 ? kMargin : kMarginOfOthers;
+  const double wanted = std::log(1 - (exact() ? kShareOfMargin * margin : margin));
   const bool through = stage_ + 1 == kNumStages;
+  const bool enough_pairs =
+      exact() || ratio_logs_.size() >= (base_ == 0 ? kFewestPairs : kFewestAgainstFound);
   if (rechecks_) {
     // It serves: less than kMargin faster will do, and it takes as much to throw it over as to put
     // it there.
     const double enough = wanted / 2;
     if (estimate.ratio_log + estimate.error <= enough) return EndDuel(true);
-    if (through || estimate.ratio_log - 2 * estimate.error > enough) {
+    if (through || (enough_pairs && estimate.ratio_log - 2 * estimate.error > enough)) {
       return EndDuel(estimate.ratio_log <= enough);
     }
   } else {
-    const bool enough_pairs = clock_deviation_ == 0 || ratio_logs_.size() >= kFewestPairs;
     if (enough_pairs && estimate.ratio_log + 2 * estimate.error <= wanted) return EndDuel(true);
-    const double errors = enough_pairs ? 1 : 3;
-    if (through || estimate.ratio_log - errors * estimate.error > wanted) return EndDuel(false);
+    const double errors = !enough_pairs ? 3 : (promises_ ? 2 : 1);
+    const bool lost = !IsPatient() && estimate.ratio_log - errors * estimate.error > wanted;
+    if (through || lost) return EndDuel(false);
   }
   ++stage_;
   Plan();
@@ -180,6 +198,14 @@ double Trials::ExpectedRatio(const Entry& entry) const {
   return ratio;
 }
 
+// As measured and as predicted: where a model is wrong it often is for both alike.
+bool Trials::IsFarBehind(const Entry& entry) const {
+  const Entry& other = entries_[serving_];
+  return std::min(ExpectedRatio(entry) / std::max(other.measured_ratio, 1e-6),
+                  entry.predicted_ratio / std::max(other.predicted_ratio, 1e-6)) >
+         (exact() ? kFarBehindByExactClock : kFarBehind);
+}
+
 double Trials::ExpectedLoss(std::size_t challenger) const {
   const Entry& entry = entries_[challenger];
   const Stage& stage = kStages[challenger == challenger_ ? stage_ : 0];
@@ -189,26 +215,36 @@ double Trials::ExpectedLoss(std::size_t challenger) const {
   return slowdown * stage.pairs * (stage.calls + 1) + agreement_calls_;
 }
 
+bool Trials::Promises(const Entry& entry) const {
+  return ExpectedRatio(entry) < kPromising * entries_[serving_].measured_ratio;
+}
+
+bool Trials::IsPatient() const {
+  return promises_ && ratio_logs_.size() < kFewestPairs &&
+         BalancedMedian(ratio_logs_) < std::log(kPlainly);
+}
+
 void Trials::Plan() {
   const double earned = kShare * calls_ - lost_calls_;
   if (challenger_ != 0) {
     // Rechecks come at distances that pay for them.
     const double missing = ExpectedLoss(challenger_) - earned - kFreeCalls;
-    if (rechecks_ || missing <= 0) return PlanStage();
+    if (rechecks_ || exact() || IsPatient() || missing <= 0) return PlanStage();
     return Rest(static_cast<std::int64_t>(std::ceil(missing / kShare)));
   }
+  if (std::exchange(asks_own_, false)) return BeginDuel(0, serving_);
   double least_missing = -1;
   for (std::size_t i = 1; i < entries_.size(); ++i) {
     Entry& entry = entries_[i];
     if (!entry.waits) continue;
-    const bool promises = ExpectedRatio(entry) < kPromising * entries_[serving_].measured_ratio;
+    const bool promises = Promises(entry);
     // What is far behind the one that was found to be faster is not worth a trial.
-    if (serving_ != 0 && ExpectedRatio(entry) > kFarBehind * entries_[serving_].measured_ratio) {
+    if (serving_ != 0 && IsFarBehind(entry)) {
       entry.waits = false;
       continue;
     }
     const double missing = ExpectedLoss(i) - earned - (promises ? kFreeCalls : 0);
-    if (missing <= 0) {
+    if (exact() || missing <= 0) {
       entry.waits = false;
       return BeginDuel(serving_, i);
     }
@@ -229,6 +265,7 @@ void Trials::BeginDuel(std::size_t base, std::size_t challenger) {
   base_ = base;
   challenger_ = challenger;
   rechecks_ = challenger == serving_;
+  promises_ = !rechecks_ && !exact() && Promises(entries_[challenger]);
   stage_ = rechecks_ ? kFirstStageOfRecheck : 0;
   ratio_logs_.clear();
   base_s_.clear();
@@ -244,7 +281,7 @@ void Trials::PlanStage() {
   other_s_ = 0;
   other_calls_ = 0;
   const std::size_t other = serving_ == base_ ? challenger_ : base_;
-  const Stage& stage = kStages[stage_];
+  const Stage& stage = exact() ? kStageOfExactClock : kStages[stage_];
   std::size_t before = serving_;
   for (int pair = 0; pair < stage.pairs; ++pair) {
     const bool serving_is_first = pair % 2 == 0;

@@ -17,8 +17,11 @@
 // What trying costs is bounded: a stage begins only while the time lost to slower challengers and
 // to agreements, so far and as expected of the stage, is under kShare of all calls; kFreeCalls more
 // for what is expected to be clearly faster, which is what was predicted, corrected by what others
-// of its method took. In between nothing is measured (rests).
-// Invariants (numbered in the tests)
+// of its method took. In between nothing is measured (rests). A first pair may be far off: what was
+// expected to be clearly faster gets its first three without a rest, unless it is slower by
+// kPlainly. An exact clock needs one short pair for each of the shortlist, and all of them get it
+// at once: a call that repeats in a simulation repeats to the end. Invariants (numbered in the
+// tests)
 //   T1  the same agreed times give the same decisions
 //   T2  every stage begins with the one that serves
 //   T3  with times that stay, the choice is the library's own or kMargin faster than it, and over
@@ -49,6 +52,7 @@ class Trials {
  public:
   static constexpr double kMargin = 0.04;          // over the MPI library's own
   static constexpr double kMarginOfOthers = 0.02;  // over another
+  static constexpr double kPlainly = 4;
   static constexpr double kFreeCalls = 4;
   static constexpr double kShare = 0.015;
   static constexpr std::int64_t kFirstRecheck = 512;
@@ -56,8 +60,11 @@ class Trials {
   // `shortlist`: best first, with predicted seconds; `own_s`: predicted of the library's own.
   Trials(double own_s, std::span<const Prediction> shortlist, double clock_deviation);
 
-  // Settled from the start, on what was measured before.
-  Trials(const Algorithm& known, double clock_deviation);
+  // `known` serves from the start: it was measured before, `ratio` of the library's own. What is
+  // in the shortlist challenges it; the library's own does so first if `asks_own`, and in any case
+  // by and by.
+  Trials(const Algorithm& known, double ratio, bool asks_own, double own_s,
+         std::span<const Prediction> shortlist, double clock_deviation);
 
   // Nobody is left to challenge.
   bool settled() const { return settled_; }
@@ -105,9 +112,14 @@ class Trials {
     double ratio_log, error;
   };
 
+  bool exact() const { return clock_deviation_ == 0; }
+  void Add(double own_s, std::span<const Prediction> shortlist);
+  bool IsFarBehind(const Entry& entry) const;
   double ExpectedRatio(const Entry& entry) const;
   // Of a stage of the duel with `challenger`, in calls of what serves.
   double ExpectedLoss(std::size_t challenger) const;
+  bool Promises(const Entry& entry) const;
+  bool IsPatient() const;
   void Plan();
   void BeginDuel(std::size_t base, std::size_t challenger);
   void PlanStage();
@@ -120,11 +132,13 @@ class Trials {
   std::vector<Entry> entries_;  // the first is the library's own
   std::size_t serving_ = 0;
   bool settled_ = false;
+  bool asks_own_ = false;  // the first duel is with it
 
   // The duel that goes on; none where challenger_ is 0. In a recheck it is the challenger that
   // serves, else the base.
   std::size_t base_ = 0, challenger_ = 0;
   bool rechecks_ = false;
+  bool promises_ = false;
   std::size_t stage_ = 0;
   std::vector<double> ratio_logs_;
   std::vector<double> base_s_, challenger_s_;

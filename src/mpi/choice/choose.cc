@@ -26,6 +26,7 @@ using alltoallv::Algorithm;
 using alltoallv::BlockSizes;
 using alltoallv::CostModel;
 using alltoallv::CostTables;
+using alltoallv::Measured;
 using alltoallv::Memory;
 using alltoallv::Method;
 using alltoallv::Placement;
@@ -33,17 +34,19 @@ using alltoallv::Prediction;
 using alltoallv::Trials;
 
 constexpr Algorithm kOwn{.method = Method::kMpi};
-constexpr std::size_t kMostCandidates = 8;
-constexpr std::size_t kOfAMethod = 3;
-// Not worth a trial: predicted to be slower than the MPI library's own by more.
-constexpr double kHopeless = 1.5;
 constexpr int kFirstInterval = 16, kLastInterval = 512;
 // Calls of a communicator before anything is set up, over all its ranks.
 constexpr std::int64_t kQuietCallsOfAllRanks = 4096;
+// What is tried: so many in all and of a method, none that is predicted to be slower than the MPI
+// library's own by more than that.
 #ifdef TUTTI_MPI_SMPI
 constexpr double kClockDeviation = alltoallv::kExactClock;
+constexpr std::size_t kMostCandidates = 12, kOfAMethod = 3;
+constexpr double kHopeless = 2;
 #else
 constexpr double kClockDeviation = alltoallv::kNoisyClock;
+constexpr std::size_t kMostCandidates = 8, kOfAMethod = 3;
+constexpr double kHopeless = 1.5;
 #endif
 // Of the calls between two agreements on sizes, the sizes of the last ones are looked at.
 constexpr int kMeasuredCalls = 4;
@@ -129,6 +132,9 @@ class Choice : public CommunicatorState::Part {
             .size_class = size_class};
   }
   int SetUp(CommunicatorState& state);
+  std::vector<Prediction> Candidates(const BlockSizes& sizes, double own_s) const;
+  OfClass MakeKnown(int size_class, const BlockSizes& sizes, const Measured& best,
+                    double own_s) const;
   OfClass Make(int size_class, const BlockSizes& sizes, bool uniform) const;
   OfClass& ClassOf(Stream& stream, int size_class, const BlockSizes& sizes);
   int Agree(Stream& stream);
@@ -161,6 +167,41 @@ int Choice::SetUp(CommunicatorState& state) {
   return MPI_SUCCESS;
 }
 
+std::vector<Prediction> Choice::Candidates(const BlockSizes& sizes, double own_s) const {
+  std::vector<Prediction> shortlist = tables_->Shortlist(sizes, kMostCandidates, kOfAMethod);
+  std::erase_if(shortlist, [own_s](const Prediction& each) {
+    return each.seconds > kHopeless * own_s || !CanRunExchange(each.algorithm.method);
+  });
+  return shortlist;
+}
+
+// Measured at the end of the class, and on one distribution of sizes: the best of the classes
+// beside it challenge it.
+OfClass Choice::MakeKnown(int size_class, const BlockSizes& sizes, const Measured& best,
+                          double own_s) const {
+  const auto ratio_of = [](const Measured& measured) {
+    return measured.own_seconds > 0 ? measured.seconds / measured.own_seconds : 1;
+  };
+  bool asks_own = false;
+  std::vector<Prediction> others;
+  for (const int beside : {size_class - 1, size_class + 1}) {
+    const auto found = memory_.best.find(SituationOf(beside));
+    if (found == memory_.best.end()) continue;
+    const Algorithm& algorithm = found->second.algorithm;
+    asks_own |= algorithm == kOwn || ratio_of(found->second) >= 1;
+    if (algorithm == kOwn || !CanRunExchange(algorithm.method)) continue;
+    others.push_back({algorithm, ratio_of(found->second) * own_s});
+  }
+  if (kClockDeviation == alltoallv::kExactClock) {
+    const std::vector<Prediction> more = Candidates(sizes, own_s);
+    others.insert(others.end(), more.begin(), more.end());
+  }
+  const bool own_is_faster = ratio_of(best) >= 1 && best.own_seconds > 0;
+  return {Trials(own_is_faster ? kOwn : best.algorithm, ratio_of(best), asks_own, own_s, others,
+                 kClockDeviation),
+          best.own_seconds > 0 ? best.own_seconds : own_s};
+}
+
 OfClass Choice::Make(int size_class, const BlockSizes& sizes, bool uniform) const {
   double own_s = tables_->Seconds(kOwn, sizes);
   if (uniform) {
@@ -168,16 +209,9 @@ OfClass Choice::Make(int size_class, const BlockSizes& sizes, bool uniform) cons
     own_s = std::min(own_s, tables_->Seconds({.method = Method::kTuna, .radix = 2}, sizes));
   } else if (const auto found = memory_.best.find(SituationOf(size_class));
              found != memory_.best.end()) {
-    const alltoallv::Measured& best = found->second;
-    const bool own_is_faster = best.own_seconds > 0 && best.own_seconds <= best.seconds;
-    return {Trials(own_is_faster ? kOwn : best.algorithm, kClockDeviation),
-            best.own_seconds > 0 ? best.own_seconds : own_s};
+    return MakeKnown(size_class, sizes, found->second, own_s);
   }
-  std::vector<Prediction> shortlist = tables_->Shortlist(sizes, kMostCandidates, kOfAMethod);
-  std::erase_if(shortlist, [own_s](const Prediction& each) {
-    return each.seconds > kHopeless * own_s || !CanRunExchange(each.algorithm.method);
-  });
-  return {Trials(own_s, shortlist, kClockDeviation), own_s};
+  return {Trials(own_s, Candidates(sizes, own_s), kClockDeviation), own_s};
 }
 
 OfClass& Choice::ClassOf(Stream& stream, int size_class, const BlockSizes& sizes) {

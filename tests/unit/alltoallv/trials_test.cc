@@ -52,12 +52,12 @@ TEST(TrialsTest, TheFirstStagesByHand) {  // T2
   EXPECT_EQ(trials.Times(), (std::vector<double>{0.75, 1, 0.25}));
   EXPECT_EQ(trials.Next(), kOwn);
   trials.EndStage(trials.Times(), true, 0);
-  // A single pair does not decide. Two pairs, each begun by the other one; 3 measured calls a turn.
-  std::vector<Algorithm> second(3, kOwn);
-  second.insert(second.end(), 4 + 3, Tuna(2));
-  second.insert(second.end(), 4, kOwn);
+  // A single pair does not decide. Two pairs, each begun by the other one; 2 measured calls a turn.
+  std::vector<Algorithm> second(2, kOwn);
+  second.insert(second.end(), 3 + 2, Tuna(2));
+  second.insert(second.end(), 3, kOwn);
   EXPECT_EQ(RunStage(trials, 1, 0.25), second);
-  EXPECT_EQ(trials.Times(), (std::vector<double>{1.75, 1, 0.25, 0.25, 1}));
+  EXPECT_EQ(trials.Times(), (std::vector<double>{1.25, 1, 0.25, 0.25, 1}));
   trials.EndStage(trials.Times(), true, 0);
   // Won; what is left promised less than that, so that nobody challenges.
   EXPECT_TRUE(trials.settled());
@@ -106,10 +106,50 @@ TEST(TrialsTest, WithoutCandidatesNothingIsTried) {
   EXPECT_TRUE(trials.settled());
   EXPECT_TRUE(trials.rests());
   EXPECT_EQ(trials.Next(), kOwn);
-  Trials known(Tuna(8), kNoisyClock);
+  Trials known(Tuna(8), 0.5, false, 1, {}, kNoisyClock);
   EXPECT_TRUE(known.settled());
   EXPECT_TRUE(known.rests());
   EXPECT_EQ(known.Next(), Tuna(8));
+}
+
+TEST(TrialsTest, WhatIsKnownServesAndIsChallenged) {
+  const std::vector<Prediction> others = {{Tuna(4), 0.6}};
+  for (const double clock : {kNoisyClock, kExactClock}) {
+    Trials trials(Tuna(2), 0.7, false, 1, others, clock);
+    EXPECT_EQ(trials.Next(), Tuna(2));
+    Serve(trials, 1000, [](const Algorithm& algorithm, int) {
+      return algorithm == kOwn ? 1.0 : (algorithm.radix == 4 ? 0.5 : 0.7);
+    });
+    EXPECT_TRUE(trials.settled());
+    EXPECT_EQ(trials.serving(), Tuna(4));
+    // Where the library's own was the best nearby, it is asked at once.
+    Trials asks(Tuna(2), 0.7, true, 1, {}, clock);
+    Serve(asks, 60, [](const Algorithm& algorithm, int) { return algorithm == kOwn ? 1.0 : 1.3; });
+    EXPECT_EQ(asks.serving(), kOwn);
+  }
+}
+
+TEST(TrialsTest, WithAnExactClockAllOfTheShortlistGetAPair) {
+  std::vector<Prediction> shortlist;
+  for (int radix = 2; radix < 14; ++radix) shortlist.push_back({Tuna(radix), 0.8});
+  Trials trials(1, shortlist, kExactClock);
+  // The first is much faster than predicted, which says nothing against the others.
+  Serve(trials, 64, [](const Algorithm& algorithm, int) {
+    return algorithm == kOwn ? 1.0 : 0.3 - 0.01 * algorithm.radix;
+  });
+  EXPECT_TRUE(trials.settled());
+  EXPECT_EQ(trials.serving(), Tuna(13));
+}
+
+TEST(TrialsTest, OneBadPairDoesNotPutAGoodOneToRest) {
+  const std::vector<Prediction> shortlist = {{Tuna(2), 0.5}};
+  Trials trials(1, shortlist, kNoisyClock);
+  int of_other = 0;
+  Serve(trials, 60, [&](const Algorithm& algorithm, int) {
+    if (algorithm == kOwn) return 1.0;
+    return ++of_other <= 3 ? 3.5 : 0.5;
+  });
+  EXPECT_EQ(trials.serving(), Tuna(2));
 }
 
 TEST(TrialsTest, AStageWhoseSizesChangedSaysNothing) {
@@ -127,7 +167,8 @@ TEST(TrialsTest, AStageWhoseSizesChangedSaysNothing) {
 TEST(TrialsTest, WhatGetsSlowerIsGivenUp) {
   for (const bool known : {false, true}) {
     const std::vector<Prediction> shortlist = {{Tuna(2), 0.5}};
-    Trials trials = known ? Trials(Tuna(2), kNoisyClock) : Trials(1, shortlist, kNoisyClock);
+    Trials trials =
+        known ? Trials(Tuna(2), 0.5, false, 1, {}, kNoisyClock) : Trials(1, shortlist, kNoisyClock);
     const auto fast = [](const Algorithm& algorithm, int) { return algorithm == kOwn ? 1 : 0.5; };
     const auto slow = [](const Algorithm& algorithm, int) { return algorithm == kOwn ? 1 : 1.1; };
     Serve(trials, 300, fast);
@@ -138,7 +179,7 @@ TEST(TrialsTest, WhatGetsSlowerIsGivenUp) {
 }
 
 TEST(TrialsTest, RechecksCostLessAndLess) {
-  Trials trials(Tuna(2), kNoisyClock);
+  Trials trials(Tuna(2), 1.0 / 3, false, 1, {}, kNoisyClock);
   const auto seconds_of = [](const Algorithm& algorithm, int) {
     return algorithm == kOwn ? 3.0 : 1.0;
   };
@@ -175,7 +216,7 @@ TEST(TrialsProperty, TryingCostsFewCallsAndEndsWithTheBest) {  // T1, T3
     ASSERT_TRUE(trials.settled());
     EXPECT_LE(seconds_of(trials.serving(), 0), 1.0);
   }
-  EXPECT_LE(most, 1.06);
+  EXPECT_LE(most, 1.05);
 }
 
 // A machine with more ranks than cores: every call is up to 30 % longer, one in ten takes up to ten
@@ -212,7 +253,7 @@ TEST(TrialsProperty, NoiseRarelyFoolsThem) {
     wrong += trials.serving() == Tuna(2) ? 0 : 1;
     slower += trials.serving() == Tuna(2) || trials.serving() == kOwn ? 0 : 1;
   }
-  EXPECT_LE(wrong, kDraws / 6);  // most of them still the library's own
+  EXPECT_LE(wrong, kDraws / 20);
   EXPECT_LE(slower, kDraws / 100);
 }
 
