@@ -1,11 +1,13 @@
 // [tuna] `auto` against an exhaustive sweep, in simulation: every algorithm with every parameter of
-// a grid, and what `auto` settles on.
+// a grid, and what `auto` settles on with what a user may have told it of the machine.
 //
 // Model      Radices: those that no other one beats both in rounds and in blocks sent. Block
 // counts:
 //            1, 4, 16, ... and all. What `auto` took is compared by that algorithm's own time in
 //            the sweep, so that both are measured alike: after a call with empty blocks, from a
-//            barrier on.
+//            barrier on. Tuned means what `tutti mpi tune` stores: the best of each power of two
+//            for uniform blocks; some of the sizes here lie between those, and two of the three
+//            distributions are others.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -15,6 +17,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -23,10 +26,12 @@
 
 #include "registry.h"
 #include "tuna.h"
+#include "tutti/alltoallv/algorithm.h"
 #include "tutti/alltoallv/calibration.h"
 #include "tutti/alltoallv/cost_model.h"
 #include "tutti/alltoallv/memory.h"
 #include "tutti/base/file.h"
+#include "tutti/base/parallel.h"
 
 namespace tutti {
 namespace {
@@ -34,10 +39,15 @@ namespace {
 using namespace tuna;
 using alltoallv::CostModel;
 using alltoallv::Library;
+using alltoallv::Memory;
 
 constexpr std::array<const char*, 2> kPlatforms = {"polaris", "fugaku"};
-constexpr std::array<int64_t, 6> kSizes = {16, 64, 256, 1024, 4096, 16384};
-constexpr std::array<const char*, 2> kDistributions = {"uniform", "power-law"};
+constexpr std::array<int64_t, 6> kSizes = {16, 96, 256, 1536, 4096, 16384};
+constexpr std::array<const char*, 3> kDistributions = {"uniform", "normal", "power-law"};
+// Largest blocks that the tuner measures: 4, 8, ... up to twice the largest here, as the mean of
+// a normal distribution is near its size, that of a uniform one half of it.
+constexpr int64_t kLeastTuned = 4, kMostTuned = 32768;
+constexpr std::array<const char*, 3> kModes = {"tuned", "calibrated", "not calibrated"};
 
 std::vector<int64_t> RadicesWorthIt(int64_t ranks) {
   struct Cost {
@@ -99,24 +109,23 @@ std::vector<std::string> Everything(const Machine& machine) {
   return names;
 }
 
-// A memory file that holds this model alone, gone with the object.
-class ModelFile {
+// A memory file for the programs of one machine, gone with the object.
+class MemoryFile {
  public:
-  explicit ModelFile(const CostModel& model)
+  MemoryFile(const Machine& machine, const Memory& memory)
       : path_((std::filesystem::temp_directory_path() /
-               fmt::format("tutti-tuna-auto-{}", static_cast<int64_t>(::getpid())))
+               fmt::format("tutti-tuna-auto-{}-{}-{}", static_cast<int64_t>(::getpid()),
+                           machine.platform, machine.ranks))
                   .string()) {
-    alltoallv::Memory memory;
-    memory.models[model.library] = model;
     written_ = WriteFileAtomically(path_, alltoallv::FormatMemory(memory));
   }
-  ~ModelFile() {
+  ~MemoryFile() {
     std::error_code ignored;
     std::filesystem::remove(path_, ignored);
     std::filesystem::remove(path_ + ".lock", ignored);
   }
-  ModelFile(const ModelFile&) = delete;
-  ModelFile& operator=(const ModelFile&) = delete;
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile& operator=(const MemoryFile&) = delete;
 
   const Status& written() const { return written_; }
   std::string Environment() const { return "TUTTI_MPI_FILE=" + path_; }
@@ -133,6 +142,47 @@ Result<CostModel> Calibrate(const Machine& machine) {
   const auto samples = alltoallv::ParseSamples(*text);
   if (!samples) return tl::unexpected(samples.error());
   return alltoallv::FitModel(Library::kSmpi, *samples);
+}
+
+// As `tutti mpi tune` does after it, with the algorithms that the cost model predicts best.
+Result<Memory> Tune(const Machine& machine, const CostModel& model) {
+  Memory memory;
+  memory.models[model.library] = model;
+  const MemoryFile file(machine, memory);
+  if (!file.written()) return tl::unexpected(file.written().error());
+  constexpr const char *kTurns = "1", *kCandidates = "24";
+  std::vector<std::string> arguments = {kTurns, kCandidates};
+  for (int64_t size = kLeastTuned; size <= kMostTuned; size *= 2) {
+    arguments.push_back(std::to_string(size));
+  }
+  const Result<std::string> text =
+      RunSimulated(machine, "tutti-mpi-tune-smpi", arguments, std::array{file.Environment()});
+  if (!text) return tl::unexpected(text.error());
+  std::istringstream words(*text);
+  for (std::string word; words >> word;) {
+    if (word != "tutti-time") continue;
+    int64_t size = 0;
+    std::string name;
+    double predicted_s = 0, seconds = 0;
+    words >> size >> name >> predicted_s >> seconds;
+    const Result<alltoallv::Algorithm> algorithm = alltoallv::ParseAlgorithm(name);
+    if (!words || !algorithm || !(seconds > 0)) {
+      return MakeError(ErrorCode::kIo, "the tuner's words are not a time: " + name);
+    }
+    const alltoallv::Situation situation{
+        .library = Library::kSmpi,
+        .ranks = static_cast<int>(machine.ranks),
+        .largest_node = static_cast<int>(machine.RanksANode()),
+        .size_class = alltoallv::SizeClassOf(static_cast<double>(size) / 2)};
+    // Of each size the MPI library's own comes first.
+    const auto [best, is_first] =
+        memory.best.try_emplace(situation, alltoallv::Measured{*algorithm, seconds, seconds});
+    if (!is_first && seconds < best->second.seconds) {
+      best->second.algorithm = *algorithm;
+      best->second.seconds = seconds;
+    }
+  }
+  return memory;
 }
 
 struct Settled {
@@ -164,8 +214,8 @@ void AddLine(std::string_view line, std::map<int64_t, Settled>* settled) {
 
 // By size.
 Result<std::map<int64_t, Settled>> Settle(const Machine& machine, const std::string& distribution,
-                                          const CostModel& model) {
-  const ModelFile file(model);
+                                          const Memory& memory) {
+  const MemoryFile file(machine, memory);
   if (!file.written()) return tl::unexpected(file.written().error());
   std::vector<std::string> points;
   for (const int64_t size : kSizes) {
@@ -204,6 +254,29 @@ struct Share {
   }
 };
 
+// What auto settles on in all modes, by distribution.
+using AllSettled = std::map<std::string, std::array<std::map<int64_t, Settled>, kModes.size()>>;
+
+Result<AllSettled> SettleAll(const Machine& machine) {
+  const Result<CostModel> model = Calibrate(machine);
+  if (!model) return tl::unexpected(model.error());
+  const Result<Memory> tuned = Tune(machine, *model);
+  if (!tuned) return tl::unexpected(tuned.error());
+  Memory calibrated, not_calibrated;
+  calibrated.models[Library::kSmpi] = *model;
+  not_calibrated.models[Library::kSmpi] = alltoallv::DefaultModel(Library::kSmpi);
+  const std::array<const Memory*, kModes.size()> memories = {&*tuned, &calibrated, &not_calibrated};
+  AllSettled all;
+  for (const char* distribution : kDistributions) {
+    for (size_t k = 0; k < memories.size(); ++k) {
+      auto found = Settle(machine, distribution, *memories[k]);
+      if (!found) return tl::unexpected(found.error());
+      all[distribution][k] = *std::move(found);
+    }
+  }
+  return all;
+}
+
 Result<double> SecondsOf(const std::string& algorithm, const Simulation& grid,
                          const std::vector<Measured>& all, const Point& at,
                          const ExperimentOptions& options) {
@@ -223,11 +296,13 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
     if (usual && WithinSize(options, each)) ranks.push_back(each);
   }
   if (ranks.empty()) ranks.push_back(options.max_ranks);
+  std::vector<Machine> machines;
   std::vector<Simulation> grids;
   for (const int64_t each : ranks) {
     for (const char* platform : kPlatforms) {
+      const Machine machine{platform, each};
+      machines.push_back(machine);
       for (const char* distribution : kDistributions) {
-        const Machine machine{platform, each};
         grids.push_back({machine, Grid(kSizes, Everything(machine), distribution)});
       }
     }
@@ -235,30 +310,33 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
   const auto all = SimulateAll(grids, options);
   if (!all) return tl::unexpected(all.error());
 
+  // Two at once, as the grids.
+  std::vector<Result<AllSettled>> of_machine(machines.size());
+  ParallelFor(static_cast<int64_t>(machines.size()), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t m = begin; m < end; ++m) {
+      const auto at = static_cast<size_t>(m);
+      of_machine[at] = SettleAll(machines[at]);
+    }
+  });
+  for (const auto& each : of_machine) {
+    if (!each) return tl::unexpected(each.error());
+  }
+
   ResultTable table{.title = "What auto settles on, beside the best of all",
                     .label_name = "platform, P, distribution, S (bytes)",
                     .columns = {{.name = "best", .unit = "us", .digits = 1},
                                 {.name = "with"},
-                                {.name = "first call", .unit = "us", .digits = 1},
-                                {.name = "calibrated: takes"},
-                                {.name = "after", .unit = "calls"},
-                                {.name = "over the best", .digits = 3},
-                                {.name = "not calibrated: takes"},
-                                {.name = "after", .unit = "calls"},
-                                {.name = "over the best", .digits = 3}}};
-  std::array<Share, 2> shares;
+                                {.name = "first call", .unit = "us", .digits = 1}}};
+  for (const char* mode : kModes) {
+    table.columns.push_back({.name = fmt::format("{}: takes", mode)});
+    table.columns.push_back({.name = "after", .unit = "calls"});
+    table.columns.push_back({.name = "over the best", .digits = 3});
+  }
+  std::array<Share, kModes.size()> shares;
   for (size_t g = 0; g < grids.size(); ++g) {
     const Machine& machine = grids[g].machine;
     const std::string& distribution = grids[g].points.front().distribution;
-    const Result<CostModel> model = Calibrate(machine);
-    if (!model) return tl::unexpected(model.error());
-    std::array<std::map<int64_t, Settled>, 2> settled;
-    for (size_t k = 0; k < settled.size(); ++k) {
-      auto found =
-          Settle(machine, distribution, k == 0 ? *model : alltoallv::DefaultModel(Library::kSmpi));
-      if (!found) return tl::unexpected(found.error());
-      settled[k] = *std::move(found);
-    }
+    const auto& settled = of_machine[g / kDistributions.size()]->at(distribution);
     for (const int64_t size : kSizes) {
       const Measured* best = nullptr;
       for (const Measured& each : (*all)[g]) {
@@ -268,9 +346,9 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
       ResultRow row{.label = fmt::format("{}, {}, {}, {}", machine.platform, machine.ranks,
                                          distribution, size),
                     .cells = {Microseconds(best->seconds), Word(best->point.algorithm),
-                              Microseconds(settled[0][size].first_s)}};
+                              Microseconds(settled[0].at(size).first_s)}};
       for (size_t k = 0; k < settled.size(); ++k) {
-        const Settled& one = settled[k][size];
+        const Settled& one = settled[k].at(size);
         const Result<double> seconds = SecondsOf(one.algorithm, grids[g], (*all)[g],
                                                  {distribution, size, one.algorithm}, options);
         if (!seconds) return tl::unexpected(seconds.error());
@@ -291,7 +369,7 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
                                   {.name = "at"}}};
   for (size_t k = 0; k < shares.size(); ++k) {
     const Share& share = shares[k];
-    summary.rows.push_back({k == 0 ? "calibrated" : "not calibrated",
+    summary.rows.push_back({kModes[k],
                             {Figure(share.points), Figure(share.near),
                              Figure(Rational(100 * share.near, share.points)),
                              Ratio(share.worst, 1), Word(share.worst_at)}});
@@ -300,10 +378,11 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
   result.tables = {std::move(summary), std::move(table)};
   result.notes = {
       SimulationNote(),
-      "First call: on a fresh communicator, with set-up. Settled: nothing left to try, or 48 "
-      "calls. "
-      "Calibrated: by tutti-mpi-probe-smpi on the platform with as many ranks; not: the model that "
-      "is built in. Compared is the time in the sweep of the algorithm that auto took. 128 and 256 "
+      "First call: on a fresh communicator, with set-up. Settled: nothing left to try, or 64 "
+      "calls. Tuned: calibrated, and tutti-mpi-tune-smpi's best of uniform blocks of up to 4, 8, "
+      "... 32768 bytes. Calibrated: by tutti-mpi-probe-smpi on the platform with as many ranks. "
+      "Not: the model that is built in. Compared is the time in the sweep of the algorithm that "
+      "auto took. 128 and 256 "
       "ranks with --large."};
   return result;
 }

@@ -12,7 +12,7 @@
 //            (SIZE of the last two is not looked at.) The same seed: the same blocks in every MPI.
 //            ALGORITHM is what TUTTI_ALLTOALLV takes, or settled-auto: `auto` on a communicator of
 //            its own, measured at its first call, which sets up, and once nothing is tried any more
-//            (at most 48 calls). Every other point is run once unmeasured, then N times; the
+//            (at most 64 calls). Every other point is run once unmeasured, then N times; the
 //            answer of the first measured run is checked (first and last byte of each block). A
 //            light warm-up has empty blocks: enough in simulation, where caches are none.
 // Output     CSV on rank 0, a line an iteration as it ends: seconds is the largest of all ranks
@@ -289,7 +289,7 @@ class Sweep {
   }
 
   int Settle(const Point& point) {
-    constexpr int kMostCalls = 48;
+    constexpr int kMostCalls = 64;
     if (const int error = tutti::mpi::SameRanks(MPI_COMM_WORLD, &auto_communicator_)) {
       return Failed("no communicator", error);
     }

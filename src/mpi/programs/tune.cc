@@ -4,7 +4,8 @@
 // Model: blocks of 0 to S bytes, evenly spread. Batches of all algorithms of a size take turns, so
 // that what else the machine does meets all alike; a figure is the median time of the library's
 // own, times the median over the turns of the ratio to it, of the slowest rank. After the first
-// turns the slower half is left out.
+// turns the slower half is left out. In a simulation, where a call says all, more candidates of a
+// method are taken.
 // Output: "tutti-cluster RANKS NODES RANKS-OF-THE-LARGEST-NODE"; per size and algorithm
 // "tutti-time S ALGORITHM SECONDS-PREDICTED SECONDS"; "tutti-progress DONE OF".
 //
@@ -56,6 +57,12 @@ int CallsOf(double seconds) {
 #endif
 }
 
+#ifdef TUTTI_MPI_SMPI
+constexpr std::size_t kOfAMethod = 6;
+#else
+constexpr std::size_t kOfAMethod = 4;
+#endif
+
 void Turn(std::vector<Entry>& entries, tutti::mpi::Workload& workload, int calls) {
   for (Entry& entry : entries) {
     entry.seconds.push_back(
@@ -90,7 +97,7 @@ int main(int argc, char** argv) {
     const Algorithm own{.method = Method::kMpi};
     std::vector<Entry> entries = {{{own, tables.Seconds(own, sizes)}}};
     for (const Prediction& each :
-         tables.Shortlist(sizes, static_cast<std::size_t>(started.second), 4)) {
+         tables.Shortlist(sizes, static_cast<std::size_t>(started.second), kOfAMethod)) {
       if (tutti::mpi::CanRunExchange(each.algorithm.method)) entries.push_back({each});
     }
     tutti::mpi::Workload workload(rank, size, most);
