@@ -26,7 +26,7 @@ constexpr std::size_t kFewestPairs = 3, kFewestAgainstFound = 9;
 
 // Of the one that serves: expected to be at most this is clearly faster.
 constexpr double kPromising = 0.95;
-constexpr double kFarBehind = 1.25, kFarBehindByExactClock = 2;
+constexpr double kFarBehind = 1.25;
 // Nothing is known of a challenger that was never tried but that it may be slower than predicted.
 constexpr double kExpectedSlowdown = 0.5;
 // Measured ratios that the deviation believed before counts as much as.
@@ -202,8 +202,7 @@ double Trials::ExpectedRatio(const Entry& entry) const {
 bool Trials::IsFarBehind(const Entry& entry) const {
   const Entry& other = entries_[serving_];
   return std::min(ExpectedRatio(entry) / std::max(other.measured_ratio, 1e-6),
-                  entry.predicted_ratio / std::max(other.predicted_ratio, 1e-6)) >
-         (exact() ? kFarBehindByExactClock : kFarBehind);
+                  entry.predicted_ratio / std::max(other.predicted_ratio, 1e-6)) > kFarBehind;
 }
 
 double Trials::ExpectedLoss(std::size_t challenger) const {
@@ -239,7 +238,7 @@ void Trials::Plan() {
     if (!entry.waits) continue;
     const bool promises = Promises(entry);
     // What is far behind the one that was found to be faster is not worth a trial.
-    if (serving_ != 0 && IsFarBehind(entry)) {
+    if (serving_ != 0 && !exact() && IsFarBehind(entry)) {
       entry.waits = false;
       continue;
     }
@@ -282,7 +281,8 @@ void Trials::PlanStage() {
   other_calls_ = 0;
   const std::size_t other = serving_ == base_ ? challenger_ : base_;
   const Stage& stage = exact() ? kStageOfExactClock : kStages[stage_];
-  std::size_t before = serving_;
+  // The first call of what is known sets it up, as that of a challenger does.
+  std::size_t before = calls_ == 0 && serving_ != 0 ? entries_.size() : serving_;
   for (int pair = 0; pair < stage.pairs; ++pair) {
     const bool serving_is_first = pair % 2 == 0;
     for (const bool first : {true, false}) {

@@ -129,6 +129,16 @@ TEST(TrialsTest, WhatIsKnownServesAndIsChallenged) {
   }
 }
 
+TEST(TrialsTest, TheFirstCallOfWhatIsKnownIsNotMeasured) {
+  Trials trials(Tuna(2), 0.7, true, 1, {}, kExactClock);
+  int of_known = 0;
+  Serve(trials, 60, [&](const Algorithm& algorithm, int) {
+    if (algorithm == kOwn) return 1.0;
+    return ++of_known == 1 ? 9.0 : 0.7;
+  });
+  EXPECT_EQ(trials.serving(), Tuna(2));
+}
+
 TEST(TrialsTest, WithAnExactClockAllOfTheShortlistGetAPair) {
   std::vector<Prediction> shortlist;
   for (int radix = 2; radix < 14; ++radix) shortlist.push_back({Tuna(radix), 0.8});
