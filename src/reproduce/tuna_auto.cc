@@ -3,7 +3,7 @@
 //
 // Model      Radices: those that no other one beats both in rounds and in blocks sent. Block
 // counts:
-//            1, 4, 16, ... and all. What `auto` took is compared by that algorithm's own time in
+//            1, 2, 4, ... and all. What `auto` took is compared by that algorithm's own time in
 //            the sweep, so that both are measured alike: after a call with empty blocks, from a
 //            barrier on. Tuned means what `tutti mpi tune` stores: the best of each power of two
 //            for uniform blocks; some of the sizes here lie between those, and two of the three
@@ -75,10 +75,10 @@ std::vector<int64_t> RadicesWorthIt(int64_t ranks) {
   return radices;
 }
 
-// 1, 4, 16, ... and `most` itself; none of no messages.
+// 1, 2, 4, ... and `most` itself; none of no messages.
 std::vector<int64_t> Counts(int64_t most) {
   std::vector<int64_t> counts;
-  for (int64_t count = 1; count < most; count *= 4) counts.push_back(count);
+  for (int64_t count = 1; count < most; count *= 2) counts.push_back(count);
   if (most > 0) counts.push_back(most);
   return counts;
 }
