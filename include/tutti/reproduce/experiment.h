@@ -93,10 +93,10 @@ struct ExperimentResult {
 };
 
 struct ExperimentOptions {
-  int64_t max_ranks = 0;  // leave out larger networks; 0: as large as the paper's
-  int64_t step = 0;       // of sweeps over N, every step-th N; 0: what the experiment takes
-  bool large = false;     // also what takes minutes: each experiment says what that is
-  std::string simulated;  // folder that keeps simulated points, to be taken from there again; "": none
+  int64_t max_ranks = 0;       // leave out larger networks; 0: as large as the paper's
+  int64_t step = 0;            // of sweeps over N, every step-th N; 0: what the experiment takes
+  bool large = false;          // also what takes minutes: each experiment says what that is
+  std::string simulated = {};  // folder that keeps simulated points and gives them again; "": none
 };
 
 struct Experiment {
