@@ -132,4 +132,20 @@ inline Groups RandomGroups(int size, int num_levels, std::uint32_t seed) {
   return NestedGroups(size, levels);
 }
 
+// The exit code, after the failures of all ranks.
+inline int Verdict(const char* test, int rank, int size) {
+  int all = 0;
+  MPI_Allreduce(&failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  if (rank == 0 && all == 0) std::printf("%s: %d ranks passed\n", test, size);
+  return all == 0 ? 0 : 1;
+}
+
+// What main() returns: `run` between the begin and the end of MPI.
+inline int WithMpi(int argc, char** argv, int (*run)()) {
+  MPI_Init(&argc, &argv);
+  const int result = run();
+  MPI_Finalize();
+  return result;
+}
+
 }  // namespace tutti::mpi

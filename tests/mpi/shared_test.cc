@@ -270,18 +270,10 @@ int Main() {
     }
     MPI_Comm_free(&part);
   }
-  int all = 0;
-  MPI_Allreduce(&failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-  if (rank == 0 && all == 0) std::printf("shared_test: %d ranks passed\n", size);
-  return all == 0 ? 0 : 1;
+  return Verdict("shared_test", rank, size);
 }
 
 }  // namespace
 }  // namespace tutti::mpi
 
-int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  const int result = tutti::mpi::Main();
-  MPI_Finalize();
-  return result;
-}
+int main(int argc, char** argv) { return tutti::mpi::WithMpi(argc, argv, &tutti::mpi::Main); }

@@ -8,6 +8,7 @@
 #include "exchange/direct.h"
 #include "message.h"
 #include "tutti/base/check.h"
+#include "with_width.h"
 
 namespace tutti::mpi {
 namespace {
@@ -21,28 +22,13 @@ constexpr std::int64_t kInboxBytes = std::int64_t{1} << 20;
 constexpr std::int64_t kOutgoingBytes = std::int64_t{4} << 20;
 constexpr std::int64_t kLeastArena = 65536;
 
-constexpr unsigned kSeparate =
-    4;  // in the first byte of a message of sizes; below: log2 of the width
+// In the first byte of a message of sizes; below: log2 of the width.
+constexpr unsigned kSeparate = 4;
 
 int WidthOf(std::int64_t size) {
   if (size <= std::numeric_limits<std::uint8_t>::max()) return 1;
   if (size <= std::numeric_limits<std::uint16_t>::max()) return 2;
   return size <= std::numeric_limits<std::uint32_t>::max() ? 4 : 8;
-}
-
-// Calls use(T{}) with the unsigned type of that many bytes.
-template <class Use>
-void WithWidth(int width, const Use& use) {
-  switch (width) {
-    case 1:
-      return use(std::uint8_t{});
-    case 2:
-      return use(std::uint16_t{});
-    case 4:
-      return use(std::uint32_t{});
-    default:
-      return use(std::uint64_t{});
-  }
 }
 
 unsigned LogOfWidth(int width) {

@@ -1,6 +1,9 @@
 #include "hierarchy/sizes_message.h"
 
+#include <cstdint>
 #include <cstring>
+
+#include "with_width.h"
 
 namespace tutti::mpi {
 
@@ -25,21 +28,6 @@ void Take(const std::byte* from, std::span<std::int64_t> sizes) {
   }
 }
 
-// use(a number of the type that takes `width` bytes).
-template <class Use>
-void WithWidth(std::uint64_t width, const Use& use) {
-  switch (width) {
-    case 1:
-      return use(std::uint8_t{});
-    case 2:
-      return use(std::uint16_t{});
-    case 4:
-      return use(std::uint32_t{});
-    default:
-      return use(std::uint64_t{});
-  }
-}
-
 }  // namespace
 
 std::int64_t EncodeSizes(std::span<const std::int64_t> sizes, std::byte* message) {
@@ -48,7 +36,7 @@ std::int64_t EncodeSizes(std::span<const std::int64_t> sizes, std::byte* message
   const std::uint64_t width = bits >> 8 == 0 ? 1 : bits >> 16 == 0 ? 2 : bits >> 32 == 0 ? 4 : 8;
   std::memcpy(message, &width, sizeof(width));
   std::byte* const numbers = message + sizeof(width);
-  WithWidth(width, [&](auto narrow) { Put<decltype(narrow)>(sizes, numbers); });
+  WithWidth(static_cast<int>(width), [&](auto narrow) { Put<decltype(narrow)>(sizes, numbers); });
   return static_cast<std::int64_t>(sizeof(width) + width * sizes.size());
 }
 
@@ -56,7 +44,7 @@ void DecodeSizes(const std::byte* message, std::span<std::int64_t> sizes) {
   std::uint64_t width = 0;
   std::memcpy(&width, message, sizeof(width));
   const std::byte* const numbers = message + sizeof(width);
-  WithWidth(width, [&](auto narrow) { Take<decltype(narrow)>(numbers, sizes); });
+  WithWidth(static_cast<int>(width), [&](auto narrow) { Take<decltype(narrow)>(numbers, sizes); });
 }
 
 }  // namespace tutti::mpi
