@@ -13,6 +13,8 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <set>
+#include <string>
 #include <string_view>
 
 extern char** environ;
@@ -143,6 +145,18 @@ std::string WithSharpImages(const std::string& svg) {
   return out.append(svg, begin);
 }
 
+// On a logarithmic axis the values themselves where they are few and short: gnuplot labels powers
+// of ten only, and there may be one or none.
+std::string XTicks(const Chart& chart) {
+  constexpr size_t kMost = 9;
+  constexpr double kShort = 1e5;
+  std::set<double> values;
+  for (const ChartSeries& series : chart.series)
+    for (const auto& point : series.points) values.insert(point.first);
+  if (!chart.log_x || values.size() > kMost || *values.rbegin() >= kShort) return "autofreq";
+  return fmt::format("({:.10g})", fmt::join(values, ", "));
+}
+
 struct FileClose {
   void operator()(std::FILE* file) const { std::fclose(file); }
 };
@@ -203,6 +217,7 @@ std::string GnuplotScript(std::span<const Chart> charts, int32_t charts_a_row) {
       continue;
     }
     script += chart.log_x ? "set logscale x\n" : "unset logscale x\n";
+    script += fmt::format("set xtics {}\n", XTicks(chart));
     script += chart.log_y ? "set logscale y\n" : "unset logscale y\n";
     script += chart.y_min ? fmt::format("set yrange [{:.10g}:*]\n", *chart.y_min)
                           : std::string("set yrange [*:*]\n");

@@ -71,9 +71,9 @@ Result<ExperimentResult> RunFigure7(const ExperimentOptions& options) {
                         .columns = {}};
       for (const int64_t radix : radices)
         table.columns.push_back({.name = fmt::format("r = {}", radix), .unit = "us", .digits = 1});
-      Chart chart{.title = fmt::format("{}: time over that of the best radix", Titled(machine)),
+      Chart chart{.title = Titled(machine),
                   .x_label = "radix r",
-                  .y_label = "time / best",
+                  .y_label = "time / that of the best radix",
                   .log_x = true,
                   .log_y = true};
       trends.columns.push_back({.name = fmt::format("P = {}", machine.ranks)});
