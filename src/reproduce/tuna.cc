@@ -419,7 +419,8 @@ Result<double> DirectFloor(const Machine& machine, int64_t size) {
   const Result<Overhead> receive = OverheadOf(*platform, "smpi/or");
   if (!receive) return tl::unexpected(receive.error());
   // Whole FP64 values, evenly from none to all that fit: one choice of these is an empty block.
-  const auto values = static_cast<double>(size / 8);
+  const int64_t whole_values = size / 8;
+  const auto values = static_cast<double>(whole_values);
   const double not_empty = values / (values + 1);
   const double bytes = 8 * values / 2;
   return static_cast<double>(machine.ranks - 1) * (not_empty * (send->seconds + receive->seconds) +
