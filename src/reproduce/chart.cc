@@ -147,14 +147,16 @@ std::string WithSharpImages(const std::string& svg) {
 
 // On a logarithmic axis the values themselves where they are few and short: gnuplot labels powers
 // of ten only, and there may be one or none.
-std::string XTicks(const Chart& chart) {
+std::string XAxis(const Chart& chart) {
   constexpr size_t kMost = 9;
   constexpr double kShort = 1e5;
   std::set<double> values;
   for (const ChartSeries& series : chart.series)
     for (const auto& point : series.points) values.insert(point.first);
-  if (!chart.log_x || values.size() > kMost || *values.rbegin() >= kShort) return "autofreq";
-  return fmt::format("({:.10g})", fmt::join(values, ", "));
+  if (!chart.log_x || values.size() > kMost || *values.rbegin() >= kShort)
+    return "set xtics autofreq\nset xrange [*:*]\nset autoscale xfix\n";
+  return fmt::format("set xtics ({:.10g})\nset xrange [{:.10g}:{:.10g}]\n", fmt::join(values, ", "),
+                     *values.begin() * 0.999, *values.rbegin() * 1.001);
 }
 
 struct FileClose {
@@ -217,7 +219,7 @@ std::string GnuplotScript(std::span<const Chart> charts, int32_t charts_a_row) {
       continue;
     }
     script += chart.log_x ? "set logscale x\n" : "unset logscale x\n";
-    script += fmt::format("set xtics {}\n", XTicks(chart));
+    script += XAxis(chart);
     script += chart.log_y ? "set logscale y\n" : "unset logscale y\n";
     script += chart.y_min ? fmt::format("set yrange [{:.10g}:*]\n", *chart.y_min)
                           : std::string("set yrange [*:*]\n");

@@ -51,7 +51,7 @@ const Measured* At(const std::vector<Measured>& all, int64_t size, int64_t radix
 std::string RadixOf(const Measured& measured) { return ParametersOf(measured).substr(2); }
 
 Result<ExperimentResult> RunFigure7(const ExperimentOptions& options) {
-  ExperimentResult result{.charts_a_row = 2};
+  ExperimentResult result;
   for (const char* platform : kPlatforms) {
     std::vector<Simulation> simulations;
     for (const int64_t ranks : RanksUpTo(kLargest, options))
