@@ -112,8 +112,9 @@ class MpiTest(harness.CliTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         shown = self.json("mpi", "show", "--file", path)
         self.assertEqual(shown["models"][0]["mpi"], "openmpi")
-        self.assertGreater(shown["models"][0]["inside"]["latency_s"]
-                           + shown["models"][0]["send_s"], 0)
+        # On a busy machine the fit may leave any one term at nothing, not all.
+        model = shown["models"][0]
+        self.assertGreater(sum(model["inside"].values()) + model["send_s"] + model["receive_s"], 0)
 
     @unittest.skipUnless(has("tutti-mpi-tune-openmpi"), "built without MPI")
     def test_tune_remembers_the_best_of_each_size(self):
