@@ -132,6 +132,24 @@ inline Groups RandomGroups(int size, int num_levels, std::uint32_t seed) {
   return NestedGroups(size, levels);
 }
 
+// In simulation all numbers of ranks up to `size` in one run, else `size` alone:
+// test(Case of that many ranks, whether it is the only one).
+template <class Test>
+void ForEachNumberOfRanks(int rank, int size, const Test& test) {
+#ifdef TUTTI_MPI_SMPI
+  const int smallest = 1;
+#else
+  const int smallest = size;
+#endif
+  for (int ranks = smallest; ranks <= size; ++ranks) {
+    MPI_Comm part = MPI_COMM_NULL;
+    MPI_Comm_split(MPI_COMM_WORLD, rank < ranks ? 0 : MPI_UNDEFINED, rank, &part);
+    if (part == MPI_COMM_NULL) continue;
+    test(Case{.communicator = part, .rank = rank, .size = ranks}, smallest == size);
+    MPI_Comm_free(&part);
+  }
+}
+
 // The exit code, after the failures of all ranks.
 inline int Verdict(const char* test, int rank, int size) {
   int all = 0;

@@ -303,26 +303,15 @@ int Main() {
     TestRanksPerGroupText();
     TestSizesMessages();
   }
-  std::uint32_t seed = 1;
-#ifdef TUTTI_MPI_SMPI
-  const int smallest = 1;
-#else
-  const int smallest = size;
-#endif
-  for (int ranks = smallest; ranks <= size; ++ranks) {
-    MPI_Comm part = MPI_COMM_NULL;
-    MPI_Comm_split(MPI_COMM_WORLD, rank < ranks ? 0 : MPI_UNDEFINED, rank, &part);
-    if (part == MPI_COMM_NULL) continue;
-    const Case on{.communicator = part, .rank = rank, .size = ranks};
-    seed = static_cast<std::uint32_t>(ranks) * 1000;
+  ForEachNumberOfRanks(rank, size, [&](const Case& on, bool is_only) {
+    auto seed = static_cast<std::uint32_t>(on.size) * 1000;
     TestEveryDivisor(on, &seed);
-    TestUnequalGroups(on, &seed, smallest == size ? 12 : ranks > 20 ? 1 : 3);
-    if (ranks % 8 == 0 || ranks < 20) TestLevels(on, &seed);
+    TestUnequalGroups(on, &seed, is_only ? 12 : on.size > 20 ? 1 : 3);
+    if (on.size % 8 == 0 || on.size < 20) TestLevels(on, &seed);
     TestMessagesAndMemory(on);
-    if (ranks == size) TestFindGroups(on);
-    if (ranks % 7 == 2 || ranks == size) TestByName(on);
-    MPI_Comm_free(&part);
-  }
+    if (on.size == size) TestFindGroups(on);
+    if (on.size % 7 == 2 || on.size == size) TestByName(on);
+  });
   return Verdict("hierarchy_test", rank, size);
 }
 

@@ -248,19 +248,10 @@ int Main() {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   if (rank == 0) TestPlans();
-#ifdef TUTTI_MPI_SMPI
-  const int smallest = 1;
-#else
-  const int smallest = size;
-#endif
-  for (int ranks = smallest; ranks <= size; ++ranks) {
-    MPI_Comm part = MPI_COMM_NULL;
-    MPI_Comm_split(MPI_COMM_WORLD, rank < ranks ? 0 : MPI_UNDEFINED, rank, &part);
-    if (part == MPI_COMM_NULL) continue;
-    const Case on{.communicator = part, .rank = rank, .size = ranks};
-    auto seed = static_cast<std::uint32_t>(ranks) * 1000;
-    TestPlacements(on, &seed, smallest == size ? 8 : 2);
-    if (ranks == size) {
+  ForEachNumberOfRanks(rank, size, [&](const Case& on, bool is_only) {
+    auto seed = static_cast<std::uint32_t>(on.size) * 1000;
+    TestPlacements(on, &seed, is_only ? 8 : 2);
+    if (on.size == size) {
       TestCommunicators(on);
       TestProgress(on);
       TestFallback(on);
@@ -268,8 +259,7 @@ int Main() {
       TestLateRanks(on);
 #endif
     }
-    MPI_Comm_free(&part);
-  }
+  });
   return Verdict("shared_test", rank, size);
 }
 
