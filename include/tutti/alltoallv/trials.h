@@ -31,7 +31,7 @@
 //   Trials trials(own_s, shortlist, kNoisyClock);
 //   run(trials.Next());
 //   if (trials.rests()) trials.Skip(1); else trials.Note(seconds);   // of this rank
-//   if (trials.stage_ended()) trials.EndStage(mean over all ranks of trials.Times(), true, cost_s);
+//   if (trials.stage_ended()) trials.EndStage(trials.Times() as agreed, true, cost_s);
 #pragma once
 
 #include <cstddef>
@@ -84,9 +84,9 @@ class Trials {
   bool stage_ended() const { return !rests() && turn_ == turns_.size(); }
   // What this rank measured in the stage; as many numbers on every rank.
   std::vector<double> Times() const;
-  // `times`: of Times(), the mean over all ranks. `keep` false: sizes changed meanwhile, so that
-  // the stage says nothing. `agreement_s`: what the latest agreement took, the same on all ranks;
-  // 0: not known.
+  // `times`: of Times(), the mean over all ranks, or the largest. `keep` false: sizes changed
+  // meanwhile, so that the stage says nothing. `agreement_s`: what the latest agreement took, the
+  // same on all ranks; 0: not known.
   void EndStage(std::span<const double> times, bool keep, double agreement_s);
 
   // What serves beside trials.

@@ -48,6 +48,11 @@ constexpr double kClockDeviation = alltoallv::kNoisyClock;
 constexpr std::size_t kMostCandidates = 8, kOfAMethod = 3;
 constexpr double kHopeless = 1.5;
 #endif
+// A call is over when its last rank is. Where the clock is not exact the slowest is mostly one that
+// something else interrupted: there the mean over all ranks counts.
+constexpr bool kSlowestRankCounts = kClockDeviation == alltoallv::kExactClock;
+// Ranks agree on mean bytes, the largest block and what agreeing took; then on the trials' times.
+constexpr std::size_t kBeforeTimes = 3;
 // Of the calls between two agreements on sizes, the sizes of the last ones are looked at.
 constexpr int kMeasuredCalls = 4;
 
@@ -138,7 +143,7 @@ class Choice : public CommunicatorState::Part {
   OfClass Make(int size_class, const BlockSizes& sizes, bool uniform) const;
   OfClass& ClassOf(Stream& stream, int size_class, const BlockSizes& sizes);
   int Agree(Stream& stream);
-  void Agreed(Stream& stream, std::span<const double> mean);
+  void Agreed(Stream& stream, std::span<const double> agreed);
 
   std::int64_t quiet_calls_ = 0;
   SettledChoice quiet_{.algorithm = kOwn};
@@ -285,33 +290,40 @@ int Choice::Agree(Stream& stream) {
     const std::vector<double> times = class_->trials.Times();
     mine.insert(mine.end(), times.begin(), times.end());
   }
-  std::vector<double> mean(mine.size());
+  std::vector<double> agreed(mine.size());
   const double begin = PMPI_Wtime();
-  if (const int error = PMPI_Allreduce(mine.data(), mean.data(), static_cast<int>(mine.size()),
+  if (const int error = PMPI_Allreduce(mine.data(), agreed.data(), static_cast<int>(mine.size()),
                                        MPI_DOUBLE, MPI_SUM, duplicate_)) {
     return error;
   }
   agreement_s_ = PMPI_Wtime() - begin;
-  for (double& each : mean) each /= size_;
-  Agreed(stream, mean);
+  for (double& each : agreed) each /= size_;
+  if (kSlowestRankCounts && mine.size() > kBeforeTimes) {
+    if (const int error = PMPI_Allreduce(mine.data() + kBeforeTimes, agreed.data() + kBeforeTimes,
+                                         static_cast<int>(mine.size() - kBeforeTimes), MPI_DOUBLE,
+                                         MPI_MAX, duplicate_)) {
+      return error;
+    }
+  }
+  Agreed(stream, agreed);
   return MPI_SUCCESS;
 }
 
-void Choice::Agreed(Stream& stream, std::span<const double> mean) {
+void Choice::Agreed(Stream& stream, std::span<const double> agreed) {
   // Sizes near the end of a class stay in it, so that it does not change to and fro.
   constexpr double kSlack = 1.25;
   const bool uniform = &stream == &uniform_;
   bool moved = false;
   if (!uniform) {
-    const int size_class = alltoallv::SizeClassOf(mean[0]);
+    const int size_class = alltoallv::SizeClassOf(agreed[0]);
     const double upper = stream.size_class ? std::ldexp(1, *stream.size_class) : 0;
     moved = !stream.size_class || (size_class != *stream.size_class &&
-                                   (mean[0] > upper * kSlack || mean[0] < upper / 2 / kSlack));
+                                   (agreed[0] > upper * kSlack || agreed[0] < upper / 2 / kSlack));
     if (moved) stream.size_class = size_class;
   }
   if (class_ != nullptr && class_->trials.stage_ended()) {
     Trials& trials = class_->trials;
-    trials.EndStage(mean.subspan(3), !moved, mean[2]);
+    trials.EndStage(agreed.subspan(kBeforeTimes), !moved, agreed[2]);
     if (trials.settled() && trials.own_s() > 0 && !uniform && !moved) {
       Learn(SituationOf(*stream.size_class), {.algorithm = trials.serving(),
                                               .seconds = trials.serving_s(),
@@ -322,7 +334,7 @@ void Choice::Agreed(Stream& stream, std::span<const double> mean) {
   stream.bytes = stream.largest = 0;
   stream.calls = stream.looked_at = 0;
   if (uniform) return;
-  OfClass& now = ClassOf(stream, *stream.size_class, {mean[0], mean[1]});
+  OfClass& now = ClassOf(stream, *stream.size_class, {agreed[0], agreed[1]});
   if (!now.trials.rests()) return;
   // The calls up to those whose sizes are looked at again pass by all this.
   settled_ = {now.trials.Next(), now.trials.own_s() > 0 ? now.trials.own_s() : now.own_s};
