@@ -36,6 +36,10 @@ namespace tutti::tuna {
 namespace {
 
 constexpr std::string_view kSweep = "tutti-mpi-sweep-smpi";
+// Makes large simulations faster, changes no time in them; not built with sanitizers.
+constexpr std::string_view kPreloaded = "tutti-simgrid-nodes.so";
+// Of what all ranks send and receive; two simulations run at once.
+constexpr int64_t kOrdinaryBytes = 5'000'000'000;
 
 // A folder that is gone with the object.
 class TemporaryFolder {
@@ -234,7 +238,13 @@ Result<Output> RunOn(const Machine& machine, std::string_view program,
   words.insert(words.end(), environment.begin(), environment.end());
   words.insert(words.end(), {"smpirun", "-np", std::to_string(machine.ranks), "-platform",
                              folder.File("platform.xml"), "-hostfile", folder.File("hosts"),
-                             "--log=root.thres:error", *path});
+                             "--log=root.thres:error"});
+  // Neither smpirun nor the loader takes a space in its path.
+  const Result<std::string> nodes = FindProgram(kPreloaded);
+  if (nodes && nodes->find_first_of(" :") == nodes->npos) {
+    words.insert(words.end(), {"-wrapper", "env LD_PRELOAD=" + *nodes});
+  }
+  words.push_back(*path);
   words.insert(words.end(), arguments.begin(), arguments.end());
   Result<Output> output = RunCommand(std::move(words), line);
   if (!output) return output;
@@ -406,9 +416,23 @@ std::vector<int64_t> RanksUpTo(int64_t largest, const ExperimentOptions& options
   return all;
 }
 
-bool SimulatesBaselines(int64_t ranks, int64_t size, const ExperimentOptions& options) {
+bool FitsMemory(int64_t ranks, int64_t size, const ExperimentOptions& options) {
+  // Blocks of half the size on average, sent and received.
+  return options.large || ranks * ranks * size <= kOrdinaryBytes;
+}
+
+std::vector<std::string> SimulatedBaselines(const Machine& machine, int64_t size,
+                                            const ExperimentOptions& options) {
   constexpr int64_t kMinutes = 1024;
-  return ranks < kMinutes || (ranks == kMinutes && (size <= 16 || options.large));
+  // Below that the floor decides: the best radices take less.
+  constexpr int64_t kInDoubt = 1024;
+  std::vector<std::string> names = {std::string(kOneAtATime)};
+  const int64_t ranks = machine.ranks;
+  if (ranks < kMinutes || (ranks == kMinutes && (size >= kInDoubt || options.large))) {
+    names.emplace_back(kWindow);
+    names.emplace_back(kAllAtOnce);
+  }
+  return names;
 }
 
 Result<double> DirectFloor(const Machine& machine, int64_t size) {
@@ -467,77 +491,6 @@ std::vector<std::string> Hierarchical(const Machine& machine) {
   names.push_back(fmt::format("shared:b={}", std::min<int64_t>(32, others)));
   names.push_back(fmt::format("shared-coalesced:b={}", std::min<int64_t>(32, others)));
   return names;
-}
-
-namespace {
-
-// "tuna" is the method of "tuna:r=4"; "scattered:b=32" just itself.
-bool IsOf(std::string_view algorithm, std::string_view name) {
-  return algorithm.starts_with(name) &&
-         (algorithm.size() == name.size() || algorithm[name.size()] == ':');
-}
-
-}  // namespace
-
-const Measured* Fastest(std::span<const Measured> all, int64_t size,
-                        const std::vector<std::string_view>& names) {
-  const Measured* best = nullptr;
-  for (const Measured& each : all) {
-    if (each.point.size != size) continue;
-    const bool named = std::any_of(names.begin(), names.end(), [&](std::string_view name) {
-      return IsOf(each.point.algorithm, name);
-    });
-    if (named && (best == nullptr || each.seconds < best->seconds)) best = &each;
-  }
-  return best;
-}
-
-std::string ParametersOf(const Measured& measured) {
-  const size_t colon = measured.point.algorithm.find(':');
-  return colon == std::string::npos ? "" : measured.point.algorithm.substr(colon + 1);
-}
-
-ResultCell Microseconds(double seconds, std::string paper) {
-  return Figure(Rational(std::llround(seconds * 1e9), 1000), std::move(paper));
-}
-
-ResultCell Ratio(double a, double b, std::string paper) {
-  return Figure(Rational(std::llround(a * 1e12), std::max<int64_t>(1, std::llround(b * 1e12))),
-                std::move(paper));
-}
-
-std::vector<ResultCell> CellsOf(std::span<const Measured> all, int64_t size,
-                                std::span<const Family> families) {
-  std::vector<ResultCell> cells;
-  for (const Family& family : families) {
-    const Measured* best = Fastest(all, size, {family.algorithm});
-    cells.push_back(best == nullptr ? Word("") : Microseconds(best->seconds));
-  }
-  return cells;
-}
-
-std::vector<ResultColumn> ColumnsOf(std::span<const Family> families) {
-  std::vector<ResultColumn> columns;
-  for (const Family& family : families)
-    columns.push_back({.name = family.name, .unit = "us", .digits = 1});
-  return columns;
-}
-
-Chart ChartOf(std::string title, std::string x_label, std::span<const Family> families) {
-  Chart chart{.title = std::move(title),
-              .x_label = std::move(x_label),
-              .y_label = "microseconds",
-              .log_x = true,
-              .log_y = true};
-  for (const Family& family : families) chart.series.push_back({.name = family.name});
-  return chart;
-}
-
-void AddPoints(std::span<const Measured> all, int64_t size, double x,
-               std::span<const Family> families, Chart* chart) {
-  for (size_t k = 0; k < families.size(); ++k)
-    if (const Measured* best = Fastest(all, size, {families[k].algorithm}))
-      chart->series[k].points.emplace_back(x, best->seconds * 1e6);
 }
 
 std::string SimulationNote() {

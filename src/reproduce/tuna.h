@@ -7,9 +7,9 @@
 //             may be kept in a folder (ExperimentOptions::simulated), in files named by a hash of
 //             program and platform.
 // Units       Seconds, bytes.
-// Complexity  P ranks live in one process: 20 us of a core a message at P = 256, 150 us where P =
+// Complexity  P ranks live in one process: 20 us of a core a message at P = 256, 56 us where P =
 //             1024 ranks send all messages at once, because SMPI walks the list of all eager
-//             messages under way when one arrives.
+//             messages under way when one arrives (src/mpi/programs/simgrid_nodes.cc halves that).
 // Errors      kNotFound: no smpirun on the PATH, or no such program (says where it was looked for).
 //             kIo: smpirun failed, with its own words. kCancelled.
 // Threads     Two simulations at once where there are two cores, a core each.
@@ -22,7 +22,6 @@
 #include <string_view>
 #include <vector>
 
-#include "cells.h"
 #include "tutti/base/result.h"
 #include "tutti/reproduce/experiment.h"
 
@@ -71,9 +70,13 @@ Result<std::string> RunSimulated(const Machine& machine, std::string_view progra
 // are fewer than three, the largest, half and a quarter of it.
 std::vector<int64_t> RanksUpTo(int64_t largest, const ExperimentOptions& options);
 
-// Whether the baselines' P (P - 1) messages are simulated, or bounded by DirectFloor: those of 1024
-// ranks take minutes, those of 2048 half an hour.
-bool SimulatesBaselines(int64_t ranks, int64_t size, const ExperimentOptions& options);
+// Whether the buffers of all ranks, which live in one process, fit an ordinary machine's memory.
+bool FitsMemory(int64_t ranks, int64_t size, const ExperimentOptions& options);
+
+// The baselines whose P (P - 1) messages are simulated; the others, which take over half an hour
+// each, are bounded by DirectFloor.
+std::vector<std::string> SimulatedBaselines(const Machine& machine, int64_t size,
+                                            const ExperimentOptions& options);
 
 // No algorithm that sends each block of `size` bytes at most, uniformly drawn, as a message of its
 // own takes less: the overheads of the messages that a rank sends and receives, and its bytes by
@@ -97,32 +100,8 @@ std::vector<std::string> Hierarchical(const Machine& machine);
 inline constexpr std::string_view kAllAtOnce = "spread-out";
 inline constexpr std::string_view kWindow = "scattered:b=32";
 inline constexpr std::string_view kOneAtATime = "pairwise";
-
-// The fastest of those of this size that are of one of these methods ("tuna") or just these
-// ("scattered:b=32"); null: none.
-const Measured* Fastest(std::span<const Measured> all, int64_t size,
-                        const std::vector<std::string_view>& names);
-// Its parameters: "r=4,b=7".
-std::string ParametersOf(const Measured& measured);
-
-// Microseconds, as exact as they were printed.
-ResultCell Microseconds(double seconds, std::string paper = "");
-// a / b.
-ResultCell Ratio(double a, double b, std::string paper = "");
-
-// What is compared in a column: the fastest of a method, or one algorithm.
-struct Family {
-  std::string_view algorithm;  // as Fastest() takes it
-  const char* name;
-};
-// Microseconds of each family; "" where it was not simulated.
-std::vector<ResultCell> CellsOf(std::span<const Measured> all, int64_t size,
-                                std::span<const Family> families);
-std::vector<ResultColumn> ColumnsOf(std::span<const Family> families);
-// A point of each family's series, where it was simulated.
-void AddPoints(std::span<const Measured> all, int64_t size, double x,
-               std::span<const Family> families, Chart* chart);
-Chart ChartOf(std::string title, std::string x_label, std::span<const Family> families);
+// No algorithm at all is faster than the busiest link; nothing is sent for it.
+inline constexpr std::string_view kNetworkFloor = "network-floor";
 
 // How it was measured; the first note of every experiment.
 std::string SimulationNote();

@@ -14,6 +14,7 @@
 
 #include "registry.h"
 #include "tuna.h"
+#include "tuna_tables.h"
 #include "tutti/base/progress.h"
 
 namespace tutti {

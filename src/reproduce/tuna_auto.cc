@@ -26,6 +26,7 @@
 
 #include "registry.h"
 #include "tuna.h"
+#include "tuna_tables.h"
 #include "tutti/alltoallv/algorithm.h"
 #include "tutti/alltoallv/calibration.h"
 #include "tutti/alltoallv/cost_model.h"

@@ -9,6 +9,7 @@
 
 #include "registry.h"
 #include "tuna.h"
+#include "tuna_tables.h"
 
 namespace tutti {
 namespace {

@@ -12,6 +12,7 @@
 
 #include "registry.h"
 #include "tuna.h"
+#include "tuna_tables.h"
 
 namespace tutti {
 namespace {
@@ -44,6 +45,12 @@ std::vector<int64_t> SimulatedRadices(int64_t ranks, const ExperimentOptions& op
   return radices;
 }
 
+std::vector<int64_t> SizesThatFit(int64_t ranks, const ExperimentOptions& options) {
+  std::vector<int64_t> sizes(kSizes.begin(), kSizes.end());
+  std::erase_if(sizes, [&](int64_t size) { return !FitsMemory(ranks, size, options); });
+  return sizes;
+}
+
 const Measured* At(const std::vector<Measured>& all, int64_t size, int64_t radix) {
   return Fastest(all, size, {fmt::format("tuna:r={}", radix)});
 }
@@ -56,7 +63,8 @@ Result<ExperimentResult> RunFigure7(const ExperimentOptions& options) {
     std::vector<Simulation> simulations;
     for (const int64_t ranks : RanksUpTo(kLargest, options))
       simulations.push_back(
-          {{platform, ranks}, Grid(kSizes, TunaOf(SimulatedRadices(ranks, options)))});
+          {{platform, ranks},
+           Grid(SizesThatFit(ranks, options), TunaOf(SimulatedRadices(ranks, options)))});
     const Result<std::vector<std::vector<Measured>>> all = SimulateAll(simulations, options);
     if (!all) return tl::unexpected(all.error());
     ResultTable trends{.title = fmt::format("The best radix by size and ranks, {}", platform),
@@ -79,6 +87,10 @@ Result<ExperimentResult> RunFigure7(const ExperimentOptions& options) {
       trends.columns.push_back({.name = fmt::format("P = {}", machine.ranks)});
       for (size_t s = 0; s < kSizes.size(); ++s) {
         const int64_t size = kSizes[s];
+        if (!FitsMemory(machine.ranks, size, options)) {
+          trends.rows[s].cells.push_back(Word(""));
+          continue;
+        }
         ResultRow row{.label = std::to_string(size), .cells = {}};
         ChartSeries series{.name = fmt::format("S = {}", size)};
         const Measured* best = Fastest((*all)[i], size, {"tuna"});
@@ -113,82 +125,56 @@ Result<ExperimentResult> RunFigure7(const ExperimentOptions& options) {
   return result;
 }
 
-constexpr std::array<Family, 4> kBeside = {{{"tuna", "TuNA, best radix"},
-                                            {kOneAtATime, "one at a time"},
-                                            {kWindow, "32 at once"},
-                                            {kAllAtOnce, "all at once"}}};
-
 Result<ExperimentResult> RunFigure8(const ExperimentOptions& options) {
-  ExperimentResult result;
-  for (const char* platform : kPlatforms) {
-    std::vector<Simulation> simulations;
-    for (const int64_t ranks : RanksUpTo(kLargest, options)) {
-      std::vector<Point> points;
-      for (const int64_t size : kSizes) {
-        std::vector<std::string> names = TunaOf(FewRadices(ranks));
-        if (SimulatesBaselines(ranks, size, options)) {
-          names.emplace_back(kWindow);
-          names.emplace_back(kAllAtOnce);
-          if (ranks < 1024) names.push_back(fmt::format("tuna:r={}", ranks));
-          if (ranks <= 256) names.emplace_back(kOneAtATime);
-        }
-        const std::vector<Point> more = Grid(std::array{size}, names);
-        points.insert(points.end(), more.begin(), more.end());
-      }
-      simulations.push_back({{platform, ranks}, std::move(points)});
+  constexpr std::array<int64_t, 4> kCompared = {16, 128, 512, 2048};
+  constexpr std::array<Family, 4> kBeside = {{{"tuna", "TuNA, best radix"},
+                                              {kOneAtATime, "one at a time"},
+                                              {kWindow, "32 at once"},
+                                              {kAllAtOnce, "all at once"}}};
+  const auto algorithms = [&](const Machine& machine, int64_t size) {
+    std::vector<std::string> names = TunaOf(FewRadices(machine.ranks));
+    for (std::string& name : SimulatedBaselines(machine, size, options)) {
+      // The same messages.
+      if (name == kAllAtOnce) names.push_back(fmt::format("tuna:r={}", machine.ranks));
+      names.push_back(std::move(name));
     }
-    const Result<std::vector<std::vector<Measured>>> all = SimulateAll(simulations, options);
-    if (!all) return tl::unexpected(all.error());
-    ResultTable table{.title = fmt::format("TuNA and what programs have, {}", platform),
-                      .label_name = "S (bytes), P",
-                      .columns = ColumnsOf(kBeside)};
-    table.columns.insert(table.columns.begin() + 1, {.name = "its radix"});
-    table.columns.push_back({.name = "floor", .unit = "us", .digits = 1});
-    table.columns.push_back({.name = "32 at once / TuNA", .digits = 2});
-    table.columns.push_back({.name = "all at once / TuNA", .digits = 2});
-    table.columns.push_back({.name = "floor / TuNA", .digits = 2});
-    for (const int64_t size : kSizes) {
-      Chart chart = ChartOf(fmt::format("{}, S = {}", platform, size), "ranks P", kBeside);
-      chart.series.push_back({.name = "floor", .grey = true});
-      for (size_t i = 0; i < simulations.size(); ++i) {
-        const Machine& machine = simulations[i].machine;
-        const std::vector<Measured>& measured = (*all)[i];
-        const Result<double> floor = DirectFloor(machine, size);
-        if (!floor) return tl::unexpected(floor.error());
-        const Measured* best = Fastest(measured, size, {"tuna"});
-        const auto over = [&](std::string_view name) {
-          const Measured* other = Fastest(measured, size, {name});
-          return other == nullptr ? Word("") : Ratio(other->seconds, best->seconds);
-        };
-        ResultRow row{.label = fmt::format("{}, {}", size, machine.ranks),
-                      .cells = CellsOf(measured, size, kBeside)};
-        row.cells.insert(row.cells.begin() + 1, Word(RadixOf(*best)));
-        row.cells.push_back(Microseconds(*floor));
-        row.cells.push_back(over(kWindow));
-        row.cells.push_back(over(kAllAtOnce));
-        row.cells.push_back(Ratio(*floor, best->seconds));
-        table.rows.push_back(std::move(row));
-        AddPoints(measured, size, static_cast<double>(machine.ranks), kBeside, &chart);
-        chart.series.back().points.emplace_back(static_cast<double>(machine.ranks), *floor * 1e6);
-      }
-      std::erase_if(chart.series, [](const ChartSeries& series) { return series.points.empty(); });
-      result.charts.push_back(std::move(chart));
+    return names;
+  };
+  const auto cells = [](std::span<const Measured> all, int64_t size, Floors floors) {
+    const Measured* best = Fastest(all, size, {"tuna"});
+    std::vector<ResultCell> ours = {Word(RadixOf(*best))};
+    for (const std::string_view name : {kOneAtATime, kWindow, kAllAtOnce}) {
+      const Measured* other = Fastest(all, size, {name});
+      ours.push_back(other == nullptr ? Word("") : Ratio(other->seconds, best->seconds));
     }
-    result.tables.push_back(std::move(table));
-  }
-  result.notes = {
+    ours.push_back(Ratio(floors.direct_s, best->seconds));
+    return ours;
+  };
+  Result<ExperimentResult> result =
+      Compare({.title = "TuNA and what programs have",
+               .platforms = kPlatforms,
+               .sizes = kCompared,
+               .ranks = RanksUpTo(kLargest, options),
+               .families = kBeside,
+               .algorithms = algorithms,
+               .more_columns = {{.name = "best radix"},
+                                {.name = "one at a time / TuNA", .digits = 2},
+                                {.name = "32 at once / TuNA", .digits = 2},
+                                {.name = "all at once / TuNA", .digits = 2},
+                                {.name = "direct floor / TuNA", .digits = 2}},
+               .more_cells = cells},
+              options);
+  if (!result) return result;
+  result->notes = {
       SimulationNote(),
       "The paper compares with the vendors' MPI_Alltoallv, which are not public: 29 times at P = "
       "8192, S = 16 on Polaris, 70 times on Fugaku, 5.6 and 7.3 times at S = 1024. Here stand the "
-      "three forms of the public ones: pairwise (Open MPI; up to P = 256), at most 32 requests "
-      "at once (MPICH), all requests at once. SMPI does not model what makes many requests at once "
-      "slow on real machines (long matching queues, congested switches), so the last is close to "
-      "ideal.",
-      "The floor: overheads of the messages and the gap of the bytes that a rank sends and "
-      "receives on average. No algorithm that sends each block as a message of its own is faster, "
-      "in a window or at once; where the two were not simulated (empty: half an hour each) it "
-      "stands for them, and where TuNA with r = P was not, for that as well: then a ratio below 1 "
-      "says that r = P is better than the radices shown."};
+      "three forms of the public ones: pairwise (Open MPI), at most 32 requests at once (MPICH), "
+      "all requests at once. SMPI does not model what makes many requests at once slow on real "
+      "machines (long matching queues, congested switches), so the last is close to ideal.",
+      FloorNote(),
+      "Where TuNA with r = P was not simulated, a ratio to the direct floor below 1 says that it "
+      "may be better than the radices shown."};
   return result;
 }
 

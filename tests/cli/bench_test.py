@@ -12,12 +12,16 @@ import xml.etree.ElementTree
 import harness
 
 
+PROGRAMS = os.path.dirname(os.path.realpath(harness.TUTTI))
+SWEEP = os.path.join(PROGRAMS, "tutti-mpi-sweep-smpi")
+PLATFORMS = pathlib.Path(__file__).resolve().parents[2] / "data" / "platforms"
+
+
 def can_simulate():
     """Whether the figures of [tuna] run here: smpirun loads no program built with sanitizers."""
-    program = os.path.join(os.path.dirname(os.path.realpath(harness.TUTTI)), "tutti-mpi-sweep-smpi")
-    if shutil.which("smpirun") is None or not os.path.exists(program):
+    if shutil.which("smpirun") is None or not os.path.exists(SWEEP):
         return False
-    with open(program, "rb") as file:
+    with open(SWEEP, "rb") as file:
         return b"__asan_init" not in file.read()
 
 
@@ -36,16 +40,47 @@ class Bench(harness.CliTest):
         result = self.json("bench", "tuna-fig8", "--max-ranks", 8)
         self.assertEqual(len(result["tables"]), 2)
         for table in result["tables"]:
-            self.assertEqual([row["label"] for row in table["rows"]], [f"{size}, {ranks}" for size in (16, 512, 2048, 8192) for ranks in (2, 4, 8)])
+            self.assertEqual([row["label"] for row in table["rows"]], [f"{size}, {ranks}" for size in (16, 128, 512, 2048) for ranks in (2, 4, 8)])
             for row in table["rows"][2::3]:
                 cells = {name: cell["ours"]["value"] for name, cell in row["cells"].items() if cell["ours"]}
                 self.assertGreater(cells["TuNA, best radix"], 0)
-                self.assertIn(row["cells"]["its radix"]["text"], ["2", "3", "4", "8"])
+                self.assertIn(row["cells"]["best radix"]["text"], ["2", "3", "4", "8"])
                 # Seven messages one after another take longer than together, which take at least their overheads.
                 self.assertLess(cells["all at once"], cells["one at a time"])
-                self.assertGreater(cells["all at once"], cells["floor"] * 0.75)
+                self.assertGreater(cells["all at once"], cells["floor, direct"] * 0.75)
+                self.assertLess(cells["floor, network"], min(cells["all at once"], cells["TuNA, best radix"]))
                 # TuNA with r = P is all at once.
                 self.assertLess(cells["TuNA, best radix"], cells["all at once"] * 1.05)
+
+    def sweep(self, platform, ranks_of_nodes, points, options=()):
+        """What the sweep prints on a platform, with so many ranks on each of its first nodes."""
+        hosts = self.path("hosts")
+        pathlib.Path(hosts).write_text("".join(f"node{node}\n" * ranks for node, ranks in enumerate(ranks_of_nodes)))
+        return subprocess.run(["smpirun", "-np", str(sum(ranks_of_nodes)), "-platform", PLATFORMS / f"{platform}.xml", "-hostfile", hosts,
+                               "--log=root.thres:error", *options, SWEEP, *points], capture_output=True, text=True, check=True).stdout
+
+    @unittest.skipUnless(can_simulate(), "no simulator, or no program for it")
+    def test_the_networks_floor_is_the_busiest_links_time(self):
+        # Each of four ranks has 512 bytes for all but the last, 128 for that: into the first node go three times 512.
+        points = ["fft2/1/network-floor"]
+        line = self.sweep("polaris", [1, 1, 1, 1], points).splitlines()[1].split(",")
+        self.assertEqual(line[:3], ["fft2", "1", '"network-floor"'])
+        self.assertAlmostEqual(float(line[4]) / (3 * 512 / 47e9), 1, places=6)
+        # What stays inside a node needs no network.
+        line = self.sweep("polaris", [3, 1], points).splitlines()[1].split(",")
+        self.assertAlmostEqual(float(line[4]) / (3 * 512 / 47e9), 1, places=6)
+        self.assertEqual(self.sweep("polaris", [4], points).splitlines()[1].split(",")[4], "0")
+        # A torus with two nodes in its first dimension, which routes take first: from 1 to 0 goes what 1 has for 0 and 2.
+        line = self.sweep("fugaku", [1, 1, 1, 1], points).splitlines()[1].split(",")
+        self.assertAlmostEqual(float(line[4]) / (1024 / 6.3e9), 1, places=6)
+
+    @unittest.skipUnless(can_simulate(), "no simulator, or no program for it")
+    def test_what_simulations_preload_changes_no_time(self):
+        points = ["uniform/512/" + name for name in ("spread-out", "scattered:b=4", "tuna:r=4", "coalesced:r=2,b=3", "shared:b=3")]
+        plain = self.sweep("fugaku", [8, 8, 8, 8], points)
+        preloaded = self.sweep("fugaku", [8, 8, 8, 8], points, ["-wrapper", f"env LD_PRELOAD={PROGRAMS}/tutti-simgrid-nodes.so"])
+        self.assertEqual(preloaded, plain)
+        self.assertEqual(len(plain.splitlines()), 1 + len(points))
 
     @unittest.skipUnless(can_simulate(), "no simulator, or no program for it")
     def test_simulated_points_are_kept(self):

@@ -12,9 +12,11 @@
 //            (SIZE of the last two is not looked at.) The same seed: the same blocks in every MPI.
 //            ALGORITHM is what TUTTI_ALLTOALLV takes, or settled-auto: `auto` on a communicator of
 //            its own, measured at its first call, which sets up, and once nothing is tried any more
-//            (at most 64 calls). Every other point is run once unmeasured, then N times; the
-//            answer of the first measured run is checked (first and last byte of each block). A
-//            light warm-up has empty blocks: enough in simulation, where caches are none.
+//            (at most 64 calls); or, in simulation, network-floor: nothing is sent, seconds are
+//            what the busiest link takes for the blocks (network_floor.h). Every other point is run
+//            once unmeasured, then N times; the answer of the first measured run is checked (first
+//            and last byte of each block). A light warm-up has empty blocks: enough in simulation,
+//            where caches are none.
 // Output     CSV on rank 0, a line an iteration as it ends: seconds is the largest of all ranks
 // from
 //            a barrier on, iteration counts the calls before (settled-auto: a line named auto, one
@@ -43,6 +45,9 @@
 #include "trace.h"
 #include "tutti/alltoallv/algorithm.h"
 #include "tutti/mpi/alltoallv.h"
+#ifdef TUTTI_MPI_SMPI
+#include "programs/network_floor.h"
+#endif
 
 namespace {
 
@@ -51,6 +56,9 @@ using tutti::alltoallv::Method;
 using tutti::mpi::Trace;
 
 constexpr std::int64_t kValue = sizeof(double);
+#ifdef TUTTI_MPI_SMPI
+constexpr std::string_view kNetworkFloor = "network-floor";
+#endif
 
 // splitmix64: the block of a pair depends on nothing but the seed and the pair.
 std::uint64_t Mixed(std::uint64_t value) {
@@ -73,6 +81,7 @@ struct Point {
   std::int64_t size = 0;
   Algorithm algorithm;
   bool settles = false;
+  bool is_floor = false;
 
   std::int64_t Values(std::uint64_t seed, int from, int to, int ranks) const {
     const auto scale = static_cast<double>(size) / kValue;
@@ -138,6 +147,10 @@ std::string ParsePoint(std::string_view text, Point* point) {
   }
   constexpr std::string_view kSettled = "settled-";
   std::string_view name = text.substr(second + 1);
+#ifdef TUTTI_MPI_SMPI
+  point->is_floor = name == kNetworkFloor;
+  if (point->is_floor) return "";
+#endif
   point->settles = name == "settled-auto";
   if (point->settles) name.remove_prefix(kSettled.size());
   const auto algorithm = tutti::alltoallv::ParseAlgorithm(name);
@@ -215,6 +228,12 @@ class Sweep {
         if (const int code = Settle(point)) return code;
         continue;
       }
+#ifdef TUTTI_MPI_SMPI
+      if (point.is_floor) {
+        PrintFloor(point);
+        continue;
+      }
+#endif
       Prepare(point, arguments_.light_warm_up);
       if (const int error = Exchange(point.algorithm, nullptr)) return Failed("warm-up", error);
       if (arguments_.light_warm_up) Prepare(point, false);
@@ -305,6 +324,18 @@ class Sweep {
     auto_communicator_ = MPI_COMM_WORLD;
     return code;
   }
+
+#ifdef TUTTI_MPI_SMPI
+  void PrintFloor(const Point& point) const {
+    const double seconds = tutti::mpi::NetworkFloor(MPI_COMM_WORLD, [&](int from, int to) {
+      return kValue * point.Values(arguments_.seed, from, to, size_);
+    });
+    if (rank_ != 0) return;
+    std::printf("%s,%lld,\"%s\",0,%.9g,0,0,0,0,0,0,0,0\n", point.distribution.c_str(),
+                static_cast<long long>(point.size), kNetworkFloor.data(), seconds);
+    std::fflush(stdout);
+  }
+#endif
 
   int Once(const Point& point, int iteration) {
     Trace trace;
