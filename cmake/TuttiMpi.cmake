@@ -94,6 +94,20 @@ function(tutti_mpi_c_test name flavour)
   tutti_mpi_add_test(${name} ${flavour} ${ARGN})
 endfunction()
 
+# tutti_mpi_nodes_test(NAME NODES...): that test program over several nodes that tests/mpi/on_nodes.sh
+# makes of this machine; skipped where the user may not make them.
+function(tutti_mpi_nodes_test name)
+  if(TUTTI_SANITIZE)
+    return()
+  endif()
+  list(JOIN ARGN " " nodes)
+  add_test(NAME mpi_${name}_nodes
+           COMMAND ${PROJECT_SOURCE_DIR}/tests/mpi/on_nodes.sh openmpi ${nodes}
+                   $<TARGET_FILE:${name}-openmpi>
+           WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(mpi_${name}_nodes PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 120)
+endfunction()
+
 # tutti_mpi_dropin(FLAVOUR NAME PREFIX): the library that programs preload, NAME.so, and its engine,
 # NAME_engine.so, which it loads from beside itself. PREFIX: of the persistent all-to-alls in this MPI.
 # Neither needs an MPI library or the C++ library: they go into programs built with others.

@@ -28,12 +28,20 @@ namespace {
 constexpr std::string_view kHeader = "tutti-mpi 1";
 constexpr double kMostSeconds = 1e6;
 constexpr int kMostRanks = 1 << 24;
+constexpr off_t kMostBytes = off_t{1} << 26;  // of a file; a record takes some 100
 
 std::string Quoted(std::string_view text) {
   constexpr std::size_t kReadable = 60;
   std::string quoted(1, '\'');
   quoted.append(text.substr(0, kReadable)).push_back('\'');
   return quoted;
+}
+
+// A line of a terminal, whatever the file holds.
+Error AtLine(std::size_t number, std::string message) {
+  std::replace_if(
+      message.begin(), message.end(), [](char each) { return each < ' ' || each > '~'; }, '?');
+  return {ErrorCode::kCorrupt, "line " + std::to_string(number) + ": " + message};
 }
 
 std::vector<std::string_view> Split(std::string_view text, char separator) {
@@ -243,13 +251,12 @@ Result<Memory> ParseMemory(std::string_view text) {
     if (number == 1) {
       has_header = line == kHeader;
       if (has_header) continue;
-      return MakeError(ErrorCode::kCorrupt,
-                       "line 1: got " + Quoted(line) + ", wanted '" + std::string(kHeader) + "'");
+      return tl::unexpected(
+          AtLine(number, "got " + Quoted(line) + ", wanted '" + std::string(kHeader) + "'"));
     }
     if (line.empty() || line.front() == '#') continue;
     if (const Status parsed = ParseRecord(line, memory); !parsed) {
-      return MakeError(ErrorCode::kCorrupt,
-                       "line " + std::to_string(number) + ": " + parsed.error().message);
+      return tl::unexpected(AtLine(number, parsed.error().message));
     }
   }
   return memory;
@@ -297,11 +304,23 @@ std::string MemoryPath(const char* chosen, const char* config_home, const char* 
 
 Result<std::optional<Memory>> ReadMemoryFile(const std::string& path) {
   struct stat info {};
-  if (::stat(path.c_str(), &info) != 0 && (errno == ENOENT || errno == ENOTDIR)) {
-    return std::optional<Memory>();
+  if (::stat(path.c_str(), &info) != 0) {
+    if (errno == ENOENT || errno == ENOTDIR) return std::optional<Memory>();
+    return MakeError(ErrorCode::kIo, path + ": cannot look at: " + std::strerror(errno));
+  }
+  // A pipe would be waited for, a device has no end.
+  if (!S_ISREG(info.st_mode)) {
+    return MakeError(ErrorCode::kInvalidArgument, path + ": is no regular file");
+  }
+  if (info.st_size > kMostBytes) {
+    return MakeError(ErrorCode::kCorrupt, path + ": got " + std::to_string(info.st_size) +
+                                              " bytes, wanted at most " +
+                                              std::to_string(kMostBytes));
   }
   const Result<std::string> text = ReadFile(path);
   if (!text) return tl::unexpected(text.error());
+  // Made by touch or mktemp, to be filled.
+  if (text->empty()) return std::optional<Memory>(std::in_place);
   Result<Memory> memory = ParseMemory(*text);
   if (!memory) return Within(path, memory.error());
   return std::optional<Memory>(std::move(*memory));

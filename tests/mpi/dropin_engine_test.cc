@@ -49,7 +49,12 @@ Settings Read(const std::map<std::string, std::string>& given) {
 }
 
 void DefaultsAreQuiet() {
-  for (const auto& given : {std::map<std::string, std::string>{}, {{"TUTTI_ALLTOALLV", ""}}}) {
+  std::map<std::string, std::string> empty;
+  for (const char* name : {"TUTTI_ALLTOALLV", "TUTTI_VERBOSE", "TUTTI_CHECK", "TUTTI_HOST_BUFFERS",
+                           "TUTTI_TEMPORARY_LIMIT", "TUTTI_RANKS_PER_NODE"}) {
+    empty[name] = "";
+  }
+  for (const auto& given : {std::map<std::string, std::string>{}, empty}) {
     const Settings settings = Read(given);
     Expect(settings.algorithm == alltoallv::Algorithm{}, "auto is the default");
     Expect(settings.report == Report::kNobody && !settings.check_counts && !settings.host_buffers,

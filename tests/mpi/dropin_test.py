@@ -116,6 +116,39 @@ class Answers(Dropin):
             self.ok(script, TUTTI_ALLTOALLV="mpi")
 
 
+@unittest.skipUnless(MPI == "openmpi", "MPICH may wait forever in its own MPI_Finalize on two nodes")
+class SeveralNodes(Dropin):
+    """Nodes of unequal numbers of ranks, which MPI takes for computers of their own (on_nodes.sh)."""
+
+    def on_nodes(self, nodes, *arguments, **variables):
+        variables["LD_PRELOAD"] = library()
+        words = [f"{key}={value}" for key, value in variables.items()]
+        done = subprocess.run([os.path.join(os.path.dirname(os.path.abspath(__file__)), "on_nodes.sh"), MPI, nodes,
+                               "env", *words, program(arguments[0]), *arguments[1:]],
+                              capture_output=True, text=True, timeout=120)
+        if done.returncode == 77:
+            self.skipTest(done.stdout.strip())
+        return done
+
+    def served(self, nodes, algorithm, **variables):
+        done = self.on_nodes(nodes, "exchange", TUTTI_ALLTOALLV=algorithm, TUTTI_VERBOSE="1", **variables)
+        self.assertEqual(done.returncode, 0, done.stderr + done.stdout)
+        self.assertIn(" 0 faults", done.stdout)
+        rows = re.findall(r"^tutti: MPI_Alltoallv +5 .*?  (\S+) +\d+ ", done.stderr, re.M)
+        return set(rows)
+
+    def test_every_form_on_nodes_of_unequal_size(self):
+        for algorithm in ("auto", "tuna:r=2", "coalesced:r=2,b=1", "staggered", "multilevel", "shared",
+                          "shared-coalesced:b=1"):
+            with self.subTest(algorithm=algorithm):
+                self.assertEqual(self.served("3,2:cyclic", algorithm),
+                                 {"mpi" if algorithm == "auto" else algorithm})
+
+    def test_groups_that_span_nodes_share_no_memory(self):
+        self.assertEqual(self.served("2,2,1", "shared", TUTTI_RANKS_PER_NODE="3"), {"coalesced"})
+        self.assertEqual(self.served("2,2,1", "shared", TUTTI_RANKS_PER_NODE="2"), {"shared"})
+
+
 class Environment(Dropin):
     def test_report_names_algorithms_sizes_and_calls(self):
         done = self.ok("exchange", TUTTI_ALLTOALLV="spread-out", TUTTI_VERBOSE="1")
@@ -185,6 +218,12 @@ class CheckingMode(Dropin):
         self.assertIn(f"MPI_COMM_WORLD of {RANKS} ranks; 1 such pair)", done.stderr)
         self.assertEqual(done.stderr.count("counts do not match"), 1)
         self.assertNotIn("went on", done.stdout)
+
+    def test_ranks_of_a_part_are_named_as_those_of_the_world_too(self):
+        done = launch("mismatch", "part", ranks=4, TUTTI_CHECK="1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(f"{self.MESSAGE} (ranks of odd of 2 ranks, 1 and 3 of MPI_COMM_WORLD; 1 such pair)", done.stderr)
+        self.assertEqual(done.stderr.count("counts do not match"), 1)
 
     def test_every_rank_gets_the_error_that_its_handler_returns(self):
         done = launch("mismatch", "return", TUTTI_CHECK="1")
@@ -259,6 +298,12 @@ class Resources(Dropin):
                 grown = int(re.search(r"grown by (-?\d+) KiB", done.stdout).group(1))
                 # A duplicate kept for each of 5000 would be megabytes in either library.
                 self.assertLess(grown, 2048, done.stdout)
+
+    def test_programs_keep_as_many_communicators_as_without(self):
+        # MPICH has numbers for 2048.
+        done = launch("free_communicators", 1800, "keep", ranks=2, TUTTI_ALLTOALLV="tuna:r=2", TUTTI_VERBOSE="1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.calls(done.stderr, "MPI_Alltoall"), {"tuna:r=2": 128, "mpi": 1800 - 128})
 
     def test_memory_above_the_limit_is_not_taken(self):
         ample = self.ok("exchange", TUTTI_ALLTOALLV="tuna:r=2", TUTTI_VERBOSE="1",

@@ -132,6 +132,24 @@ inline Groups RandomGroups(int size, int num_levels, std::uint32_t seed) {
   return NestedGroups(size, levels);
 }
 
+// The computer of every rank, by its name, as its smallest rank. Collective.
+inline std::vector<int> ComputersOf(const Case& on) {
+  std::vector<char> own(MPI_MAX_PROCESSOR_NAME, '\0');
+  int length = 0;
+  MPI_Get_processor_name(own.data(), &length);
+  std::vector<char> names(own.size() * At(on.size));
+  MPI_Allgather(own.data(), MPI_MAX_PROCESSOR_NAME, MPI_CHAR, names.data(), MPI_MAX_PROCESSOR_NAME,
+                MPI_CHAR, on.communicator);
+  std::vector<int> computers;
+  std::vector<std::string> seen;
+  for (std::size_t r = 0; r < At(on.size); ++r) {
+    seen.emplace_back(names.data() + r * own.size());
+    computers.push_back(
+        static_cast<int>(std::find(seen.begin(), seen.end(), seen.back()) - seen.begin()));
+  }
+  return computers;
+}
+
 // In simulation all numbers of ranks up to `size` in one run, else `size` alone:
 // test(Case of that many ranks, whether it is the only one).
 template <class Test>

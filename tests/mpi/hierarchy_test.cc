@@ -245,7 +245,9 @@ void TestFindGroups(const Case& on) {
   Expect(FindGroups(on.communicator, &groups) == MPI_SUCCESS && groups.size == on.size, "found");
   const Groups found = groups;
 #ifndef TUTTI_MPI_SMPI
-  Expect(NodesOf(found) == std::vector<int>(At(on.size), 0), "these ranks share a node");
+  // Also where one computer plays several (on_nodes.sh).
+  Expect(NodesOf(found) == NodesOf(NestedGroups(on.size, {ComputersOf(on)})),
+         "nodes are the computers that ranks run on");
 #endif
   for (const char* nonsense : {"0", "many", "4,6"}) {
     setenv("TUTTI_RANKS_PER_NODE", nonsense, 1);
@@ -256,6 +258,19 @@ void TestFindGroups(const Case& on) {
   Expect(FindGroups(on.communicator, &groups) == MPI_SUCCESS &&
              groups == GroupsOfConsecutiveRanks(on.size, std::vector<int>{2, 4}),
          "forced groups");
+  // Of the world: where a communicator has its ranks in another order, they lie where they did.
+  MPI_Comm reversed = MPI_COMM_NULL;
+  MPI_Comm_split(on.communicator, 0, -on.rank, &reversed);
+  std::vector<int> nodes;
+  for (int r = 0; r < on.size; ++r) nodes.push_back((on.size - 1 - r) / 4);
+#ifndef TUTTI_MPI_SMPI  // where all ranks have one environment
+  // Only rank 0 is asked.
+  if (on.rank != on.size - 1) unsetenv("TUTTI_RANKS_PER_NODE");
+#endif
+  Expect(FindGroups(reversed, &groups) == MPI_SUCCESS &&
+             NodesOf(groups) == NodesOf(NestedGroups(on.size, {nodes})),
+         "forced groups of a part of the world");
+  MPI_Comm_free(&reversed);
   unsetenv("TUTTI_RANKS_PER_NODE");
 }
 

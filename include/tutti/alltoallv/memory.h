@@ -66,7 +66,8 @@ std::string FormatMemory(const Memory& memory);
 // unset): the first; tutti/mpi in the second; .config/tutti/mpi in the third; "" without any.
 std::string MemoryPath(const char* chosen, const char* config_home, const char* home);
 
-// nullopt where there is no such file.
+// nullopt where there is no such file; an empty one remembers nothing. kInvalidArgument: something
+// else than a regular file.
 Result<std::optional<Memory>> ReadMemoryFile(const std::string& path);
 
 // Merges `newer` into the file under a lock (PATH.lock) and replaces it; makes the file, and the

@@ -31,6 +31,12 @@ Row RowOfConsecutiveRanks(int rank, std::span<const int> ranks_per_group) {
   return row;
 }
 
+// What a rank tells of itself.
+struct Told {
+  Row row;
+  int world_rank;
+};
+
 // The smallest rank of `communicator` that shares this rank's memory names the node.
 int FindRow(MPI_Comm communicator, int rank, Row* row) {
   MPI_Comm node = MPI_COMM_NULL;
@@ -112,28 +118,30 @@ int FindGroups(MPI_Comm communicator, Groups* groups) {
   int size = 0;
   PMPI_Comm_rank(communicator, &rank);
   PMPI_Comm_size(communicator, &size);
-  // Gathered in the forced case too, so that ranks whose environments differ still agree.
-  Row row;
-  if (const int error = FindRow(communicator, rank, &row); error != MPI_SUCCESS) return error;
-  if (const char* text = std::getenv("TUTTI_RANKS_PER_NODE"); text != nullptr) {
-    const Result<std::vector<int>> forced = ParseRanksPerGroup(text);
-    if (forced.has_value()) row = RowOfConsecutiveRanks(rank, *forced);
-  }
-  std::vector<Row> rows(static_cast<std::size_t>(size));
+  Told own{};
+  if (const int error = FindRow(communicator, rank, &own.row); error != MPI_SUCCESS) return error;
+  PMPI_Comm_rank(MPI_COMM_WORLD, &own.world_rank);
+  std::vector<Told> rows(static_cast<std::size_t>(size));
   // A tree up and a tree down, where an all-gather may be a ring of as many steps as ranks.
-  const auto width = static_cast<int>(kMaxLevels);
+  constexpr auto kWidth = static_cast<int>(sizeof(Told) / sizeof(int));
   if (const int error =
-          PMPI_Gather(row.data(), width, MPI_INT, rows.data(), width, MPI_INT, 0, communicator);
+          PMPI_Gather(&own, kWidth, MPI_INT, rows.data(), kWidth, MPI_INT, 0, communicator);
       error != MPI_SUCCESS) {
     return error;
   }
-  if (const int error = PMPI_Bcast(rows.data(), size * width, MPI_INT, 0, communicator);
+  if (const char* text = std::getenv("TUTTI_RANKS_PER_NODE"); rank == 0 && text != nullptr) {
+    const Result<std::vector<int>> forced = ParseRanksPerGroup(text);
+    for (Told& each : rows) {
+      if (forced.has_value()) each.row = RowOfConsecutiveRanks(each.world_rank, *forced);
+    }
+  }
+  if (const int error = PMPI_Bcast(rows.data(), size * kWidth, MPI_INT, 0, communicator);
       error != MPI_SUCCESS) {
     return error;
   }
   std::vector<std::vector<int>> levels(kMaxLevels, std::vector<int>(rows.size()));
   for (std::size_t r = 0; r < rows.size(); ++r) {
-    for (std::size_t l = 0; l < kMaxLevels; ++l) levels[l][r] = rows[r][l];
+    for (std::size_t l = 0; l < kMaxLevels; ++l) levels[l][r] = rows[r].row[l];
   }
   *groups = NestedGroups(size, levels);
   return MPI_SUCCESS;

@@ -5,7 +5,7 @@
 // order of ranks.
 // Invariants: a group lies inside one group of the next level; groups are numbered from 0 in the
 // order of their smallest rank; no level but the nodes equals the next or holds single ranks only.
-// Complexity: FindGroups is collective: a split of the communicator, then 16 bytes a rank gathered
+// Complexity: FindGroups is collective: a split of the communicator, then 20 bytes a rank gathered
 // and broadcast; once a communicator.
 // Errors: an MPI error code.
 #pragma once
@@ -43,9 +43,10 @@ Result<std::vector<int>> ParseRanksPerGroup(std::string_view text);
 Groups GroupsOfConsecutiveRanks(int size, std::span<const int> ranks_per_group);
 
 // The groups of the ranks of `communicator`: nodes by what ranks share memory, and below them
-// sockets, memory domains and last-level caches when every rank is bound inside one. With
-// TUTTI_RANKS_PER_NODE set in the environment to what ParseRanksPerGroup accepts, that instead
-// (simulations, tests); nonsense there is ignored. Collective.
+// sockets, memory domains and last-level caches when every rank is bound inside one. Where rank 0
+// has TUTTI_RANKS_PER_NODE in its environment with what ParseRanksPerGroup accepts, that instead,
+// of the ranks of MPI_COMM_WORLD (simulations, tests): a part of the world lies on its nodes as it
+// does; nonsense there is ignored. Collective.
 int FindGroups(MPI_Comm communicator, Groups* groups);
 
 }  // namespace tutti::mpi

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -82,6 +83,9 @@ TEST(MemoryTest, EveryFaultNamesItsLineAndWhatIsAccepted) {
   } rows[] = {
       {"", "line 1: got '', wanted 'tutti-mpi 1'"},
       {"tutti-mpi 2\n", "line 1: got 'tutti-mpi 2'"},
+      {std::string("\x1b[2J\0\xff", 6), "line 1: got '?[2J?"},
+      {File("best openmpi ranks=\x07"), "wanted best LIBRARY"},
+      {File("\x1b[31m"), "line 2: got '?[31m'"},
       {File("worst"), "line 2: got 'worst', wanted model, best or #"},
       {File("best"), "unknown MPI library ''"},
       {File("model lam"), "accepted are openmpi, mpich, smpi"},
@@ -153,6 +157,33 @@ TEST(MemoryTest, ThePathIsTheChosenTheConfigFoldersOrTheHomes) {
 TEST_F(MemoryFileTest, AMissingFileIsNoError) {
   EXPECT_EQ(ReadMemoryFile(Path("none")).value(), std::nullopt);
   EXPECT_EQ(ReadMemoryFile(Path("none/below")).value(), std::nullopt);
+}
+
+TEST_F(MemoryFileTest, AnEmptyFileRemembersNothingAndIsFilled) {
+  const std::string path = Path("mpi");
+  ASSERT_TRUE(WriteFileAtomically(path, ""));
+  EXPECT_EQ(ReadMemoryFile(path).value(), Memory());
+  ASSERT_TRUE(UpdateMemoryFile(path, OneBest(4)));
+  EXPECT_EQ(ReadMemoryFile(path).value(), OneBest(4));
+}
+
+// A pipe that nobody writes to would be waited for, /dev/zero has no end.
+TEST_F(MemoryFileTest, WhatIsNoRegularFileIsNotRead) {
+  const std::string pipe = Path("pipe");
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const std::string large = Path("large");
+  ASSERT_TRUE(WriteFileAtomically(large, "tutti-mpi 1\n"));
+  ASSERT_EQ(::truncate(large.c_str(), off_t{1} << 40), 0);
+  const std::string folder = Path("folder");
+  std::filesystem::create_directory(folder);
+  EXPECT_FALSE(ReadMemoryFile("/dev/zero"));
+  for (const std::string& path : {pipe, large, folder}) {
+    const auto memory = ReadMemoryFile(path);
+    ASSERT_FALSE(memory) << path;
+    EXPECT_THAT(memory.error().message,
+                HasSubstr(path == large ? "wanted at most" : "is no regular file"));
+    EXPECT_FALSE(UpdateMemoryFile(path, OneBest(4)));
+  }
 }
 
 TEST_F(MemoryFileTest, UpdatesMergeAndMakeTheFolder) {

@@ -1,13 +1,21 @@
 #include "dropin/engine/agreement.h"
 
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <limits>
 #include <memory>
 #include <mutex>
 
 namespace tutti::mpi::dropin {
 namespace {
 
+// Communicators alive on this rank that may have one of Tutti's.
+std::atomic<std::int64_t> kept_alive{0};
+
 int DeleteAgreement(MPI_Comm /*communicator*/, int /*key*/, void* value, void* /*extra*/) {
-  delete static_cast<Agreement*>(value);
+  const std::unique_ptr<Agreement> agreement(static_cast<Agreement*>(value));
+  if (agreement->kept) --kept_alive;
   return MPI_SUCCESS;
 }
 
@@ -43,15 +51,21 @@ int MakeAgreement(MPI_Comm communicator, int key, const Agreement& proposed,
   if (made->served) {
     error = PMPI_Comm_rank(communicator, &made->rank);
     if (error == MPI_SUCCESS) error = PMPI_Comm_size(communicator, &made->size);
-    std::int64_t words[] = {static_cast<std::int64_t>(made->algorithm.method),
-                            made->algorithm.radix,
-                            made->algorithm.block_count,
-                            made->check_counts ? 1 : 0,
-                            made->temporary_limit,
-                            made->reports ? 1 : 0,
-                            made->memory_is_limited ? 1 : 0};
+    // The largest are those of rank 0, but for the last word.
+    constexpr int kWords = 8;
+    std::int64_t words[kWords] = {static_cast<std::int64_t>(made->algorithm.method),
+                                  made->algorithm.radix,
+                                  made->algorithm.block_count,
+                                  made->check_counts ? 1 : 0,
+                                  made->temporary_limit,
+                                  made->reports ? 1 : 0,
+                                  made->memory_is_limited ? 1 : 0};
+    if (made->rank != 0) {
+      std::fill(words, words + kWords - 1, std::numeric_limits<std::int64_t>::min());
+    }
+    words[kWords - 1] = kept_alive;
     if (error == MPI_SUCCESS) {
-      error = PMPI_Bcast(words, 7, MPI_INT64_T, 0, communicator);
+      error = PMPI_Allreduce(MPI_IN_PLACE, words, kWords, MPI_INT64_T, MPI_MAX, communicator);
     }
     if (error != MPI_SUCCESS) return error;
     made->algorithm = {.method = static_cast<alltoallv::Method>(words[0]),
@@ -61,10 +75,14 @@ int MakeAgreement(MPI_Comm communicator, int key, const Agreement& proposed,
     made->temporary_limit = words[4];
     made->reports = words[5] != 0;
     made->memory_is_limited = words[6] != 0;
+    made->kept = words[kWords - 1] < kMostKept;
+    if (!made->kept) made->algorithm = {.method = alltoallv::Method::kMpi};
   }
   error = PMPI_Comm_set_attr(communicator, key, made.get());
-  if (error == MPI_SUCCESS) *agreement = made.release();
-  return error;
+  if (error != MPI_SUCCESS) return error;
+  if (made->kept) ++kept_alive;
+  *agreement = made.release();
+  return MPI_SUCCESS;
 }
 
 }  // namespace

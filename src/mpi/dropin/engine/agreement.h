@@ -3,7 +3,10 @@
 // for each other forever. So at the first call on a communicator its rank 0 tells the others.
 // Model: kept as an attribute of the program's communicator and freed with it; a duplicate that the
 // program makes agrees anew. Intercommunicators are never agreed on: their calls are passed on.
-// Complexity: a broadcast of 56 bytes at the first call, one look-up of an attribute after.
+// A program may have more communicators than the MPI library has numbers for twice (MPICH: 2048):
+// of those alive at once kMostKept get one of Tutti's beside them; where that many are on any rank,
+// further ones are the MPI library's to serve.
+// Complexity: an all-reduce of 64 bytes at the first call, one look-up of an attribute after.
 // Errors: an MPI error code. Threads: one thread at a time a communicator, as for collectives.
 #pragma once
 
@@ -16,8 +19,11 @@
 
 namespace tutti::mpi::dropin {
 
+inline constexpr int kMostKept = 128;
+
 struct Agreement {
   bool served = false;  // false: an intercommunicator
+  bool kept = false;    // may have a communicator of Tutti's beside it
   alltoallv::Algorithm algorithm;
   bool check_counts = false;
   std::int64_t temporary_limit = kNoLimit;

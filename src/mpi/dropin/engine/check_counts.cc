@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdio>
+#include <string>
 #include <vector>
 
 namespace tutti::mpi::dropin {
@@ -14,7 +15,25 @@ struct Mismatch {
   std::int64_t expected;
 };
 
-// What rank 0 of the communicator prints.
+// ", 4 and 2 of MPI_COMM_WORLD" where that says more than ranks of the communicator do.
+std::string InTheWorld(MPI_Comm communicator, const Mismatch& mismatch) {
+  MPI_Group here = MPI_GROUP_NULL, world = MPI_GROUP_NULL;
+  const int ranks[] = {static_cast<int>(mismatch.sender), static_cast<int>(mismatch.receiver)};
+  int in_world[] = {MPI_UNDEFINED, MPI_UNDEFINED};
+  if (PMPI_Comm_group(communicator, &here) == MPI_SUCCESS &&
+      PMPI_Comm_group(MPI_COMM_WORLD, &world) == MPI_SUCCESS) {
+    PMPI_Group_translate_ranks(here, 2, ranks, world, in_world);
+  }
+  for (MPI_Group* group : {&here, &world}) {
+    if (*group != MPI_GROUP_NULL) PMPI_Group_free(group);
+  }
+  // Ranks of a world that another spawned, or was spawned by, have no number in this one.
+  const bool unknown = in_world[0] == MPI_UNDEFINED || in_world[1] == MPI_UNDEFINED;
+  if (unknown || (in_world[0] == ranks[0] && in_world[1] == ranks[1])) return "";
+  return ", " + std::to_string(in_world[0]) + " and " + std::to_string(in_world[1]) +
+         " of MPI_COMM_WORLD";
+}
+
 void Say(const char* function, MPI_Comm communicator, int size, const Mismatch& first,
          std::int64_t all) {
   char name[MPI_MAX_OBJECT_NAME + 1] = "";
@@ -22,10 +41,11 @@ void Say(const char* function, MPI_Comm communicator, int size, const Mismatch& 
   PMPI_Comm_get_name(communicator, name, &length);
   std::fprintf(stderr,
                "tutti: %s: counts do not match: rank %lld sends %lld bytes to rank %lld, which "
-               "expects %lld (ranks of %s of %d ranks; %lld such pair%s)\n",
+               "expects %lld (ranks of %s of %d ranks%s; %lld such pair%s)\n",
                function, static_cast<long long>(first.sender), static_cast<long long>(first.sent),
                static_cast<long long>(first.receiver), static_cast<long long>(first.expected),
-               length == 0 ? "an unnamed communicator" : name, size, static_cast<long long>(all),
+               length == 0 ? "an unnamed communicator" : name, size,
+               InTheWorld(communicator, first).c_str(), static_cast<long long>(all),
                all == 1 ? "" : "s");
 }
 

@@ -209,7 +209,7 @@ int ServeWatched(const char* function, const Call& call, Agreement& agreement) {
     if (exceeds) algorithm = {.method = alltoallv::Method::kMpi};
   }
   double own_seconds = -1;
-  if (agreement.reports && algorithm.method != alltoallv::Method::kAuto) {
+  if (agreement.reports && agreement.kept && algorithm.method != alltoallv::Method::kAuto) {
     const int error =
         BelieveOwnOf(communicator, blocks, std::is_same_v<Call, AlltoallCall>, &own_seconds);
     if (error != MPI_SUCCESS) return error;

@@ -84,7 +84,7 @@ Settings ReadSettings(EnvironmentLookup* environment) {
       settings.temporary_limit = bytes;
     }
   }
-  if (const char* value = environment("TUTTI_RANKS_PER_NODE"); value != nullptr) {
+  if (const char* value = environment("TUTTI_RANKS_PER_NODE"); value != nullptr && *value != '\0') {
     const Result<std::vector<int>> groups = ParseRanksPerGroup(value);
     if (!groups.has_value()) {
       settings.ignored.push_back(Ignored("TUTTI_RANKS_PER_NODE", value, groups.error().message));
