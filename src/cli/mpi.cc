@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -67,6 +68,23 @@ Result<Memory> Remembered(const std::string& path) {
   auto memory = alltoallv::ReadMemoryFile(path);
   if (!memory) return tl::unexpected(memory.error());
   return memory->value_or(Memory());
+}
+
+// Said before measuring what could not be replaced or written after it.
+Status CheckPlace(const std::string& path) {
+  if (const Result<Memory> old = Remembered(path); !old) return tl::unexpected(old.error());
+  std::error_code error;
+  fs::path folder = fs::absolute(path, error).parent_path();
+  while (!error && folder.has_relative_path() && !fs::exists(folder, error)) {
+    error.clear();
+    folder = folder.parent_path();
+  }
+  if (!fs::is_directory(folder, error)) {
+    return InvalidArgument(fmt::format("{}: {} is no folder", path, folder.string()));
+  }
+  if (::access(folder.c_str(), W_OK) == 0) return {};
+  return MakeError(ErrorCode::kIo, fmt::format("{}: cannot write in {}: {}", path, folder.string(),
+                                               std::strerror(errno)));
 }
 
 // The measuring program, beside this one or where it is installed.
@@ -150,9 +168,20 @@ Status RunAndRead(const std::vector<std::string>& words,
     return MakeError(ErrorCode::kIo, fmt::format("{}: {}", words[0], std::strerror(fault)));
   }
   std::string pending;
-  bool told_to_end = false;
+  // A launcher that is told to end while it starts ranks may not listen.
+  constexpr int kSecondsToEnd = 5;
+  std::optional<std::chrono::steady_clock::time_point> told_to_end;
   for (;;) {
-    if (CancelRequested() && !std::exchange(told_to_end, true)) ::kill(child, SIGTERM);
+    if (CancelRequested()) {
+      const auto now = std::chrono::steady_clock::now();
+      if (!told_to_end) {
+        told_to_end = now;
+        ::kill(child, SIGTERM);
+      } else if (now - *told_to_end > std::chrono::seconds(kSecondsToEnd)) {
+        ::kill(child, SIGKILL);
+        break;
+      }
+    }
     pollfd waiting{.fd = ends[0], .events = POLLIN, .revents = 0};
     constexpr int kLookAgainMs = 100;
     if (::poll(&waiting, 1, kLookAgainMs) <= 0) continue;
@@ -287,9 +316,12 @@ Result<Question> QuestionOf(const Flags& flags) {
 int Calibrate(const Program& program, const Flags& flags) {
   const Result<Library> library = alltoallv::ParseLibrary(flags.library);
   if (!library) return Report(library.error());
+  if (flags.ranks == 1) {
+    return Report(
+        {ErrorCode::kInvalidArgument, "got --ranks 1, wanted 2 or more: one rank sends nothing"});
+  }
   const std::string path = PathOf(flags);
-  // Before measuring: a file that cannot be read would not be replaced after it either.
-  if (const Result<Memory> old = Remembered(path); !old) return Report(old.error());
+  if (const Status place = CheckPlace(path); !place) return Report(place.error());
   const Result<Output> output = Measure(flags, *library, "probe", {});
   if (!output) return Report(output.error());
   const auto samples = alltoallv::ParseSamples(output->samples);
@@ -346,7 +378,7 @@ int Tune(const Program& program, const Flags& flags) {
     arguments.push_back(std::to_string(size));
   }
   const std::string path = PathOf(flags);
-  if (const Result<Memory> old = Remembered(path); !old) return Report(old.error());
+  if (const Status place = CheckPlace(path); !place) return Report(place.error());
   // The measuring program predicts by what this file says.
   ::setenv("TUTTI_MPI_FILE", path.c_str(), 1);
   const Result<Output> output = Measure(flags, question->library, "tune", arguments);

@@ -88,6 +88,11 @@ class MpiTest(harness.CliTest):
         self.refused("mpi", "tune", "--size", "1GiB", "--file", good, says=["at most 64MiB"])
         self.refused("mpi", "tune", "--turns", 1, "--file", good, says=["1"])
         self.refused("mpi", says=["subcommand"])
+        self.refused("mpi", "calibrate", "--ranks", 1, "--file", good, says=["--ranks 1", "2 or more"])
+        # Before anything is measured: there is no launcher here.
+        for command in "calibrate", "tune":
+            self.refused("mpi", command, "--file", damaged + "/below/mpi", says=[damaged + " is no folder"],
+                         env={"PATH": self.folder})
 
     def test_a_missing_launcher_or_program_is_named(self):
         self.refused("mpi", "calibrate", "--file", self.path("none"), says=["mpirun", "PATH"],
@@ -148,6 +153,23 @@ class MpiTest(harness.CliTest):
                 process.send_signal(signal.SIGINT)
             process.communicate(timeout=60)
             self.assertEqual(process.returncode, 130)
+        self.assertFalse(os.path.exists(self.path("mpi")))
+
+    @unittest.skipUnless(has("tutti-mpi-tune-openmpi"), "built without MPI")
+    def test_a_launcher_that_does_not_end_is_killed(self):
+        launcher = self.path("mpirun.openmpi")
+        with open(launcher, "w", encoding="utf-8") as file:
+            file.write("#!/bin/sh\ntrap '' TERM INT\nwhile :; do sleep 1; done\n")
+        os.chmod(launcher, 0o755)
+        with subprocess.Popen([harness.TUTTI, "mpi", "calibrate", "--file", self.path("mpi")],
+                              env={**ENVIRONMENT, "PATH": self.folder + ":" + os.environ["PATH"]},
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            try:
+                process.wait(timeout=1)
+                self.fail("ended by itself")
+            except subprocess.TimeoutExpired:
+                process.send_signal(signal.SIGTERM)
+            self.assertEqual(process.wait(timeout=60), 130)
         self.assertFalse(os.path.exists(self.path("mpi")))
 
 

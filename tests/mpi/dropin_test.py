@@ -97,7 +97,7 @@ class Answers(Dropin):
         self.assertEqual(self.calls(done.stderr, "MPI_Alltoall"), {"linear": 1})  # its own
 
     def test_threads_that_exchange_at_once(self):
-        for algorithm in ("tuna:r=2", "auto"):
+        for algorithm in ("tuna:r=2", "auto", "shared", "coalesced"):
             self.ok("threads", ranks=2, TUTTI_ALLTOALLV=algorithm, TUTTI_VERBOSE="1")
 
     def test_wrong_arguments_are_the_mpi_librarys_to_report(self):
