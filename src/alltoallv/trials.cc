@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <numeric>
 #include <utility>
 
 #include "tutti/base/check.h"
@@ -24,6 +25,10 @@ constexpr std::size_t kFirstStageOfRecheck = 2;
 // long. More against one that was found to be faster, as much is lost by throwing it over.
 constexpr std::size_t kFewestPairs = 3, kFewestAgainstFound = 9;
 
+// Ranks leave an agreement one after the other, and what sets a communicator up milliseconds apart:
+// calls until they are together again, which all are of what serves.
+constexpr int kSettlingAfterAgreement = 1, kSettlingAfterSetUp = 8;
+
 // Of the one that serves: expected to be at most this is clearly faster.
 constexpr double kPromising = 0.95;
 constexpr double kFarBehind = 1.25;
@@ -39,6 +44,14 @@ double Median(std::vector<double> samples) {
   const auto middle = samples.begin() + static_cast<std::ptrdiff_t>((samples.size() - 1) / 2);
   std::nth_element(samples.begin(), middle, samples.end());
   return *middle;
+}
+
+// Of calls of one turn without the longest quarter: they met something else on their machine.
+double MeanOfUndisturbed(std::span<const double> calls) {
+  std::vector<double> sorted(calls.begin(), calls.end());
+  std::sort(sorted.begin(), sorted.end());
+  if (sorted.size() > 1) sorted.resize(sorted.size() - std::max<std::size_t>(1, sorted.size() / 4));
+  return std::accumulate(sorted.begin(), sorted.end(), 0.0) / static_cast<double>(sorted.size());
 }
 
 // The mean of the two in the middle, where too small is as likely as too large.
@@ -98,7 +111,7 @@ void Trials::Skip(std::int64_t calls) {
 void Trials::Note(double seconds) {
   TUTTI_DCHECK(!rests() && !stage_ended());
   Turn& turn = turns_[turn_];
-  if (done_ >= turn.unmeasured) turn.seconds += seconds / turn.calls;
+  if (done_ >= turn.unmeasured) call_s_.push_back(seconds);
   if (turn.entry != serving_) {
     other_s_ += seconds;
     ++other_calls_;
@@ -111,16 +124,22 @@ void Trials::Note(double seconds) {
 
 std::vector<double> Trials::Times() const {
   std::vector<double> times = {other_s_};
-  for (const Turn& turn : turns_) times.push_back(turn.seconds);
+  times.insert(times.end(), call_s_.begin(), call_s_.end());
   return times;
 }
 
 void Trials::EndStage(std::span<const double> times, bool keep, double agreement_s) {
-  TUTTI_CHECK(stage_ended() && times.size() == turns_.size() + 1);
+  TUTTI_CHECK(stage_ended() && times.size() == call_s_.size() + 1);
   if (!keep) return PlanStage();
+  std::vector<double> turn_s;
+  for (const Turn& turn : turns_) {
+    const std::size_t before = turn_s.size() * static_cast<std::size_t>(turn.calls);
+    turn_s.push_back(
+        MeanOfUndisturbed(times.subspan(1 + before, static_cast<std::size_t>(turn.calls))));
+  }
   std::vector<double> serving_s;
   for (std::size_t turn = 0; turn + 1 < turns_.size(); turn += 2) {
-    double base_s = times[1 + turn], challenger_s = times[2 + turn];
+    double base_s = turn_s[turn], challenger_s = turn_s[turn + 1];
     if (turns_[turn].entry != base_) std::swap(base_s, challenger_s);
     base_s_.push_back(base_s);
     challenger_s_.push_back(challenger_s);
@@ -130,15 +149,17 @@ void Trials::EndStage(std::span<const double> times, bool keep, double agreement
         std::log(std::max(challenger_s, kLeastSeconds) / std::max(base_s, kLeastSeconds)));
   }
   const double call_s = Median(serving_s);
-  if (call_s > 0) {
-    if (agreement_s > 0) agreement_calls_ = agreement_s / call_s;
-    // Time won by a faster challenger pays for more trials.
-    lost_calls_ += times[0] / call_s - other_calls_ + agreement_calls_;
-  }
+  if (call_s > 0 && agreement_s > 0) agreement_calls_ = agreement_s / call_s;
+  const double ratio = std::exp(Estimated().ratio_log);
+  // Time won by a faster challenger pays for more trials. What interrupts a call is no loss of the
+  // algorithm that it meets: once there are some pairs, their median tells what was lost.
+  const double other_calls = ratio_logs_.size() >= kFewestPairs || call_s == 0
+                                 ? other_calls_ * (rechecks_ ? 1 / ratio : ratio)
+                                 : times[0] / call_s;
+  lost_calls_ += other_calls - other_calls_ + agreement_calls_;
   entries_[base_].seconds = Median(base_s_);
   entries_[challenger_].seconds = Median(challenger_s_);
-  entries_[challenger_].measured_ratio =
-      entries_[base_].measured_ratio * std::exp(Estimated().ratio_log);
+  entries_[challenger_].measured_ratio = entries_[base_].measured_ratio * ratio;
   Decide();
 }
 
@@ -156,10 +177,15 @@ Trials::Estimate Trials::Estimated() const {
   return {median, kMedianOverMean * std::sqrt(variance / count)};
 }
 
+// Of the logarithm of the ratio.
+double Trials::Wanted() const {
+  const double margin = base_ == 0 ? kMargin : kMarginOfOthers;
+  return std::log(1 - (exact() ? kShareOfMargin * margin : margin));
+}
+
 void Trials::Decide() {
   const Estimate estimate = Estimated();
-  const double margin = base_ == 0 ? kMargin : kMarginOfOthers;
-  const double wanted = std::log(1 - (exact() ? kShareOfMargin * margin : margin));
+  const double wanted = Wanted();
   const bool through = stage_ + 1 == kNumStages;
   const bool enough_pairs =
       exact() || ratio_logs_.size() >= (base_ == 0 ? kFewestPairs : kFewestAgainstFound);
@@ -182,8 +208,11 @@ void Trials::Decide() {
 }
 
 void Trials::EndDuel(bool won) {
+  if (won && !rechecks_) recheck_gap_ = exact() ? kRecheckOfKnown : kFirstRecheck;
   serving_ = won ? challenger_ : base_;
   challenger_ = 0;
+  next_recheck_ = calls_ + static_cast<double>(recheck_gap_);
+  recheck_gap_ = std::min((recheck_gap_ < kRecheckOfKnown ? 4 : 2) * recheck_gap_, kForever);
   Plan();
 }
 
@@ -223,15 +252,24 @@ bool Trials::IsPatient() const {
          BalancedMedian(ratio_logs_) < std::log(kPlainly);
 }
 
+bool Trials::SeemsFaster() const {
+  if (ratio_logs_.size() < kFewestPairs) return false;
+  const Estimate estimate = Estimated();
+  return estimate.ratio_log + estimate.error <= Wanted();
+}
+
 void Trials::Plan() {
   const double earned = kShare * calls_ - lost_calls_;
   if (challenger_ != 0) {
     // Rechecks come at distances that pay for them.
     const double missing = ExpectedLoss(challenger_) - earned - kFreeCalls;
-    if (rechecks_ || exact() || IsPatient() || missing <= 0) return PlanStage();
+    if (rechecks_ || exact() || IsPatient() || SeemsFaster() || missing <= 0) return PlanStage();
     return Rest(static_cast<std::int64_t>(std::ceil(missing / kShare)));
   }
   if (std::exchange(asks_own_, false)) return BeginDuel(0, serving_);
+  const std::int64_t until_recheck =
+      serving_ == 0 ? kForever : static_cast<std::int64_t>(next_recheck_ - calls_);
+  if (until_recheck <= 0) return BeginDuel(0, serving_);
   double least_missing = -1;
   for (std::size_t i = 1; i < entries_.size(); ++i) {
     Entry& entry = entries_[i];
@@ -250,13 +288,11 @@ void Trials::Plan() {
     least_missing = least_missing < 0 ? missing : std::min(least_missing, missing);
   }
   if (least_missing > 0) {
-    return Rest(static_cast<std::int64_t>(std::ceil(least_missing / kShare)));
+    return Rest(
+        std::min(until_recheck, static_cast<std::int64_t>(std::ceil(least_missing / kShare))));
   }
   settled_ = true;
-  if (serving_ == 0) return Rest(kForever);
-  if (std::exchange(recheck_is_due_, !recheck_is_due_)) return BeginDuel(0, serving_);
-  Rest(recheck_gap_);
-  recheck_gap_ = std::min(2 * recheck_gap_, kForever);
+  Rest(until_recheck);
 }
 
 // `challenger` serves already where it is rechecked.
@@ -277,18 +313,22 @@ void Trials::PlanStage() {
   turns_.clear();
   turn_ = 0;
   done_ = 0;
+  call_s_.clear();
   other_s_ = 0;
   other_calls_ = 0;
   const std::size_t other = serving_ == base_ ? challenger_ : base_;
   const Stage& stage = exact() ? kStageOfExactClock : kStages[stage_];
+  std::size_t before = serving_;
+  int settling = exact() ? 0 : (calls_ == 0 ? kSettlingAfterSetUp : kSettlingAfterAgreement);
   // The first call of what is known sets it up, as that of a challenger does.
-  std::size_t before = calls_ == 0 && serving_ != 0 ? entries_.size() : serving_;
+  if (calls_ == 0 && serving_ != 0) settling = std::max(settling, 1);
   for (int pair = 0; pair < stage.pairs; ++pair) {
     const bool serving_is_first = pair % 2 == 0;
     for (const bool first : {true, false}) {
       const std::size_t entry = first == serving_is_first ? serving_ : other;
-      turns_.push_back(
-          {.entry = entry, .unmeasured = entry == before ? 0 : 1, .calls = stage.calls});
+      turns_.push_back({.entry = entry,
+                        .unmeasured = std::exchange(settling, 0) + (entry == before ? 0 : 1),
+                        .calls = stage.calls});
       before = entry;
     }
   }

@@ -4,24 +4,27 @@
 // Model: one algorithm serves, the MPI library's own at first. A duel asks whether a challenger is
 // faster: both serve turns of a few calls, side by side in pairs (who goes first takes turns), and
 // what counts of a pair is the ratio of its two turns, which what else the machine does meets
-// alike. The first call of a turn overlaps the other one's last and is not measured. A duel runs in
+// alike. A turn counts as the mean of its calls without the longest quarter, those that met
+// something else. Its first call overlaps the other one's last and is not measured; nor are the
+// first calls of a stage, since ranks leave an agreement one after the other and the set-up of a
+// communicator milliseconds apart: that would always meet the one that serves. A duel runs in
 // stages of more and longer turns; at the end of each all ranks agree on the times, by one
 // all-reduce, and decide by the median of all ratios and by how far they spread:
 //   won    median + 2 errors of it are under 1 - margin, of three pairs at least
 //   lost   median - 1 error of it is over that (- 3 errors before three pairs), or the stages are
 //          through
 // The winner serves from then on, and the next challenger duels with it. Once nobody is left to
-// challenge the trials are settled. If another than the library's own serves by then, the two duel
-// again after kFirstRecheck calls, then after twice as many, and so on: it stays only while it is
-// still faster.
-// What trying costs is bounded: a stage begins only while the time lost to slower challengers and
-// to agreements, so far and as expected of the stage, is under kShare of all calls; kFreeCalls more
-// for what is expected to be clearly faster, which is what was predicted, corrected by what others
-// of its method took. In between nothing is measured (rests). A first pair may be far off: what was
-// expected to be clearly faster gets its first three without a rest, unless it is slower by
-// kPlainly. An exact clock needs one short pair for each of the shortlist, and all of them get it
-// at once: a call that repeats in a simulation repeats to the end. Invariants (numbered in the
-// tests)
+// challenge the trials are settled. Another than the library's own duels with that again
+// kFirstRecheck calls after it won, and at growing distances after that (what was known from the
+// start: from kRecheckOfKnown calls on): it stays only while it is still faster. What trying costs
+// is bounded: a stage begins only while the time lost to slower challengers and to agreements, so
+// far and as expected of the stage, is under kShare of all calls; kFreeCalls more for what is
+// expected to be clearly faster, which is what was predicted, corrected by what others of its
+// method took. In between nothing is measured (rests). A first pair may be far off, it meets the
+// challenger's set-up: what was expected to be clearly faster gets its first three without a rest,
+// unless it is slower by kPlainly, and no rest either while the pairs say that it is faster. An
+// exact clock needs one short pair for each of the shortlist, and all of them get it at once: a
+// call that repeats in a simulation repeats to the end. Invariants (numbered in the tests)
 //   T1  the same agreed times give the same decisions
 //   T2  every stage begins with the one that serves
 //   T3  with times that stay, the choice is the library's own or kMargin faster than it, and over
@@ -55,7 +58,7 @@ class Trials {
   static constexpr double kPlainly = 4;
   static constexpr double kFreeCalls = 4;
   static constexpr double kShare = 0.015;
-  static constexpr std::int64_t kFirstRecheck = 512;
+  static constexpr std::int64_t kFirstRecheck = 64, kRecheckOfKnown = 512;
 
   // `shortlist`: best first, with predicted seconds; `own_s`: predicted of the library's own.
   Trials(double own_s, std::span<const Prediction> shortlist, double clock_deviation);
@@ -106,7 +109,6 @@ class Trials {
   struct Turn {
     std::size_t entry;
     int unmeasured, calls;
-    double seconds = 0;
   };
   struct Estimate {
     double ratio_log, error;
@@ -120,11 +122,13 @@ class Trials {
   double ExpectedLoss(std::size_t challenger) const;
   bool Promises(const Entry& entry) const;
   bool IsPatient() const;
+  bool SeemsFaster() const;
   void Plan();
   void BeginDuel(std::size_t base, std::size_t challenger);
   void PlanStage();
   void Rest(std::int64_t calls);
   Estimate Estimated() const;
+  double Wanted() const;
   void Decide();
   void EndDuel(bool won);
 
@@ -143,14 +147,15 @@ class Trials {
   std::vector<double> ratio_logs_;
   std::vector<double> base_s_, challenger_s_;
   std::vector<Turn> turns_;
-  std::size_t turn_ = 0;  // its size: the stage is over
-  int done_ = 0;          // calls of this turn
-  double other_s_ = 0;    // of this stage's calls that another served than without trials
+  std::size_t turn_ = 0;        // its size: the stage is over
+  int done_ = 0;                // calls of this turn
+  std::vector<double> call_s_;  // of the measured calls of this stage
+  double other_s_ = 0;          // of this stage's calls that another served than without trials
   int other_calls_ = 0;
 
   std::int64_t rest_calls_ = 0;
-  std::int64_t recheck_gap_ = kFirstRecheck;
-  bool recheck_is_due_ = false;
+  std::int64_t recheck_gap_ = kRecheckOfKnown;
+  double next_recheck_ = kRecheckOfKnown;  // of calls_
   double calls_ = 0, lost_calls_ = 0, agreement_calls_ = 1;
 };
 

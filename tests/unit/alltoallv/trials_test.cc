@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <vector>
 
 #include "tutti/base/random.h"
@@ -45,19 +46,22 @@ std::vector<Algorithm> RunStage(Trials& trials, double own_s, double other_s) {
 TEST(TrialsTest, TheFirstStagesByHand) {  // T2
   const std::vector<Prediction> shortlist = {{Tuna(2), 0.5}, {Tuna(4), 0.7}};
   Trials trials(1, shortlist, kNoisyClock);
-  // Two of the library's own; three of the one predicted best, the first of them not measured.
-  const std::vector<Algorithm> first = {kOwn, kOwn, Tuna(2), Tuna(2), Tuna(2)};
+  // Eight of the library's own after set-up, and two that are measured; three of the one predicted
+  // best, the first of them not measured.
+  std::vector<Algorithm> first(8 + 2, kOwn);
+  first.insert(first.end(), 3, Tuna(2));
   EXPECT_EQ(RunStage(trials, 1, 0.25), first);
-  // All that the other took, then the turns.
-  EXPECT_EQ(trials.Times(), (std::vector<double>{0.75, 1, 0.25}));
+  // All that the other took, then the measured calls.
+  EXPECT_EQ(trials.Times(), (std::vector<double>{0.75, 1, 1, 0.25, 0.25}));
   EXPECT_EQ(trials.Next(), kOwn);
   trials.EndStage(trials.Times(), true, 0);
-  // A single pair does not decide. Two pairs, each begun by the other one; 2 measured calls a turn.
-  std::vector<Algorithm> second(2, kOwn);
+  // A single pair does not decide. Two pairs, each begun by the other one; 2 measured calls a turn,
+  // one before them after an agreement.
+  std::vector<Algorithm> second(1 + 2, kOwn);
   second.insert(second.end(), 3 + 2, Tuna(2));
   second.insert(second.end(), 3, kOwn);
   EXPECT_EQ(RunStage(trials, 1, 0.25), second);
-  EXPECT_EQ(trials.Times(), (std::vector<double>{1.25, 1, 0.25, 0.25, 1}));
+  EXPECT_EQ(trials.Times(), (std::vector<double>{1.25, 1, 1, 0.25, 0.25, 0.25, 0.25, 1, 1}));
   trials.EndStage(trials.Times(), true, 0);
   // Won; what is left promised less than that, so that nobody challenges.
   EXPECT_TRUE(trials.settled());
@@ -165,8 +169,11 @@ TEST(TrialsTest, OneBadPairDoesNotPutAGoodOneToRest) {
 TEST(TrialsTest, AStageWhoseSizesChangedSaysNothing) {
   const std::vector<Prediction> shortlist = {{Tuna(2), 0.7}};
   Trials trials(1, shortlist, kNoisyClock);
-  const std::vector<Algorithm> order = RunStage(trials, 1, 100);
+  RunStage(trials, 1, 100);
   trials.EndStage(trials.Times(), false, 0);
+  // The same once more, but that set-up is over.
+  std::vector<Algorithm> order(1 + 2, kOwn);
+  order.insert(order.end(), 3, Tuna(2));
   EXPECT_EQ(RunStage(trials, 1, 0.4), order);
   trials.EndStage(trials.Times(), true, 0);
   Serve(trials, 400, [](const Algorithm& algorithm, int) { return algorithm == kOwn ? 1 : 0.4; });
@@ -284,6 +291,110 @@ TEST(TrialsProperty, WhatIsALittleSlowerIsRarelyTakenAndSoonGivenUp) {
   }
   EXPECT_LE(taken, kDraws / 20);
   EXPECT_LE(kept, kDraws / 50);
+}
+
+// Eight ranks on two cores, as measured: setting the communicator up leaves them milliseconds apart
+// for some calls (here a call of the library's own is 1), an agreement makes the call after it half
+// as long again, one call in 16 meets a time slice of something else, and the machine gets slower
+// and faster by up to a half.
+class OversubscribedRanks {
+ public:
+  explicit OversubscribedRanks(std::uint64_t seed) : random_(seed) {}
+
+  double Seconds(double clean) {
+    if (calls_of_pace_-- == 0) {
+      calls_of_pace_ = 200 + random_.Below(800);
+      pace_ = 1 + Uniform() / 2;
+    }
+    double seconds = clean * (0.85 + 0.3 * Uniform());
+    if (after_set_up_ < 2)
+      seconds += 50 + 80 * Uniform();
+    else if (after_set_up_ < 4)
+      seconds += 1 + 6 * Uniform();
+    else if (after_agreement_)
+      seconds += 0.3 + 0.3 * Uniform();
+    ++after_set_up_;
+    after_agreement_ = false;
+    if (random_.Below(16) == 0) seconds += 1 + 40 * Uniform() * Uniform();
+    return seconds * pace_;
+  }
+  double SecondsOfAgreement() {
+    after_agreement_ = true;
+    return 2 * (0.7 + 0.6 * Uniform()) * pace_;
+  }
+
+ private:
+  double Uniform() { return 1e-3 * static_cast<double>(random_.Below(1000)); }
+
+  Random random_;
+  int after_set_up_ = 0;
+  bool after_agreement_ = false;
+  std::uint64_t calls_of_pace_ = 0;
+  double pace_ = 1;
+};
+
+struct Outcome {
+  bool slower_served = false;  // beside duels
+  Algorithm serving;
+  double mean_cost = 0;  // of a call and its share of agreements, without noise
+};
+
+Outcome OnOversubscribedRanks(std::uint64_t seed, std::span<const Prediction> shortlist,
+                              double challenger, int calls) {
+  constexpr double kAgreement = 2;
+  OversubscribedRanks ranks(seed);
+  Trials trials(1, shortlist, kNoisyClock);
+  Outcome outcome;
+  for (int call = 0; call < calls; ++call) {
+    const double clean = trials.Next() == kOwn ? 1 : challenger;
+    const double seconds = ranks.Seconds(clean);
+    outcome.mean_cost += clean / calls;
+    outcome.slower_served |= challenger > 1 && !(trials.serving() == kOwn);
+    if (trials.rests()) {
+      trials.Skip(1);
+      continue;
+    }
+    trials.Note(seconds);
+    if (!trials.stage_ended()) continue;
+    trials.EndStage(trials.Times(), true, ranks.SecondsOfAgreement());
+    outcome.mean_cost += kAgreement / calls;
+  }
+  outcome.serving = trials.serving();
+  return outcome;
+}
+
+constexpr int kDrawsOfRanks = 200, kCallsOfRanks = 4000;
+
+TEST(TrialsProperty, RanksThatLeaveAnAgreementApartDoNotMakeAChallengerFast) {  // T3
+  const std::vector<Prediction> shortlist = {{Tuna(2), 0.9}, {Tuna(4), 0.95}, {Tuna(8), 1}};
+  for (const double challenger : {0.97, 1.0, 1.05, 1.1}) {
+    int slower = 0;
+    double most = 0;
+    for (int draw = 0; draw < kDrawsOfRanks; ++draw) {
+      const Outcome outcome = OnOversubscribedRanks(static_cast<std::uint64_t>(draw), shortlist,
+                                                    challenger, kCallsOfRanks);
+      slower += outcome.slower_served ? 1 : 0;
+      most = std::max(most, outcome.mean_cost);
+    }
+    EXPECT_LE(slower, kDrawsOfRanks / 100) << challenger;
+    EXPECT_LE(most, 1.03) << challenger;
+  }
+}
+
+TEST(TrialsProperty, WhatIsTwiceAsFastIsFoundAmongRanksThatAreApart) {
+  for (const double predicted : {0.4, 0.8}) {
+    const std::vector<Prediction> shortlist = {{Tuna(2), predicted}};
+    int found = 0;
+    double sum = 0;
+    for (int draw = 0; draw < kDrawsOfRanks; ++draw) {
+      const Outcome outcome =
+          OnOversubscribedRanks(static_cast<std::uint64_t>(draw), shortlist, 0.45, kCallsOfRanks);
+      found += outcome.serving == Tuna(2) ? 1 : 0;
+      sum += outcome.mean_cost;
+    }
+    EXPECT_GE(found, kDrawsOfRanks * 98 / 100) << predicted;
+    EXPECT_LE(sum / kDrawsOfRanks, 0.49) << predicted;
+  }
 }
 
 }  // namespace
