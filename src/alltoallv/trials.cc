@@ -112,7 +112,9 @@ void Trials::Note(double seconds) {
   TUTTI_DCHECK(!rests() && !stage_ended());
   Turn& turn = turns_[turn_];
   if (done_ >= turn.unmeasured) call_s_.push_back(seconds);
-  if (turn.entry != serving_) {
+  // The first call of a challenger sets it up: paid once, and nothing that more trials would cost.
+  const bool sets_up = turn.entry != serving_ && stage_ == 0 && done_ < turn.unmeasured;
+  if (turn.entry != serving_ && !sets_up) {
     other_s_ += seconds;
     ++other_calls_;
   }
