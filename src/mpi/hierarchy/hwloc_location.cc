@@ -1,10 +1,20 @@
 #include <hwloc.h>
+#include <sched.h>
+#include <unistd.h>
 
 #include "hierarchy/location.h"
 
 namespace tutti::mpi {
 
 namespace {
+
+// Asked before hwloc, which takes milliseconds to look around. True where it is not known.
+bool IsBound() {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return true;
+  return CPU_COUNT(&allowed) < ::sysconf(_SC_NPROCESSORS_ONLN);
+}
 
 // The one object of this type that holds the whole set, or -1.
 int ObjectAround(hwloc_topology_t topology, hwloc_const_bitmap_t bound, hwloc_obj_type_t type) {
@@ -23,6 +33,7 @@ int ObjectAround(hwloc_topology_t topology, hwloc_const_bitmap_t bound, hwloc_ob
 
 Location LocationOfThisProcess() {
   Location location;
+  if (!IsBound()) return location;
   hwloc_topology_t topology = nullptr;
   if (hwloc_topology_init(&topology) != 0) return location;
   hwloc_bitmap_t bound = hwloc_bitmap_alloc();
