@@ -17,6 +17,7 @@
 #include "hierarchy/run.h"
 #include "tutti/alltoallv/cost_model.h"
 #include "tutti/alltoallv/memory.h"
+#include "tutti/alltoallv/quiet_phase.h"
 #include "tutti/alltoallv/trials.h"
 
 namespace tutti::mpi {
@@ -31,19 +32,23 @@ using alltoallv::Memory;
 using alltoallv::Method;
 using alltoallv::Placement;
 using alltoallv::Prediction;
+using alltoallv::QuietPhase;
 using alltoallv::Trials;
 
 constexpr Algorithm kOwn{.method = Method::kMpi};
 constexpr int kFirstInterval = 16, kLastInterval = 512;
-// Calls of a communicator before anything is set up, over all its ranks.
+// Calls of a communicator before anything is set up, over all its ranks; fewer where they take
+// long.
 constexpr std::int64_t kQuietCallsOfAllRanks = 4096;
 // What is tried: so many in all and of a method, none that is predicted to be slower than the MPI
 // library's own by more than that.
 #ifdef TUTTI_MPI_SMPI
+constexpr double kQuietSeconds = std::numeric_limits<double>::infinity();
 constexpr double kClockDeviation = alltoallv::kExactClock;
 constexpr std::size_t kMostCandidates = 12, kOfAMethod = 3;
 constexpr double kHopeless = 2;
 #else
+constexpr double kQuietSeconds = 20e-3;
 constexpr double kClockDeviation = alltoallv::kNoisyClock;
 constexpr std::size_t kMostCandidates = 8, kOfAMethod = 3;
 constexpr double kHopeless = 1.5;
@@ -92,9 +97,14 @@ class Choice : public CommunicatorState::Part {
       auto made = std::make_unique<Choice>();
       bool remembers = false;
       if (const int error = SomeoneRemembers(communicator, state.rank(), &remembers)) return error;
-      if (!remembers) made->quiet_calls_ = kQuietCallsOfAllRanks / state.size();
+      if (!remembers) {
+        made->quiet_phase_ = QuietPhase(kQuietCallsOfAllRanks / state.size(), kQuietSeconds);
+      }
       // Nothing is faster than one copy.
-      if (state.size() == 1) made->quiet_calls_ = std::numeric_limits<std::int64_t>::max();
+      if (state.size() == 1) {
+        made->quiet_phase_ = QuietPhase(std::numeric_limits<std::int64_t>::max(),
+                                        std::numeric_limits<double>::infinity());
+      }
       part = std::move(made);
     }
     *choice = static_cast<Choice*>(part.get());
@@ -112,10 +122,7 @@ class Choice : public CommunicatorState::Part {
     return found != v_.classes.end() && found->second.trials.settled();
   }
   const SettledChoice* Settled() {
-    if (quiet_calls_ > 0) {
-      --quiet_calls_;
-      return &quiet_;
-    }
+    if (quiet_phase_.Passes()) return &quiet_;
     if (settled_calls_ == 0) return nullptr;
     --settled_calls_;
     return &settled_;
@@ -136,6 +143,7 @@ class Choice : public CommunicatorState::Part {
             .largest_node = tables_->placement().largest_node,
             .size_class = size_class};
   }
+  int AgreeOnQuiet(MPI_Comm communicator, int ranks);
   int SetUp(CommunicatorState& state);
   std::vector<Prediction> Candidates(const BlockSizes& sizes, double own_s) const;
   OfClass MakeKnown(int size_class, const BlockSizes& sizes, const Measured& best,
@@ -145,7 +153,7 @@ class Choice : public CommunicatorState::Part {
   int Agree(Stream& stream);
   void Agreed(Stream& stream, std::span<const double> agreed);
 
-  std::int64_t quiet_calls_ = 0;
+  QuietPhase quiet_phase_;
   SettledChoice quiet_{.algorithm = kOwn};
   std::int64_t settled_calls_ = 0;  // of v_, that settled_ serves
   SettledChoice settled_;
@@ -168,7 +176,7 @@ int Choice::SetUp(CommunicatorState& state) {
   const Groups* groups = nullptr;
   if (const int error = GroupsOf(state, &groups)) return error;
   tables_.emplace(ModelIn(memory_), PlacementOfGroups(*groups));
-  quiet_calls_ = 0;
+  quiet_phase_ = QuietPhase();
   return MPI_SUCCESS;
 }
 
@@ -236,12 +244,27 @@ int Choice::Own(CommunicatorState& state, const CallSize& size, double* seconds)
   return MPI_SUCCESS;
 }
 
+// Over the program's own communicator: none of ours is made yet.
+int Choice::AgreeOnQuiet(MPI_Comm communicator, int ranks) {
+  const double mine = quiet_phase_.spent_s();
+  double sum = 0;
+  if (const int error = PMPI_Allreduce(&mine, &sum, 1, MPI_DOUBLE, MPI_SUM, communicator)) {
+    return error;
+  }
+  quiet_phase_.Decide(sum / ranks);
+  return MPI_SUCCESS;
+}
+
 int Choice::Begin(MPI_Comm communicator, CommunicatorState& state, const CallSize& size,
                   CallChoice* call) {
   call->algorithm = kOwn;
   stream_ = nullptr;
-  if (quiet_calls_ > 0) {
-    --quiet_calls_;
+  if (quiet_phase_.asks()) {
+    if (const int error = AgreeOnQuiet(communicator, state.size())) return error;
+  }
+  if (quiet_phase_.Passes()) return MPI_SUCCESS;
+  if (!quiet_phase_.over()) {
+    call->begin_s = PMPI_Wtime();
     return MPI_SUCCESS;
   }
   if (!tables_) {
@@ -268,7 +291,10 @@ int Choice::Begin(MPI_Comm communicator, CommunicatorState& state, const CallSiz
 }
 
 int Choice::End(const CallChoice& call) {
-  if (stream_ == nullptr) return MPI_SUCCESS;
+  if (stream_ == nullptr) {
+    if (call.begin_s >= 0) quiet_phase_.Note(PMPI_Wtime() - call.begin_s);
+    return MPI_SUCCESS;
+  }
   bool agrees = class_ == nullptr;
   if (class_ != nullptr) {
     Trials& trials = class_->trials;
