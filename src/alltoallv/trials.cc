@@ -28,6 +28,8 @@ constexpr std::size_t kFewestPairs = 3, kFewestAgainstFound = 9;
 // Ranks leave an agreement one after the other, and what sets a communicator up milliseconds apart:
 // calls until they are together again, which all are of what serves.
 constexpr int kSettlingAfterAgreement = 1, kSettlingAfterSetUp = 8;
+// Of a challenger that was never tried, may set up as much and is expected to be fast.
+constexpr int kSettlingOfPromising = 3;
 
 // Of the one that serves: expected to be at most this is clearly faster.
 constexpr double kPromising = 0.95;
@@ -112,7 +114,7 @@ void Trials::Note(double seconds) {
   TUTTI_DCHECK(!rests() && !stage_ended());
   Turn& turn = turns_[turn_];
   if (done_ >= turn.unmeasured) call_s_.push_back(seconds);
-  // The first call of a challenger sets it up: paid once, and nothing that more trials would cost.
+  // The first calls of a challenger set it up: paid once, and nothing that more trials would cost.
   const bool sets_up = turn.entry != serving_ && stage_ == 0 && done_ < turn.unmeasured;
   if (turn.entry != serving_ && !sets_up) {
     other_s_ += seconds;
@@ -324,12 +326,14 @@ void Trials::PlanStage() {
   int settling = exact() ? 0 : (calls_ == 0 ? kSettlingAfterSetUp : kSettlingAfterAgreement);
   // The first call of what is known sets it up, as that of a challenger does.
   if (calls_ == 0 && serving_ != 0) settling = std::max(settling, 1);
+  const int of_other = stage_ == 0 && promises_ ? kSettlingOfPromising : 1;
   for (int pair = 0; pair < stage.pairs; ++pair) {
     const bool serving_is_first = pair % 2 == 0;
     for (const bool first : {true, false}) {
       const std::size_t entry = first == serving_is_first ? serving_ : other;
+      const int overlapping = entry == before ? 0 : (entry == serving_ ? 1 : of_other);
       turns_.push_back({.entry = entry,
-                        .unmeasured = std::exchange(settling, 0) + (entry == before ? 0 : 1),
+                        .unmeasured = std::exchange(settling, 0) + overlapping,
                         .calls = stage.calls});
       before = entry;
     }

@@ -46,10 +46,10 @@ std::vector<Algorithm> RunStage(Trials& trials, double own_s, double other_s) {
 TEST(TrialsTest, TheFirstStagesByHand) {  // T2
   const std::vector<Prediction> shortlist = {{Tuna(2), 0.5}, {Tuna(4), 0.7}};
   Trials trials(1, shortlist, kNoisyClock);
-  // Eight of the library's own after set-up, and two that are measured; three of the one predicted
-  // best, the first of them not measured.
+  // Eight of the library's own after set-up, and two that are measured; of the one predicted best
+  // three that may set it up, and two.
   std::vector<Algorithm> first(8 + 2, kOwn);
-  first.insert(first.end(), 3, Tuna(2));
+  first.insert(first.end(), 3 + 2, Tuna(2));
   EXPECT_EQ(RunStage(trials, 1, 0.25), first);
   // All that the other took but to set it up, then the measured calls.
   EXPECT_EQ(trials.Times(), (std::vector<double>{0.5, 1, 1, 0.25, 0.25}));
@@ -161,7 +161,7 @@ TEST(TrialsTest, OneBadPairDoesNotPutAGoodOneToRest) {
   int of_other = 0;
   Serve(trials, 60, [&](const Algorithm& algorithm, int) {
     if (algorithm == kOwn) return 1.0;
-    return ++of_other <= 3 ? 3.5 : 0.5;
+    return ++of_other <= 3 + 2 ? 3.5 : 0.5;
   });
   EXPECT_EQ(trials.serving(), Tuna(2));
 }
@@ -173,7 +173,7 @@ TEST(TrialsTest, AStageWhoseSizesChangedSaysNothing) {
   trials.EndStage(trials.Times(), false, 0);
   // The same once more, but that set-up is over.
   std::vector<Algorithm> order(1 + 2, kOwn);
-  order.insert(order.end(), 3, Tuna(2));
+  order.insert(order.end(), 3 + 2, Tuna(2));
   EXPECT_EQ(RunStage(trials, 1, 0.4), order);
   trials.EndStage(trials.Times(), true, 0);
   Serve(trials, 400, [](const Algorithm& algorithm, int) { return algorithm == kOwn ? 1 : 0.4; });
@@ -393,7 +393,7 @@ TEST(TrialsProperty, WhatIsTwiceAsFastIsFoundAmongRanksThatAreApart) {
       sum += outcome.mean_cost;
     }
     EXPECT_GE(found, kDrawsOfRanks * 98 / 100) << predicted;
-    EXPECT_LE(sum / kDrawsOfRanks, 0.49) << predicted;
+    EXPECT_LE(sum / kDrawsOfRanks, 0.48) << predicted;
   }
 }
 
