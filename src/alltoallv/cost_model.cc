@@ -405,7 +405,6 @@ Result<Library> ParseLibrary(std::string_view text) {
 }
 
 CostModel DefaultModel(Library library) {
-  // Of blocks in the processor's cache; simulated platforms charge what memory takes.
   const double copied_bytes_per_s = library == Library::kSmpi ? 8e9 : 24e9;
   return {.library = library,
           .inside = {.latency_s = 0.5e-6, .flow_s_per_byte = 1 / 8e9, .node_s_per_byte = 1 / 64e9},

@@ -63,7 +63,8 @@ struct CostModel {
   friend bool operator==(const CostModel&, const CostModel&) = default;
 };
 
-// A cluster nobody has measured: 100 Gbit/s a node, two microseconds between nodes.
+// A cluster nobody has measured: 100 Gbit/s a node, two microseconds between nodes. A copy moves 24
+// GB/s, of blocks in the processor's cache (22 to 38 measured); in simulation 8.
 CostModel DefaultModel(Library library);
 
 // Which ranks share a node; the largest node is where a call takes longest.

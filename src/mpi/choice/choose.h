@@ -6,12 +6,12 @@
 //   numbers at the end of a call: of a stage of trials (tutti/alltoallv/trials.h), and after 1, 16,
 //   32, ... 512 calls while the sizes keep their class. The block of MPI_Alltoall is the same on
 //   all ranks: there the class is known at once, and only times are agreed.
-//   Set-up (a communicator of our own, who shares a node, tables of costs) takes as long as some
-//   tens of calls on few ranks, a few on many. So a communicator's first 4096 / ranks calls are
-//   simply the MPI library's own, of which nothing is measured: programs that call but seldom pay
-//   nothing. Where something is remembered of the cluster, set-up comes with the first call. The
-//   first call of MPI_Alltoallv after it is the library's own, too. A wrong choice costs time,
-//   never correctness.
+//   Set-up (a communicator of our own, who shares a node, tables of costs) takes milliseconds. So a
+//   communicator's first calls are simply the MPI library's own, until they took 20 ms together but
+//   at most 4096 / ranks of them (tutti/alltoallv/quiet_phase.h; in simulation as many in any
+//   case): programs that call but seldom pay nothing. Where something is remembered of the cluster,
+//   set-up comes with the first call. The first call of MPI_Alltoallv after it is the library's
+//   own, too. A wrong choice costs time, never correctness.
 // Memory: the file that `tutti mpi calibrate` and `tune` write (tutti/alltoallv/memory.h) is read
 // by
 //   rank 0 of a communicator at its first call and told to the others: its model predicts, and a
