@@ -144,6 +144,10 @@ class SeveralNodes(Dropin):
                 self.assertEqual(self.served("3,2:cyclic", algorithm),
                                  {"mpi" if algorithm == "auto" else algorithm})
 
+    def test_a_rank_that_dies_on_one_node_ends_the_job_on_both(self):
+        for algorithm in ("auto", "shared", "shared-coalesced"):
+            self.assertNotEqual(self.on_nodes("2,2:cyclic", "die", TUTTI_ALLTOALLV=algorithm).returncode, 0)
+
     def test_groups_that_span_nodes_share_no_memory(self):
         self.assertEqual(self.served("2,2,1", "shared", TUTTI_RANKS_PER_NODE="3"), {"coalesced"})
         self.assertEqual(self.served("2,2,1", "shared", TUTTI_RANKS_PER_NODE="2"), {"shared"})
@@ -323,8 +327,10 @@ class Resources(Dropin):
         self.assertEqual(self.calls(done.stderr, "MPI_Alltoallv"), {"padded-bruck": 1, "mpi": 1})
 
     def test_a_rank_that_dies_ends_the_job(self):
-        done = launch("die", TUTTI_ALLTOALLV="spread-out")
-        self.assertNotEqual(done.returncode, 0)
+        for algorithm in ("spread-out", "auto", "shared", "coalesced:r=2"):
+            with self.subTest(algorithm=algorithm):
+                done = launch("die", timeout=60, TUTTI_ALLTOALLV=algorithm)
+                self.assertNotEqual(done.returncode, 0)
 
     def test_the_preloaded_half_needs_nothing_but_the_c_library(self):
         self.assertEqual(needed(library()), ["libc.so.6"])
