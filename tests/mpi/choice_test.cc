@@ -180,7 +180,7 @@ void DamagedFileIsNoObstacle(const std::string& file) {
   const int quiet = 4096 / Size(MPI_COMM_WORLD);
   for (int call = 0; call < quiet + 30; ++call) {
     Check(AlltoallvArrives(MPI_COMM_WORLD, 48), "blocks arrive without the file");
-    ServedEverywhere(MPI_COMM_WORLD);
+    if (call % 16 == 0) ServedEverywhere(MPI_COMM_WORLD);
     if (call < tutti::alltoallv::QuietPhase::kFirstCheck) {
       Check(tutti::mpi::LatestServed().algorithm.method == Method::kMpi,
             "few calls are left alone");
