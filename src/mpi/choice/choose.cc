@@ -48,7 +48,7 @@ constexpr double kClockDeviation = alltoallv::kExactClock;
 constexpr std::size_t kMostCandidates = 12, kOfAMethod = 3;
 constexpr double kHopeless = 2;
 #else
-constexpr double kQuietSeconds = 20e-3;
+constexpr double kQuietSeconds = 0.2;
 constexpr double kClockDeviation = alltoallv::kNoisyClock;
 constexpr std::size_t kMostCandidates = 8, kOfAMethod = 3;
 constexpr double kHopeless = 1.5;

@@ -7,8 +7,8 @@
 //   32, ... 512 calls while the sizes keep their class. The block of MPI_Alltoall is the same on
 //   all ranks: there the class is known at once, and only times are agreed.
 //   Set-up (a communicator of our own, who shares a node, tables of costs) takes milliseconds. So a
-//   communicator's first calls are simply the MPI library's own, until they took 20 ms together but
-//   at most 4096 / ranks of them (tutti/alltoallv/quiet_phase.h; in simulation as many in any
+//   communicator's first calls are simply the MPI library's own, until they took 200 ms together
+//   but at most 4096 / ranks of them (tutti/alltoallv/quiet_phase.h; in simulation as many in any
 //   case): programs that call but seldom pay nothing. Where something is remembered of the cluster,
 //   set-up comes with the first call. The first call of MPI_Alltoallv after it is the library's
 //   own, too. A wrong choice costs time, never correctness.
