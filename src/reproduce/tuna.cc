@@ -423,12 +423,14 @@ bool FitsMemory(int64_t ranks, int64_t size, const ExperimentOptions& options) {
 
 std::vector<std::string> SimulatedBaselines(const Machine& machine, int64_t size,
                                             const ExperimentOptions& options) {
+  // Of all ranks, P (P - 1) messages each.
   constexpr int64_t kMinutes = 1024;
   // Below that the floor decides: the best radices take less.
   constexpr int64_t kInDoubt = 1024;
-  std::vector<std::string> names = {std::string(kOneAtATime)};
   const int64_t ranks = machine.ranks;
-  if (ranks < kMinutes || (ranks == kMinutes && (size >= kInDoubt || options.large))) {
+  std::vector<std::string> names;
+  if (ranks <= kMinutes || options.large) names.emplace_back(kOneAtATime);
+  if (ranks < kMinutes || (ranks == kMinutes && size >= kInDoubt) || options.large) {
     names.emplace_back(kWindow);
     names.emplace_back(kAllAtOnce);
   }
@@ -483,13 +485,15 @@ std::vector<int64_t> FewRadices(int64_t ranks) {
 }
 
 std::vector<std::string> Hierarchical(const Machine& machine) {
-  const int64_t others = std::max<int64_t>(1, machine.Nodes() - 1);
+  constexpr int64_t kAtOnce = 32, kMinutesEach = 2048;
+  const int64_t count = std::clamp<int64_t>(machine.Nodes() - 1, 1, kAtOnce);
   std::vector<std::string> names;
-  for (const int64_t radix : {2, 4, 32})
-    if (radix <= machine.RanksANode())
-      names.push_back(fmt::format("coalesced:r={},b={}", radix, others));
-  names.push_back(fmt::format("shared:b={}", std::min<int64_t>(32, others)));
-  names.push_back(fmt::format("shared-coalesced:b={}", std::min<int64_t>(32, others)));
+  for (const int64_t radix : {2, 4, 32}) {
+    if (radix > machine.RanksANode() || (radix != 4 && machine.ranks >= kMinutesEach)) continue;
+    names.push_back(fmt::format("coalesced:r={},b={}", radix, count));
+  }
+  names.push_back(fmt::format("shared:b={}", count));
+  names.push_back(fmt::format("shared-coalesced:b={}", count));
   return names;
 }
 
