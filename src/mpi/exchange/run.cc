@@ -30,9 +30,14 @@ bool CanRunExchange(Method method) {
 int RunExchange(CommunicatorState& state, const BlockExchange& exchange, const Algorithm& algorithm,
                 Trace* trace) {
   switch (algorithm.method) {
-    case Method::kTuna:
-      return TunaExchange(exchange, {.radix = RadixOrDefault(algorithm.radix, exchange.size)},
-                          trace);
+    case Method::kTuna: {
+      const int radix = RadixOrDefault(algorithm.radix, exchange.size);
+      // Nothing is forwarded then: all messages at once, none for an empty block.
+      if (radix >= exchange.size) {
+        return RunDirect({.blocks = exchange}, {.method = Method::kSpreadOut}, trace);
+      }
+      return TunaExchange(exchange, {.radix = radix}, trace);
+    }
     case Method::kTwoPhaseBruck:
       return TunaExchange(exchange, {.radix = 2, .as_published = true}, trace);
     case Method::kPaddedBruck:
