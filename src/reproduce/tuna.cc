@@ -25,6 +25,7 @@
 #include <utility>
 
 #include "built_in_platforms.h"
+#include "tutti/alltoallv/cost_model.h"
 #include "tutti/base/cancel.h"
 #include "tutti/base/file.h"
 #include "tutti/base/parallel.h"
@@ -421,13 +422,12 @@ bool FitsMemory(int64_t ranks, int64_t size, const ExperimentOptions& options) {
   return options.large || ranks * ranks * size <= kOrdinaryBytes;
 }
 
-std::vector<std::string> SimulatedBaselines(const Machine& machine, int64_t size,
+std::vector<std::string> SimulatedBaselines(int64_t ranks, int64_t size,
                                             const ExperimentOptions& options) {
   // Of all ranks, P (P - 1) messages each.
   constexpr int64_t kMinutes = 1024;
   // Below that the floor decides: the best radices take less.
   constexpr int64_t kInDoubt = 1024;
-  const int64_t ranks = machine.ranks;
   std::vector<std::string> names;
   if (ranks <= kMinutes || options.large) names.emplace_back(kOneAtATime);
   if (ranks < kMinutes || (ranks == kMinutes && size >= kInDoubt) || options.large) {
@@ -473,6 +473,11 @@ std::vector<std::string> TunaOf(std::span<const int64_t> radices) {
   std::vector<std::string> names;
   for (const int64_t radix : radices) names.push_back(fmt::format("tuna:r={}", radix));
   return names;
+}
+
+int64_t MessagesOfTuna(int64_t ranks, int64_t radix) {
+  return static_cast<int64_t>(
+      alltoallv::TunaRounds(static_cast<int>(ranks), static_cast<int>(radix)).size());
 }
 
 std::vector<int64_t> FewRadices(int64_t ranks) {

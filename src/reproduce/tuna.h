@@ -9,7 +9,8 @@
 // Units       Seconds, bytes.
 // Complexity  P ranks live in one process: 20 us of a core a message at P = 256, 56 us where P =
 //             1024 ranks send all messages at once, because SMPI walks the list of all eager
-//             messages under way when one arrives (src/mpi/programs/simgrid_nodes.cc halves that).
+//             messages under way when one arrives (150 us without what is preloaded,
+//             src/mpi/programs/simgrid_nodes.cc).
 // Errors      kNotFound: no smpirun on the PATH, or no such program (says where it was looked for).
 //             kIo: smpirun failed, with its own words. kCancelled.
 // Threads     Two simulations at once where there are two cores, a core each.
@@ -75,7 +76,7 @@ bool FitsMemory(int64_t ranks, int64_t size, const ExperimentOptions& options);
 
 // The baselines whose P (P - 1) messages are simulated; the others, which take over half an hour
 // each, are bounded by DirectFloor.
-std::vector<std::string> SimulatedBaselines(const Machine& machine, int64_t size,
+std::vector<std::string> SimulatedBaselines(int64_t ranks, int64_t size,
                                             const ExperimentOptions& options);
 
 // No algorithm that sends each block of `size` bytes at most, uniformly drawn, as a message of its
@@ -92,6 +93,8 @@ std::vector<int64_t> Radices(int64_t ranks);
 // A few: 4, 8, 16 and the square root of P; below 1024 ranks, where it may be the best, 2.
 std::vector<int64_t> FewRadices(int64_t ranks);
 std::vector<std::string> TunaOf(std::span<const int64_t> radices);
+// K of [tuna] section III-C: messages of blocks that a rank sends, one a round.
+int64_t MessagesOfTuna(int64_t ranks, int64_t radix);
 // The hierarchical forms with parameters that are among their best.
 std::vector<std::string> Hierarchical(const Machine& machine);
 

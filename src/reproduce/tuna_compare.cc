@@ -121,7 +121,7 @@ Result<ExperimentResult> RunFigure16(const ExperimentOptions& options) {
       const Machine machine{"fugaku", ranks};
       std::vector<std::string> names = TunaOf(FewRadices(ranks));
       for (std::string& name : Hierarchical(machine)) names.push_back(std::move(name));
-      for (std::string& name : SimulatedBaselines(machine, kSize, options))
+      for (std::string& name : SimulatedBaselines(ranks, kSize, options))
         if (name != kOneAtATime) names.push_back(std::move(name));
       simulations.push_back({machine, Grid(std::array{kSize}, names, distribution)});
     }

@@ -124,9 +124,7 @@ Result<ResultTable> MemoryOfTuna(const Machine& machine, const ExperimentOptions
     const auto at = static_cast<size_t>(&measured - all->front().data());
     const int64_t radix = radices[at % radices.size()];
     // Blocks whose distance has one digit other than 0 go straight to their place.
-    int64_t direct = 0;
-    for (int64_t step = 1; step < machine.ranks; step *= radix)
-      direct += std::min(radix - 1, (machine.ranks - 1) / step);
+    const int64_t direct = MessagesOfTuna(machine.ranks, radix);
     const int64_t blocks = machine.ranks - (direct + 1);
     const int64_t bytes = blocks * measured.point.size;
     table.rows.push_back(

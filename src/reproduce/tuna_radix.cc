@@ -27,21 +27,13 @@ std::string Titled(const Machine& machine) {
   return fmt::format("{}, P = {}", machine.platform, machine.ranks);
 }
 
-// Messages of a rank: the rounds of TuNA, each with a non-zero digit in one place.
-int64_t RoundsOf(int64_t ranks, int64_t radix) {
-  int64_t rounds = 0;
-  for (int64_t step = 1; step < ranks; step *= radix)
-    rounds += std::min(radix - 1, (ranks - 1) / step);
-  return rounds;
-}
-
 // Powers of 2 and P, but for those whose messages take minutes to simulate.
 std::vector<int64_t> SimulatedRadices(int64_t ranks, const ExperimentOptions& options) {
   constexpr int64_t kMessages = 270'000;
   std::vector<int64_t> radices = Radices(ranks);
   if (!options.large)
     std::erase_if(radices,
-                  [&](int64_t radix) { return ranks * RoundsOf(ranks, radix) > kMessages; });
+                  [&](int64_t radix) { return ranks * MessagesOfTuna(ranks, radix) > kMessages; });
   return radices;
 }
 
@@ -133,7 +125,7 @@ Result<ExperimentResult> RunFigure8(const ExperimentOptions& options) {
                                               {kAllAtOnce, "all at once"}}};
   const auto algorithms = [&](const Machine& machine, int64_t size) {
     std::vector<std::string> names = TunaOf(FewRadices(machine.ranks));
-    for (std::string& name : SimulatedBaselines(machine, size, options)) {
+    for (std::string& name : SimulatedBaselines(machine.ranks, size, options)) {
       // The same messages.
       if (name == kAllAtOnce) names.push_back(fmt::format("tuna:r={}", machine.ranks));
       names.push_back(std::move(name));
