@@ -34,3 +34,25 @@ std::span<const @type@> @function@() {
 ")
   target_sources(${target} PRIVATE ${source})
 endfunction()
+
+# tutti_embed_file(TARGET FILE HEADER FUNCTION): compiles one file into TARGET, as `std::string_view FUNCTION()` of HEADER.
+function(tutti_embed_file target path header function)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${path})
+  file(READ ${PROJECT_SOURCE_DIR}/${path} text)
+  get_filename_component(name ${path} NAME_WE)
+  set(source ${CMAKE_CURRENT_BINARY_DIR}/built_in_${name}.cc)
+  file(CONFIGURE OUTPUT ${source} @ONLY CONTENT
+"// Made from @path@ by cmake/TuttiEmbed.cmake.
+#include \"@header@\"
+
+namespace tutti {
+
+std::string_view @function@() {
+  static constexpr std::string_view kText = R\"embedded(@text@)embedded\";
+  return kText;
+}
+
+}  // namespace tutti
+")
+  target_sources(${target} PRIVATE ${source})
+endfunction()

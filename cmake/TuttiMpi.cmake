@@ -1,6 +1,9 @@
-# The mpi room is compiled once for each MPI ("flavour"): openmpi, mpich, smpi (SimGrid).
+# The rooms mpi and mpi_preload are compiled once for each MPI ("flavour"): openmpi, mpich, smpi (SimGrid).
 # Adding a file to src/mpi or a test to tests/mpi needs no change here but its line in
 # src/mpi/CMakeLists.txt where it says which ranks a test runs on.
+# Of what is asked for below for another flavour than these nothing is made. Under sanitizers only Open MPI's
+# runs: SMPI switches stacks and MPICH's transport maps memory of its own.
+set(TUTTI_MPI_FLAVOURS openmpi mpich smpi CACHE STRING "MPI libraries to compile for")
 pkg_check_modules(openmpi REQUIRED IMPORTED_TARGET ompi-c)
 pkg_check_modules(mpich REQUIRED IMPORTED_TARGET mpich)
 pkg_check_modules(hwloc REQUIRED IMPORTED_TARGET hwloc)
@@ -21,10 +24,10 @@ target_include_directories(tutti_flavour_smpi SYSTEM INTERFACE ${SMPI_INCLUDE}/s
 target_link_libraries(tutti_flavour_smpi INTERFACE ${SIMGRID_LIBRARY})
 target_compile_definitions(tutti_flavour_smpi INTERFACE TUTTI_MPI_SMPI TUTTI_MPI_FLAVOUR="smpi")
 
-# tutti_mpi_engine(FLAVOUR): the static library tutti_mpi_FLAVOUR of everything but dropin/ and programs/.
+# tutti_mpi_engine(FLAVOUR): the static library tutti_mpi_FLAVOUR of everything but programs/.
 function(tutti_mpi_engine flavour)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/mpi/*.cc)
-  list(FILTER sources EXCLUDE REGEX "/src/mpi/(dropin|programs)/")
+  list(FILTER sources EXCLUDE REGEX "/src/mpi/programs/")
   if(flavour STREQUAL "smpi")
     list(FILTER sources EXCLUDE REGEX "/hwloc[^/]*$")
   endif()
@@ -32,16 +35,19 @@ function(tutti_mpi_engine flavour)
   set_target_properties(tutti_mpi_${flavour} PROPERTIES POSITION_INDEPENDENT_CODE ON)
   target_include_directories(tutti_mpi_${flavour} PUBLIC ${PROJECT_SOURCE_DIR}/include
                                                          ${PROJECT_SOURCE_DIR}/src/mpi)
-  target_link_libraries(tutti_mpi_${flavour} PUBLIC tutti_alltoallv tutti_flavour_${flavour}
+  target_link_libraries(tutti_mpi_${flavour} PUBLIC tutti_tune tutti_flavour_${flavour}
                                              PRIVATE tutti_warnings)
   # For programs that call algorithms by name (tutti/mpi/tutti_mpi.h).
   if(NOT flavour STREQUAL "smpi")
-    install(TARGETS tutti_mpi_${flavour} ARCHIVE DESTINATION lib)
+    install(TARGETS tutti_mpi_${flavour} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
   endif()
 endfunction()
 
 # tutti_mpi_program(NAME FLAVOUR SOURCE): the program NAME-FLAVOUR (of smpi: for smpirun).
 function(tutti_mpi_program name flavour source)
+  if(NOT flavour IN_LIST TUTTI_MPI_FLAVOURS)
+    return()
+  endif()
   set(target ${name}-${flavour})
   if(flavour STREQUAL "smpi")
     # smpirun loads it with dlopen and calls its main.
@@ -55,8 +61,7 @@ function(tutti_mpi_program name flavour source)
   target_link_libraries(${target} PRIVATE tutti_mpi_${flavour} tutti_warnings)
 endfunction()
 
-# The ctest entry of a test program. Under sanitizers only Open MPI's run, and without the search for leaks:
-# the MPI libraries leak themselves, SMPI switches stacks and MPICH's transport maps memory of its own.
+# The ctest entry of a test program. Under sanitizers without the search for leaks: MPI libraries leak.
 function(tutti_mpi_add_test name flavour)
   add_test(NAME mpi_${name}_${flavour}
            COMMAND ${PROJECT_SOURCE_DIR}/tests/mpi/on_ranks.sh ${flavour}
@@ -69,7 +74,7 @@ endfunction()
 
 # tutti_mpi_test(NAME FLAVOUR RANKS...): tests/mpi/NAME.cc run on each number of ranks, one ctest entry.
 function(tutti_mpi_test name flavour)
-  if(TUTTI_SANITIZE AND NOT flavour STREQUAL "openmpi")
+  if(NOT flavour IN_LIST TUTTI_MPI_FLAVOURS)
     return()
   endif()
   tutti_mpi_program(${name} ${flavour} ${PROJECT_SOURCE_DIR}/tests/mpi/${name}.cc)
@@ -78,7 +83,7 @@ endfunction()
 
 # tutti_mpi_c_test(NAME FLAVOUR RANKS...): tests/mpi/NAME.c, compiled as C by that MPI's own compiler.
 function(tutti_mpi_c_test name flavour)
-  if(TUTTI_SANITIZE AND NOT flavour STREQUAL "openmpi")
+  if(NOT flavour IN_LIST TUTTI_MPI_FLAVOURS)
     return()
   endif()
   set(source ${PROJECT_SOURCE_DIR}/tests/mpi/${name}.c)
@@ -112,7 +117,10 @@ endfunction()
 # NAME_engine.so, which it loads from beside itself. PREFIX: of the persistent all-to-alls in this MPI.
 # Neither needs an MPI library or the C++ library: they go into programs built with others.
 function(tutti_mpi_dropin flavour name prefix)
-  set(folder ${PROJECT_SOURCE_DIR}/src/mpi/dropin)
+  if(NOT flavour IN_LIST TUTTI_MPI_FLAVOURS)
+    return()
+  endif()
+  set(folder ${PROJECT_SOURCE_DIR}/src/mpi_preload)
   set(link_options -static-libgcc -static-libstdc++ -Wl,--as-needed)
 
   file(GLOB sources CONFIGURE_DEPENDS ${folder}/preload/*.cc)
@@ -121,7 +129,7 @@ function(tutti_mpi_dropin flavour name prefix)
   endif()
   string(TOUPPER ${flavour} family)
   add_library(tutti_mpi_preload_${flavour} SHARED ${sources})
-  target_include_directories(tutti_mpi_preload_${flavour} PRIVATE ${PROJECT_SOURCE_DIR}/src/mpi)
+  target_include_directories(tutti_mpi_preload_${flavour} PRIVATE ${folder})
   target_compile_definitions(
     tutti_mpi_preload_${flavour}
     PRIVATE TUTTI_MPI_${family} TUTTI_LIBRARY="${name}.so" TUTTI_ENGINE="${name}_engine.so"
@@ -140,11 +148,12 @@ function(tutti_mpi_dropin flavour name prefix)
     set_property(TARGET tutti_mpi_engine_${flavour}
                  PROPERTY ${what} $<TARGET_PROPERTY:tutti_mpi_${flavour},INTERFACE_${what}>)
   endforeach()
+  target_include_directories(tutti_mpi_engine_${flavour} PRIVATE ${folder})
   add_dependencies(tutti_mpi_engine_${flavour} tutti_mpi_${flavour})
   target_link_options(tutti_mpi_engine_${flavour} PRIVATE ${link_options}
                       -Wl,--version-script=${folder}/engine/exports.map)
   target_link_libraries(tutti_mpi_engine_${flavour} PRIVATE $<TARGET_FILE:tutti_mpi_${flavour}>
-                                                            tutti_alltoallv PkgConfig::hwloc
+                                                            tutti_tune PkgConfig::hwloc
                                                             tutti_warnings)
   set_target_properties(tutti_mpi_engine_${flavour} PROPERTIES PREFIX "" OUTPUT_NAME ${name}_engine
                         LINK_DEPENDS ${folder}/engine/exports.map)
@@ -152,12 +161,15 @@ function(tutti_mpi_dropin flavour name prefix)
 
   set_target_properties(tutti_mpi_preload_${flavour} tutti_mpi_engine_${flavour}
                         PROPERTIES INSTALL_RPATH "$ORIGIN" BUILD_WITH_INSTALL_RPATH ON)
-  install(TARGETS tutti_mpi_preload_${flavour} tutti_mpi_engine_${flavour} LIBRARY DESTINATION lib)
+  install(TARGETS tutti_mpi_preload_${flavour} tutti_mpi_engine_${flavour} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endfunction()
 
 # tutti_mpi_dropin_test(FLAVOUR NAME PREFIX): programs that know nothing of Tutti, in C and Fortran, built by
 # that MPI's own compilers and run under NAME.so. No instrumented library can be preloaded into them.
 function(tutti_mpi_dropin_test flavour name prefix)
+  if(NOT flavour IN_LIST TUTTI_MPI_FLAVOURS)
+    return()
+  endif()
   if(TUTTI_SANITIZE)
     return()
   endif()
@@ -204,4 +216,25 @@ function(tutti_mpi_dropin_test flavour name prefix)
     mpi_dropin_${flavour}
     PROPERTIES ENVIRONMENT
                "TUTTI_TEST_MPI=${flavour};TUTTI_TEST_PROGRAMS=${CMAKE_BINARY_DIR}/dropin;TUTTI_TEST_LIBRARIES=${CMAKE_BINARY_DIR}/lib")
+endfunction()
+
+# tutti_mpi_differential(FLAVOUR): tests/mpi/differential/, linked before the MPI library against what
+# programs preload, so that it is intercepted as any program is, also where instruments let nothing be preloaded.
+# A short run is a test of the suite; a hundred thousand calls are .ci/run differential.
+function(tutti_mpi_differential flavour)
+  if(NOT flavour IN_LIST TUTTI_MPI_FLAVOURS)
+    return()
+  endif()
+  set(target differential-${flavour})
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/mpi/differential/*.cc)
+  add_executable(${target} ${sources})
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/include)
+  target_link_libraries(${target} PRIVATE tutti_mpi_preload_${flavour} tutti_flavour_${flavour} tutti_warnings)
+  if(TUTTI_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    # Interposed functions have the ABI of the MPI library's, with handles of their own types.
+    target_compile_options(${target} PRIVATE -fno-sanitize=function)
+  endif()
+  set(run ${PROJECT_SOURCE_DIR}/tests/mpi/differential.sh ${flavour} $<TARGET_FILE:${target}>)
+  add_test(NAME mpi_differential_${flavour} COMMAND ${run} 2000)
+  set_tests_properties(mpi_differential_${flavour} PROPERTIES TIMEOUT 300)
 endfunction()

@@ -3,23 +3,28 @@
 # what is missing and says what. Works as root or through sudo.
 #
 #   scripts/install-deps.sh          build, run and test
-#   scripts/install-deps.sh --dev    also clang, sanitizer runtimes and the linters that CI uses
+#   scripts/install-deps.sh --lean   build and run the command `tutti`, nothing else
+#   scripts/install-deps.sh --dev    also clang, sanitizer runtimes, the linters that CI uses, node and a browser
 #   scripts/install-deps.sh --list   prints the packages and installs nothing
 set -eu
 
-build="ca-certificates cmake g++ git libbenchmark-dev libcli11-dev libexpected-dev libfftw3-dev libfmt-dev \
-  libgmp-dev libgmock-dev libgtest-dev libhwloc-dev libmpich-dev libopenmpi-dev libpugixml-dev libspdlog-dev libsqlite3-dev libtbb-dev \
-  libsimgrid-dev libzstd-dev make coinor-libcbc-dev coinor-libclp-dev gfortran gnuplot-nox mpich ninja-build nlohmann-json3-dev openmpi-bin pkg-config python3 \
+lean="ca-certificates cmake g++ libcli11-dev libexpected-dev libfmt-dev libgmp-dev libpugixml-dev libspdlog-dev libsqlite3-dev \
+  libtbb-dev libxxhash-dev libyaml-dev libzstd-dev coinor-libcbc-dev coinor-libclp-dev ninja-build nlohmann-json3-dev pkg-config \
   zlib1g-dev"
-dev="ccache clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev lammps man-db"
+whole="git libbenchmark-dev libfftw3-dev libgmock-dev libgtest-dev libhwloc-dev libmpich-dev libopenmpi-dev libsimgrid-dev make gfortran \
+  gnuplot-nox mpich openmpi-bin python3"
+dev="ccache chromium clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev iproute2 lammps man-db nftables spin"
+# Of the explorer page (web/); where they stand already, from wherever they came, they stay.
+command -v node >/dev/null 2>&1 && command -v npm >/dev/null 2>&1 || dev="$dev nodejs npm"
 
-packages=$build
+packages="$lean $whole"
 list=no
 for argument in "$@"; do
   case $argument in
+    --lean) packages=$lean ;;
     --dev) packages="$packages $dev" ;;
     --list) list=yes ;;
-    *) echo "install-deps.sh: unknown argument '$argument'; accepted are --dev and --list" >&2; exit 2 ;;
+    *) echo "install-deps.sh: unknown argument '$argument'; accepted are --lean, --dev and --list" >&2; exit 2 ;;
   esac
 done
 if [ $list = yes ]; then

@@ -13,7 +13,7 @@
 #include <set>
 #include <utility>
 
-#include "tutti/coll/bounds.h"
+#include "tutti/bounds/bounds.h"
 #include "tutti/synth/bfb.h"
 #include "tutti/topo/expression.h"
 

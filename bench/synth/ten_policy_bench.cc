@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "tutti/coll/bounds.h"
+#include "tutti/bounds/bounds.h"
 #include "tutti/sched/cost.h"
 #include "tutti/synth/ten.h"
 #include "tutti/topo/expression.h"
@@ -24,7 +24,7 @@ void AllGather(benchmark::State& state, const std::string& expression, SynthOpti
   const Topology topology = *ParseTopology(expression);
   const Collective collective = *Collective::Make(CollectiveKind::kAllGather, topology.num_ranks());
   const Synthesizer& ten = **FindSynthesizer("ten");
-  const double bound_s = ComputeBounds(topology, collective)->Seconds(options.size_bytes, false);
+  const double bound_s = ComputeBounds(topology, collective)->Seconds(options.size_bytes);
   double of_bound = 0;
   for (auto _ : state) {
     of_bound = 0;

@@ -3,7 +3,7 @@
 //   all_gather_cost 'torus(4,4)'
 #include <iostream>
 
-#include "tutti/coll/bounds.h"
+#include "tutti/bounds/bounds.h"
 #include "tutti/sched/cost.h"
 #include "tutti/synth/synthesizer.h"
 #include "tutti/topo/expression.h"

@@ -1,6 +1,6 @@
 /* Calls Tutti's all-to-all-v by name and in the persistent form, and checks the answers.
  *
- *   mpicc.openmpi call_by_name.c -ltutti_mpi_openmpi -ltutti_alltoallv \
+ *   mpicc.openmpi call_by_name.c -ltutti_mpi_openmpi -ltutti_tune -ltutti_alltoallv \
  *                 -ltutti_base -lhwloc -lstdc++ -lm
  *
  *   mpirun -np 8 ./a.out tuna:r=3

@@ -31,19 +31,18 @@
 
 namespace {
 
-using Vertex = std::uint32_t;
+using Vertex = uint32_t;
 using Edge = std::pair<Vertex, Vertex>;
 using Neighbours = std::unordered_map<Vertex, std::vector<Vertex>>;
 
-std::uint64_t Mix(std::uint64_t x) {
+uint64_t Mix(uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
   return x ^ (x >> 31);
 }
 
-std::size_t OwnerOf(Vertex vertex, int ranks) {
-  return static_cast<std::size_t>(Mix(vertex + 0x9e3779b97f4a7c15ULL) %
-                                  static_cast<std::uint64_t>(ranks));
+size_t OwnerOf(Vertex vertex, int ranks) {
+  return static_cast<size_t>(Mix(vertex + 0x9e3779b97f4a7c15ULL) % static_cast<uint64_t>(ranks));
 }
 
 // Every rank reads the file. Returns what is wrong, or nothing.
@@ -58,7 +57,7 @@ std::string ReadEdges(const std::string& path, std::vector<Edge>* edges) {
     long long to = 0;
     int used = 0;
     const bool read = std::sscanf(line.c_str(), "%lld %lld %n", &from, &to, &used) == 2 &&
-                      static_cast<std::size_t>(used) == line.size();
+                      static_cast<size_t>(used) == line.size();
     if (!read || std::min(from, to) < 0 || std::max(from, to) > UINT32_MAX) {
       return path + ":" + std::to_string(number) + ": got \"" + line +
              "\", wanted two vertices, numbers from 0 to 4294967295";
@@ -68,10 +67,10 @@ std::string ReadEdges(const std::string& path, std::vector<Edge>* edges) {
   return "";
 }
 
-std::vector<Edge> MakeEdges(Vertex vertices, std::int64_t count, std::uint64_t seed, bool chain) {
+std::vector<Edge> MakeEdges(Vertex vertices, int64_t count, uint64_t seed, bool chain) {
   std::vector<Edge> edges;
-  for (std::int64_t i = 0; i < count; ++i) {
-    const std::uint64_t drawn = Mix(seed * 0x9e3779b97f4a7c15ULL + static_cast<std::uint64_t>(i));
+  for (int64_t i = 0; i < count; ++i) {
+    const uint64_t drawn = Mix(seed * 0x9e3779b97f4a7c15ULL + static_cast<uint64_t>(i));
     const auto from = static_cast<Vertex>((drawn & 0xffffffffU) % vertices);
     const auto to = static_cast<Vertex>((drawn >> 32) % vertices);
     // Beside a chain edges lead back, or they would shorten it.
@@ -84,7 +83,7 @@ std::vector<Edge> MakeEdges(Vertex vertices, std::int64_t count, std::uint64_t s
 class Closure {
  public:
   Closure(const std::vector<Edge>& edges, int rank, int ranks) : ranks_(ranks) {
-    const auto me = static_cast<std::size_t>(rank);
+    const auto me = static_cast<size_t>(rank);
     for (const auto& [from, to] : edges) {
       if (OwnerOf(from, ranks) == me) edges_[from].push_back(to);
       if (OwnerOf(to, ranks) == me) Keep(from, to);
@@ -92,8 +91,8 @@ class Closure {
   }
 
   // One join and one exchange; how many pairs were new on all ranks.
-  int Step(examples::Communication* communication, std::int64_t* new_pairs) {
-    std::vector<std::vector<Vertex>> leaving(static_cast<std::size_t>(ranks_));
+  int Step(examples::Communication* communication, int64_t* new_pairs) {
+    std::vector<std::vector<Vertex>> leaving(static_cast<size_t>(ranks_));
     for (const auto& [from, middle] : fresh_) {
       const auto found = edges_.find(middle);
       if (found == edges_.end()) continue;
@@ -117,21 +116,21 @@ class Closure {
       return error;
     }
     communication->seconds += MPI_Wtime() - since;
-    std::size_t total = 0;
-    for (const int count : arriving) total += static_cast<std::size_t>(count);
+    size_t total = 0;
+    for (const int count : arriving) total += static_cast<size_t>(count);
     std::vector<Vertex> received(total);
     if (const int error = examples::ExchangeBlocks(send, counts, &received, arriving, MPI_UINT32_T,
                                                    MPI_COMM_WORLD, communication)) {
       return error;
     }
-    for (std::size_t i = 0; i < received.size(); i += 2) Keep(received[i], received[i + 1]);
-    const auto mine = static_cast<std::int64_t>(fresh_.size());
+    for (size_t i = 0; i < received.size(); i += 2) Keep(received[i], received[i + 1]);
+    const auto mine = static_cast<int64_t>(fresh_.size());
     return MPI_Allreduce(&mine, new_pairs, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
   }
 
-  std::int64_t pairs() const {
-    std::int64_t count = 0;
-    for (const auto& [to, from] : reached_) count += static_cast<std::int64_t>(from.size());
+  int64_t pairs() const {
+    int64_t count = 0;
+    for (const auto& [to, from] : reached_) count += static_cast<int64_t>(from.size());
     return count;
   }
 
@@ -145,7 +144,7 @@ class Closure {
     std::unordered_set<Vertex> mine;
     for (const auto& [from, to] : edges) {
       before[to].push_back(from);
-      if (OwnerOf(to, ranks_) == static_cast<std::size_t>(rank)) mine.insert(to);
+      if (OwnerOf(to, ranks_) == static_cast<size_t>(rank)) mine.insert(to);
     }
     if (reached_.size() != mine.size()) return false;
     for (const Vertex to : mine) {
@@ -184,11 +183,11 @@ int Main(int argc, char** argv) {
   examples::Flags flags(argc, argv);
   const std::string path = flags.Get("file", "");
   const auto vertices = static_cast<Vertex>(flags.GetNumber("vertices", 200, 1));
-  const std::int64_t count = flags.GetNumber("edges", 400, 0);
-  const auto seed = static_cast<std::uint64_t>(flags.GetNumber("seed", 1, 0));
+  const int64_t count = flags.GetNumber("edges", 400, 0);
+  const auto seed = static_cast<uint64_t>(flags.GetNumber("seed", 1, 0));
   const bool chain = flags.Get("chain", "no") == "yes";
-  const std::int64_t most_iterations = flags.GetNumber("iterations", 0, 0);
-  const bool check = flags.Get("check", "yes") == "yes" && most_iterations == 0;
+  const int64_t max_iterations = flags.GetNumber("iterations", 0, 0);
+  const bool check = flags.Get("check", "yes") == "yes" && max_iterations == 0;
   const bool spoil = flags.Get("spoil", "no") == "yes";
   std::vector<Edge> edges;
   if (path.empty()) {
@@ -203,9 +202,9 @@ int Main(int argc, char** argv) {
   examples::Communication communication;
   MPI_Barrier(MPI_COMM_WORLD);
   const double since = MPI_Wtime();
-  std::int64_t iterations = 0;
-  std::int64_t new_pairs = 1;
-  while (new_pairs > 0 && (most_iterations == 0 || iterations < most_iterations)) {
+  int64_t iterations = 0;
+  int64_t new_pairs = 1;
+  while (new_pairs > 0 && (max_iterations == 0 || iterations < max_iterations)) {
     if (const int error = closure.Step(&communication, &new_pairs); error != MPI_SUCCESS) {
       std::fprintf(stderr, "closure: an exchange failed with MPI error %d\n", error);
       return 1;
@@ -216,8 +215,8 @@ int Main(int argc, char** argv) {
   double most[2];
   MPI_Reduce(mine, most, 2, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
   if (spoil && rank == ranks / 2) closure.DropOne();
-  const std::int64_t own = closure.pairs();
-  std::int64_t pairs = 0;
+  const int64_t own = closure.pairs();
+  int64_t pairs = 0;
   MPI_Reduce(&own, &pairs, 1, MPI_INT64_T, MPI_SUM, 0, MPI_COMM_WORLD);
   const int right = !check || closure.IsRight(edges, rank) ? 1 : 0;
   int good = 0;

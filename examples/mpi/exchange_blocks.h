@@ -41,10 +41,10 @@ class Flags {
     return value;
   }
 
-  std::int64_t GetNumber(const std::string& name, std::int64_t otherwise, std::int64_t least) {
+  int64_t GetNumber(const std::string& name, int64_t otherwise, int64_t least) {
     const std::string text = Get(name, std::to_string(otherwise));
     char* end = nullptr;
-    const std::int64_t number = std::strtoll(text.c_str(), &end, 10);
+    const int64_t number = std::strtoll(text.c_str(), &end, 10);
     if (text.empty() || *end != '\0' || number < least || number > INT32_MAX) {
       Reject("--" + name + ": got \"" + text + "\", wanted a whole number from " +
              std::to_string(least));
@@ -70,7 +70,7 @@ class Flags {
 
 struct Communication {
   double seconds = 0;
-  std::int64_t calls = 0;
+  int64_t calls = 0;
 };
 
 // Blocks of `type`, one behind the other in the order of ranks on both sides.
@@ -80,7 +80,7 @@ int ExchangeBlocks(const std::vector<Element>& send, const std::vector<int>& sen
                    MPI_Datatype type, MPI_Comm communicator, Communication* communication) {
   const auto starts = [](const std::vector<int>& counts) {
     std::vector<int> start(counts.size(), 0);
-    for (std::size_t i = 1; i < counts.size(); ++i) start[i] = start[i - 1] + counts[i - 1];
+    for (size_t i = 1; i < counts.size(); ++i) start[i] = start[i - 1] + counts[i - 1];
     return start;
   };
   const std::vector<int> send_starts = starts(send_counts);

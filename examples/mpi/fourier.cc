@@ -62,10 +62,10 @@ struct Box {
 
   int size() const { return run[0].size() * run[1].size() * run[2].size(); }
   // Where a point of the whole array lies in the box.
-  std::size_t At(int x, int y, int z) const {
+  size_t At(int x, int y, int z) const {
     const int at = ((x - run[0].begin) * run[1].size() + (y - run[1].begin)) * run[2].size() +
                    (z - run[2].begin);
-    return static_cast<std::size_t>(at);
+    return static_cast<size_t>(at);
   }
   template <class Visit>
   void ForEach(const Visit& visit) const {
@@ -82,15 +82,15 @@ Box Meet(const Box& a, const Box& b) {
 }
 
 // A number in [-0.5, 0.5) for each point: the same on every rank.
-double Draw(std::uint64_t seed, std::uint64_t point) {
-  std::uint64_t x = seed * 0x9e3779b97f4a7c15ULL + point;
+double Draw(uint64_t seed, uint64_t point) {
+  uint64_t x = seed * 0x9e3779b97f4a7c15ULL + point;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
   x ^= x >> 31;
   return static_cast<double>(x >> 11) * 0x1p-53 - 0.5;
 }
 
-Number Input(std::uint64_t seed, std::uint64_t point) {
+Number Input(uint64_t seed, uint64_t point) {
   return {Draw(seed, 2 * point), Draw(seed, 2 * point + 1)};
 }
 
@@ -102,7 +102,7 @@ void TransformAlong(int dimension, const Box& box, std::vector<Number>* data) {
   const int x = box.run[0].size();
   const int y = box.run[1].size();
   const int z = box.run[2].size();
-  const int lengths[] = {box.run[static_cast<std::size_t>(dimension)].size()};
+  const int lengths[] = {box.run[static_cast<size_t>(dimension)].size()};
   const int stride = dimension == 0 ? y * z : dimension == 1 ? z : 1;
   const int distance = dimension == 2 ? z : 1;
   const int transforms = dimension == 0 ? y * z : dimension == 1 ? z : x * y;
@@ -123,24 +123,24 @@ int Redistribute(const std::vector<Box>& before, const std::vector<Box>& after,
                  examples::Communication* communication) {
   int rank = 0;
   MPI_Comm_rank(communicator, &rank);
-  const auto me = static_cast<std::size_t>(rank);
+  const auto me = static_cast<size_t>(rank);
   std::vector<int> send_counts, receive_counts;
   std::vector<Number> send;
   send.reserve(data->size());
-  for (std::size_t peer = 0; peer < before.size(); ++peer) {
+  for (size_t peer = 0; peer < before.size(); ++peer) {
     const Box leaving = Meet(before[me], after[peer]);
     leaving.ForEach([&](int x, int y, int z) { send.push_back((*data)[before[me].At(x, y, z)]); });
     send_counts.push_back(leaving.size());
     receive_counts.push_back(Meet(before[peer], after[me]).size());
   }
-  std::vector<Number> received(static_cast<std::size_t>(after[me].size()));
+  std::vector<Number> received(static_cast<size_t>(after[me].size()));
   if (const int error =
           examples::ExchangeBlocks(send, send_counts, &received, receive_counts,
                                    MPI_C_DOUBLE_COMPLEX, communicator, communication)) {
     return error;
   }
   data->resize(received.size());
-  std::size_t next = 0;
+  size_t next = 0;
   for (const Box& from : before) {
     Meet(from, after[me]).ForEach([&](int x, int y, int z) {
       (*data)[after[me].At(x, y, z)] = received[next++];
@@ -152,10 +152,10 @@ int Redistribute(const std::vector<Box>& before, const std::vector<Box>& after,
 struct Job {
   std::string form;  // line, slab, pencil
   Shape shape;
-  std::uint64_t seed;
+  uint64_t seed;
   bool spoil;
 
-  std::int64_t points() const { return std::int64_t{shape[0]} * shape[1] * shape[2]; }
+  int64_t points() const { return int64_t{shape[0]} * shape[1] * shape[2]; }
 };
 
 // The part of the transform that this rank ends with.
@@ -164,7 +164,7 @@ struct Answer {
   std::vector<Number> data;
 };
 
-std::vector<Box> CutAlong(const Shape& shape, std::size_t dimension, int parts) {
+std::vector<Box> CutAlong(const Shape& shape, size_t dimension, int parts) {
   std::vector<Box> boxes;
   for (int part = 0; part < parts; ++part) {
     Box box{{Run{0, shape[0]}, Run{0, shape[1]}, Run{0, shape[2]}}};
@@ -175,10 +175,10 @@ std::vector<Box> CutAlong(const Shape& shape, std::size_t dimension, int parts) 
 }
 
 void Fill(const Job& job, Answer* answer) {
-  answer->data.resize(static_cast<std::size_t>(answer->box.size()));
+  answer->data.resize(static_cast<size_t>(answer->box.size()));
   answer->box.ForEach([&](int x, int y, int z) {
-    const std::int64_t point = (std::int64_t{x} * job.shape[1] + y) * job.shape[2] + z;
-    answer->data[answer->box.At(x, y, z)] = Input(job.seed, static_cast<std::uint64_t>(point));
+    const int64_t point = (int64_t{x} * job.shape[1] + y) * job.shape[2] + z;
+    answer->data[answer->box.At(x, y, z)] = Input(job.seed, static_cast<uint64_t>(point));
   });
 }
 
@@ -190,7 +190,7 @@ int TransformLine(const Job& job, int rank, int size, Answer* answer,
                   examples::Communication* communication) {
   const std::vector<Box> rows = CutAlong(job.shape, 0, size);
   const std::vector<Box> columns = CutAlong(job.shape, 1, size);
-  const auto me = static_cast<std::size_t>(rank);
+  const auto me = static_cast<size_t>(rank);
   std::vector<Number>& data = answer->data;
   answer->box = rows[me];
   Fill(job, answer);
@@ -199,7 +199,7 @@ int TransformLine(const Job& job, int rank, int size, Answer* answer,
   }
   TransformAlong(0, columns[me], &data);
   columns[me].ForEach([&](int x, int y, int z) {
-    const std::int64_t turn = std::int64_t{x} * y % job.points();
+    const int64_t turn = int64_t{x} * y % job.points();
     const double angle =
         -2 * std::numbers::pi * static_cast<double>(turn) / static_cast<double>(job.points());
     data[columns[me].At(x, y, z)] *= std::polar(1.0, angle);
@@ -218,7 +218,7 @@ int TransformSlab(const Job& job, int rank, int size, Answer* answer,
                   examples::Communication* communication) {
   const std::vector<Box> before = CutAlong(job.shape, 0, size);
   const std::vector<Box> after = CutAlong(job.shape, 1, size);
-  const auto me = static_cast<std::size_t>(rank);
+  const auto me = static_cast<size_t>(rank);
   answer->box = before[me];
   Fill(job, answer);
   TransformAlong(2, answer->box, &answer->data);
@@ -292,8 +292,8 @@ int TransformPencil(const Job& job, int rank, int size, Answer* answer,
 
 // The largest difference from FFTW's transform of the whole, as a part of its largest value.
 double LargestError(const Job& job, const Answer& answer) {
-  std::vector<Number> whole(static_cast<std::size_t>(job.points()));
-  for (std::size_t i = 0; i < whole.size(); ++i) whole[i] = Input(job.seed, i);
+  std::vector<Number> whole(static_cast<size_t>(job.points()));
+  for (size_t i = 0; i < whole.size(); ++i) whole[i] = Input(job.seed, i);
   const bool line = job.form == "line";
   const int length[] = {static_cast<int>(job.points())};
   fftw_plan plan =
@@ -305,10 +305,10 @@ double LargestError(const Job& job, const Answer& answer) {
   for (const Number& value : whole) largest = std::max(largest, std::abs(value));
   double error = 0;
   answer.box.ForEach([&](int x, int y, int z) {
-    const std::int64_t at = line ? x + std::int64_t{job.shape[0]} * y
-                                 : (std::int64_t{x} * job.shape[1] + y) * job.shape[2] + z;
+    const int64_t at =
+        line ? x + int64_t{job.shape[0]} * y : (int64_t{x} * job.shape[1] + y) * job.shape[2] + z;
     error = std::max(
-        error, std::abs(answer.data[answer.box.At(x, y, z)] - whole[static_cast<std::size_t>(at)]));
+        error, std::abs(answer.data[answer.box.At(x, y, z)] - whole[static_cast<size_t>(at)]));
   });
   return error / largest;
 }
@@ -329,9 +329,9 @@ bool ParseShape(const std::string& text, int ranks, bool line, Shape* shape) {
   const int read = line ? std::sscanf(text.c_str(), "%dx%d%n", &(*shape)[0], &(*shape)[1], &used)
                         : std::sscanf(text.c_str(), "%dx%dx%d%n", &(*shape)[0], &(*shape)[1],
                                       &(*shape)[2], &used);
-  const bool complete = read == (line ? 2 : 3) && static_cast<std::size_t>(used) == text.size();
+  const bool complete = read == (line ? 2 : 3) && static_cast<size_t>(used) == text.size();
   if (!complete || *std::min_element(shape->begin(), shape->end()) < 1) return false;
-  std::int64_t points = 1;
+  int64_t points = 1;
   for (const int length : *shape) {
     if (length > (1 << 28) / points) return false;
     points *= length;
@@ -349,7 +349,7 @@ int Main(int argc, char** argv) {
   const bool line = job.form == "line";
   const std::string text = flags.Get("size", line ? "n2" : "32x32x32");
   const auto iterations = static_cast<int>(flags.GetNumber("iterations", 5, 1));
-  job.seed = static_cast<std::uint64_t>(flags.GetNumber("seed", 1, 0));
+  job.seed = static_cast<uint64_t>(flags.GetNumber("seed", 1, 0));
   const bool check = flags.Get("check", "yes") == "yes";
   job.spoil = flags.Get("spoil", "no") == "yes";
   if (!line && job.form != "slab" && job.form != "pencil") {

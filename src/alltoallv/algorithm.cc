@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
+#include <cstdint>
 
 namespace tutti::alltoallv {
 namespace {
@@ -10,29 +11,32 @@ namespace {
 struct MethodRow {
   Method method;
   std::string_view name;
+  Family family;
   bool takes_radix;
   bool takes_block_count;
 };
 
 constexpr MethodRow kMethods[] = {
-    {Method::kAuto, "auto", false, false},
-    {Method::kMpi, "mpi", false, false},
-    {Method::kLinear, "linear", false, false},
-    {Method::kPairwise, "pairwise", false, false},
-    {Method::kXor, "xor", false, false},
-    {Method::kSpreadOut, "spread-out", false, false},
-    {Method::kScattered, "scattered", false, true},
-    {Method::kTwoPhaseBruck, "two-phase-bruck", false, false},
-    {Method::kPaddedBruck, "padded-bruck", false, false},
-    {Method::kTuna, "tuna", true, false},
-    {Method::kCoalesced, "coalesced", true, true},
-    {Method::kStaggered, "staggered", true, true},
-    {Method::kMultilevel, "multilevel", true, true},
-    {Method::kShared, "shared", false, true},
-    {Method::kSharedCoalesced, "shared-coalesced", false, true},
+    {Method::kAuto, "auto", Family::kChosen, false, false},
+    {Method::kMpi, "mpi", Family::kNative, false, false},
+    {Method::kLinear, "linear", Family::kDirect, false, false},
+    {Method::kPairwise, "pairwise", Family::kDirect, false, false},
+    {Method::kXor, "xor", Family::kDirect, false, false},
+    {Method::kSpreadOut, "spread-out", Family::kDirect, false, false},
+    {Method::kScattered, "scattered", Family::kDirect, false, true},
+    {Method::kTwoPhaseBruck, "two-phase-bruck", Family::kForwarding, false, false},
+    {Method::kPaddedBruck, "padded-bruck", Family::kForwarding, false, false},
+    {Method::kTuna, "tuna", Family::kForwarding, true, false},
+    {Method::kCoalesced, "coalesced", Family::kHierarchical, true, true},
+    {Method::kStaggered, "staggered", Family::kHierarchical, true, true},
+    {Method::kMultilevel, "multilevel", Family::kHierarchical, true, true},
+    {Method::kShared, "shared", Family::kSharedMemory, false, true},
+    {Method::kSharedCoalesced, "shared-coalesced", Family::kSharedMemory, false, true},
 };
 
-const MethodRow& RowOf(Method method) { return kMethods[static_cast<std::size_t>(method)]; }
+static_assert(HasRowPerMethod(kMethods));
+
+const MethodRow& RowOf(Method method) { return kMethods[static_cast<size_t>(method)]; }
 
 std::string Quoted(std::string_view text) {
   std::string quoted = "'";
@@ -57,11 +61,12 @@ const std::vector<std::string_view>& MethodNames() {
   return names;
 }
 
+Family FamilyOf(Method method) { return RowOf(method).family; }
 bool TakesRadix(Method method) { return RowOf(method).takes_radix; }
 bool TakesBlockCount(Method method) { return RowOf(method).takes_block_count; }
 
 Result<Algorithm> ParseAlgorithm(std::string_view text) {
-  const std::size_t colon = text.find(':');
+  const size_t colon = text.find(':');
   const std::string_view name = text.substr(0, colon);
   const auto* row = std::find_if(std::begin(kMethods), std::end(kMethods),
                                  [name](const MethodRow& each) { return each.name == name; });
@@ -80,7 +85,7 @@ Result<Algorithm> ParseAlgorithm(std::string_view text) {
   std::string_view rest = text.substr(colon + 1);
   while (true) {
     const std::string_view word = rest.substr(0, rest.find(','));
-    const std::size_t equals = word.find('=');
+    const size_t equals = word.find('=');
     const std::string_view key = word.substr(0, equals);
     const bool is_radix = key == "r" && row->takes_radix;
     if (!is_radix && !(key == "b" && row->takes_block_count)) {
@@ -113,6 +118,21 @@ std::string ToString(const Algorithm& algorithm) {
     text.append(1, separator).append("b=").append(std::to_string(algorithm.block_count));
   }
   return text;
+}
+
+int RadixFor(int radix, int ranks) {
+  if (radix == 0) {
+    radix = 2;
+    while (int64_t{radix} * radix < ranks) ++radix;
+  }
+  return std::clamp(radix, 2, std::max(2, ranks));
+}
+
+Algorithm Resolved(const Algorithm& algorithm, int ranks) {
+  if (algorithm.method != Method::kTuna) return algorithm;
+  const int radix = RadixFor(algorithm.radix, ranks);
+  if (radix >= ranks) return {.method = Method::kSpreadOut};
+  return {.method = Method::kTuna, .radix = radix};
 }
 
 }  // namespace tutti::alltoallv

@@ -11,6 +11,8 @@
 #include <string>
 #include <utility>
 
+#include "tutti/base/cancel.h"
+
 namespace tutti {
 namespace {
 
@@ -55,19 +57,23 @@ Result<AtomicFile> AtomicFile::Create(const std::string& path) {
   std::string target = special ? path
                                : path + ".tmp." + std::to_string(::getpid()) + "." +
                                      std::to_string(serial.fetch_add(1));
+  std::optional<TemporaryName> temporary;
+  if (!special) temporary.emplace(target);
   const int fd = ::open(target.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (fd < 0) return IoError(path, "open for writing");
-  return AtomicFile(path, std::move(target), fd);
+  return AtomicFile(path, std::move(target), std::move(temporary), fd);
 }
 
 AtomicFile::AtomicFile(AtomicFile&& other) noexcept
     : path_(std::move(other.path_)),
       target_(std::move(other.target_)),
+      temporary_(std::move(other.temporary_)),
       fd_(std::exchange(other.fd_, -1)) {}
 
 AtomicFile& AtomicFile::operator=(AtomicFile&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(target_, other.target_);
+  std::swap(temporary_, other.temporary_);
   std::swap(fd_, other.fd_);
   return *this;
 }
@@ -78,6 +84,7 @@ void AtomicFile::Discard() {
   if (fd_ < 0) return;
   ::close(std::exchange(fd_, -1));
   if (!in_place()) ::unlink(target_.c_str());
+  temporary_.reset();
 }
 
 Status AtomicFile::Write(std::string_view bytes) {
@@ -97,7 +104,12 @@ Status AtomicFile::Commit() {
     return error;
   };
   if (!in_place() && ::fsync(fd_) != 0) return fail("write");
+  if (!in_place() && CancelRequested()) {
+    Discard();
+    return tl::unexpected(CancelledError());
+  }
   if (!in_place() && ::rename(target_.c_str(), path_.c_str()) != 0) return fail("rename to");
+  temporary_.reset();
   if (::close(std::exchange(fd_, -1)) != 0) return IoError(path_, "write");
   return {};
 }

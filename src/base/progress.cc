@@ -1,34 +1,47 @@
 #include "tutti/base/progress.h"
 
-#include <atomic>
+#include <algorithm>
+#include <mutex>
+#include <thread>
 
 namespace tutti {
 namespace {
 
-std::atomic<const char*> current_task{nullptr};
-std::atomic<int64_t> current_done{0}, current_total{0};
+std::mutex mutex;                    // of what follows
+ProgressScope* innermost = nullptr;  // all of one thread
+std::thread::id owner;
 
 }  // namespace
 
-ProgressScope::ProgressScope(const char* task, int64_t total)
-    : outer_task_(current_task.load()),
-      outer_done_(current_done.load()),
-      outer_total_(current_total.load()) {
-  current_done = 0;
-  current_total = total;
-  current_task = task;
+ProgressScope::ProgressScope(const char* task, int64_t total) : task_(task), total_(total) {
+  const std::lock_guard lock(mutex);
+  const std::thread::id here = std::this_thread::get_id();
+  shown_ = innermost == nullptr || owner == here;
+  if (!shown_) return;
+  owner = here;
+  outer_ = innermost;
+  innermost = this;
 }
 
 ProgressScope::~ProgressScope() {
-  current_task = outer_task_;
-  current_done = outer_done_;
-  current_total = outer_total_;
+  if (!shown_) return;
+  const std::lock_guard lock(mutex);
+  innermost = outer_;
 }
 
-void ProgressScope::Add(int64_t done) { current_done.fetch_add(done, std::memory_order_relaxed); }
-
 ProgressSnapshot CurrentProgress() {
-  return {current_task.load(), current_done.load(), current_total.load()};
+  const std::lock_guard lock(mutex);
+  double part = 0;
+  for (ProgressScope* scope = innermost; scope != nullptr; scope = scope->outer_) {
+    if (scope->total_ > 0)
+      part = std::clamp((static_cast<double>(scope->done_.load(std::memory_order_relaxed)) + part) /
+                            static_cast<double>(scope->total_),
+                        0.0, 1.0);
+    if (scope->outer_ != nullptr) continue;
+    scope->most_ = std::max(scope->most_, part);
+    return {scope->task_, scope->most_};
+  }
+  return {};
 }
 
 }  // namespace tutti

@@ -2,52 +2,99 @@
 
 #include <fmt/format.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
+#include <cmath>
 #include <cstdio>
-#include <limits>
+#include <cstdlib>
 #include <utility>
 
 #include "tutti/base/cancel.h"
 #include "tutti/base/file.h"
 #include "tutti/base/units.h"
+#include "tutti/coll/demand.h"
+#include "tutti/runtime/executor.h"
+#include "tutti/sim/simulator.h"
+#include "tutti/synth/synthesizer.h"
 #include "tutti/topo/properties.h"
 #include "tutti/topo/symmetry.h"
 
 namespace tutti::cli {
 
-Program::Program() : app("Tutti: collective communication that knows its network", "tutti") {
-  app.require_subcommand(1);
-  app.set_version_flag("--version", std::string("tutti ") + TUTTI_VERSION);
-  app.fallthrough(false);
-}
+Program::Program()
+    : line("tutti", "Tutti: collective communication that knows its network",
+           std::string("tutti ") + TUTTI_VERSION) {}
 
-CLI::App* Program::AddCommand(CLI::App* parent, const std::string& name,
-                              const std::string& description, const std::string& example) {
-  CLI::App* command = parent->add_subcommand(name, description);
-  command->footer("Example:\n  " + example);
-  command->add_flag("--json", json, "Print one JSON object on stdout and nothing else");
-  command->add_option("-j,--threads", threads, "Threads to use; 0 means as many as the machine has")
-      ->check(CLI::Range(0, 1024));
-  command->add_flag("-v,--verbose", verbose, "Log what is done and how long it takes, on stderr");
+Command Program::AddCommand(Command parent, const std::string& name, const std::string& description,
+                            const std::string& example) {
+  Command command = parent.AddCommand(name, description);
+  command.SetFooter("Example:\n  " + example);
+  command.AddFlag("--json", json, "Print one JSON object on stdout and nothing else");
+  command.AddOption("--color", color, "Colours: auto (on a terminal), always or never")
+      .OneOf({"auto", "always", "never"})
+      .ShowDefault();
+  command.AddOption("-j,--threads", threads, "Threads to use; 0 means as many as the machine has")
+      .Within(0, 1024);
+  command.AddFlag("-v,--verbose", verbose, "Log what is done and how long it takes, on stderr");
   return command;
 }
 
+namespace {
+
+// Escape sequences of terminals.
+constexpr const char *kBold = "\x1b[1m", *kBest = "\x1b[1;32m", *kRed = "\x1b[1;31m",
+                     *kPlain = "\x1b[0m", *kClearLine = "\r\x1b[K";
+
+std::string color_when = "auto";
+std::atomic<bool> printed_error{false};
+
+bool IsColored(int fd) {
+  if (color_when != "auto") return color_when == "always";
+  const char* no_color = std::getenv("NO_COLOR");
+  const char* term = std::getenv("TERM");
+  return isatty(fd) != 0 && (no_color == nullptr || *no_color == '\0') &&
+         (term == nullptr || std::string_view(term) != "dumb");
+}
+
+// Bytes of files and their names that are no UTF-8 become U+FFFD.
+std::string AsUtf8(const std::string& text) {
+  return Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+}  // namespace
+
+void SetColor(const std::string& when) { color_when = when; }
+
+bool PrintedError() { return printed_error; }
+
+void PrintError(const std::string& message) {
+  printed_error = true;
+  // On a terminal the progress may stand on this line, and "^C" behind it.
+  if (isatty(STDERR_FILENO) != 0) fmt::print(stderr, "{}", CancelRequested() ? "\n" : kClearLine);
+  const bool colored = IsColored(STDERR_FILENO);
+  fmt::print(stderr, "{}tutti: error:{} {}\n", colored ? kRed : "", colored ? kPlain : "",
+             AsUtf8(message));
+}
+
 int Report(const Error& error) {
-  fmt::print(stderr, "tutti: error: {}\n", error.message);
+  PrintError(error.message);
   switch (error.code) {
     case ErrorCode::kInfeasible:
     case ErrorCode::kPeerFailed:
       return kAnswerIsNo;
     case ErrorCode::kCancelled:
-      return 130;  // as a shell reports SIGINT
+      return kInterrupted;
     default:
       return kBadInput;
   }
 }
 
-void Print(const Json& json) { fmt::print("{}\n", json.dump(2)); }
+void Print(const Json& json) {
+  fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
+}
 
 Json ToJson(const Rational& value) {
   Json out;
@@ -66,7 +113,9 @@ std::string Table::ToString() const {
       width[i] = std::max(width[i], row[i].size());
     }
   std::string text;
-  for (const auto& row : rows_) {
+  const bool colored = IsColored(STDOUT_FILENO);
+  for (size_t r = 0; r < rows_.size(); ++r) {
+    const std::vector<std::string>& row = rows_[r];
     std::string line;
     for (size_t i = 0; i < row.size(); ++i) {
       const bool left = i == 0 || (last_ == Last::kProse && i + 1 == width.size());
@@ -75,7 +124,8 @@ std::string Table::ToString() const {
           left ? fmt::format("{:<{}}", row[i], width[i]) : fmt::format("{:>{}}", row[i], width[i]);
     }
     while (!line.empty() && line.back() == ' ') line.pop_back();
-    text += line + "\n";
+    const char* tone = r == 0 ? kBold : best_.contains(r) ? kBest : nullptr;
+    text += colored && tone != nullptr ? fmt::format("{}{}{}\n", tone, line, kPlain) : line + "\n";
   }
   return text;
 }
@@ -85,8 +135,19 @@ std::string Seconds(double seconds) {
   if (seconds >= 1e-3) return fmt::format("{:.3f} ms", seconds * 1e3);
   return fmt::format("{:.3f} us", seconds * 1e6);
 }
-std::string BytesPerSecond(double value) { return fmt::format("{:.3f} GB/s", value / 1e9); }
-std::string Percent(double ratio) { return fmt::format("{:.1f} %", ratio * 100); }
+// Of one rank, that sends nothing in no time, neither is a number.
+std::string BytesPerSecond(double value) {
+  return std::isfinite(value) && value > 0 ? fmt::format("{:.3f} GB/s", value / 1e9) : "-";
+}
+std::string Percent(double ratio) {
+  return std::isfinite(ratio) ? fmt::format("{:.1f} %", ratio * 100) : "-";
+}
+std::string Count(int64_t count) {
+  std::string digits = std::to_string(count);
+  const size_t first = count < 0 ? 1 : 0;
+  for (size_t end = digits.size(); end > first + 3; end -= 3) digits.insert(end - 3, 1, ',');
+  return digits;
+}
 std::string Exact(const Rational& value) {
   constexpr size_t kReadable = 16;  // characters of a fraction that says more than its decimals
   const std::string fraction = value.ToString();
@@ -122,26 +183,10 @@ Result<std::vector<int64_t>> ParseSizes(const std::string& text) {
   return sizes;
 }
 
-// Numbers separated by commas, semicolons or blanks: CSV and the matrix files of nccl-tests alike.
 Result<std::vector<int64_t>> ReadDemand(const std::string& path) {
   const Result<std::string> text = ReadFile(path);
   if (!text) return tl::unexpected(text.error());
-  std::vector<int64_t> demand;
-  size_t line = 1;
-  for (size_t i = 0; i < text->size();) {
-    const char c = (*text)[i];
-    if (c == '\n') ++line;
-    if (c == ',' || c == ';' || c == ' ' || c == '\t' || c == '\r' || c == '\n') {
-      ++i;
-      continue;
-    }
-    const size_t end = std::min(text->find_first_of(",; \t\r\n", i), text->size());
-    const Result<int64_t> bytes = ParseSizeBytes(text->substr(i, end - i));
-    if (!bytes) return Within(fmt::format("{}:{}", path, line), bytes.error());
-    demand.push_back(*bytes);
-    i = end;
-  }
-  return demand;
+  return ParseDemandText(*text, path);
 }
 
 Status RequireVerified(const VerifyReport& report, const std::string& algorithm,
@@ -169,31 +214,65 @@ std::optional<int32_t> ParseCount(const std::string& text) {
 
 }  // namespace
 
-void ChunksFlag::AddTo(CLI::App* command) {
+void ChunksFlag::AddTo(Command command) {
   command
-      ->add_option("--chunks", text_,
-                   "Equal chunks a shard; 0: what the algorithm needs; auto: as many as are "
-                   "predicted to be fastest for --size (ten)")
-      ->check([](const std::string& text) {
+      .AddOption("--chunks", text_,
+                 "Equal chunks a shard; 0: what the algorithm needs; auto: as many as are "
+                 "predicted to be fastest for --size (ten)")
+      .Check([](const std::string& text) {
         if (text == kAuto || ParseCount(text)) return std::string();
         return fmt::format("got '{}', wanted 0 .. {} or auto", text, kMostChunks);
       })
-      ->type_name("INT|auto")
-      ->capture_default_str();
+      .TypeName("INT|auto")
+      .ShowDefault();
 }
 
 int32_t ChunksFlag::count() const { return ParseCount(text_).value_or(0); }
 
-void CollectiveFlags::AddTo(CLI::App* command) {
+void ElementFlag::AddTo(Command command) {
   command
-      ->add_option("-c,--collective", name,
-                   "all-gather, reduce-scatter, all-reduce, broadcast, reduce, gather, scatter, "
-                   "all-to-all or all-to-allv")
-      ->capture_default_str();
-  command->add_option("--root", root, "Root rank of broadcast, reduce, gather and scatter")
-      ->capture_default_str();
-  command->add_option("--demand", demand_path,
-                      "File with the square matrix of bytes for all-to-allv (CSV or blanks)");
+      .AddOption("--type", type_,
+                 "What buffers hold, as nccl-tests names it: no chunk is smaller than an element")
+      .ShowDefault();
+}
+
+Status ElementFlag::Check() const {
+  const Result<DataType> type = ParseDataType(type_);
+  if (!type) return tl::unexpected(type.error());
+  return {};
+}
+
+int32_t ElementFlag::bytes() const {
+  const Result<DataType> type = ParseDataType(type_);
+  return type ? SizeOf(*type) : 0;
+}
+
+Status CheckChunksExist(const Collective& collective, const ChunksFlag& chunks,
+                        const std::vector<int64_t>& sizes, const ElementFlag& element) {
+  const int64_t size = *std::min_element(sizes.begin(), sizes.end());
+  const int64_t most = MostChunks(collective, size, element.bytes());
+  if (chunks.count() <= most) return {};
+  return InvalidArgument(fmt::format(
+      "--chunks {}: chunks of a shard of {} would be less than an element of {} byte{}; "
+      "at most {}",
+      chunks.count(), FormatSize(size), element.bytes(), element.bytes() == 1 ? "" : "s", most));
+}
+
+void CollectiveFlags::AddTo(Command command) {
+  command
+      .AddOption("-c,--collective", name,
+                 "all-gather, reduce-scatter, all-reduce, broadcast, reduce, gather, scatter, "
+                 "all-to-all or all-to-allv; also written allgather, all_gather or AllGather")
+      .Transform([](const std::string& text) {
+        const Result<CollectiveKind> kind = ParseCollectiveKind(text);
+        return kind ? std::string(Name(*kind)) : text;  // Make() refuses it
+      })
+      .ShowDefault();
+  command.AddOption("--root", root, "Root rank of broadcast, reduce, gather and scatter")
+      .Within(0, 1 << 24)
+      .ShowDefault();
+  command.AddOption("--demand", demand_path,
+                    "File with the square matrix of bytes for all-to-allv (CSV or blanks)");
 }
 
 Result<Collective> CollectiveFlags::Make(const Topology& topology,
@@ -253,20 +332,38 @@ void DescribeSchedule(const Schedule& schedule, Json& out) {
   out["transfers"] = schedule.transfers.size();
 }
 
-Result<Evaluation> Evaluate(const Topology& topology, const Schedule& schedule,
-                            int64_t size_bytes) {
-  Result<Bounds> bounds = ComputeBounds(topology, schedule.collective);
-  if (!bounds) return tl::unexpected(bounds.error());
+std::string NameOf(const Topology& topology) {
+  return topology.name().empty() ? "an unnamed network" : topology.name();
+}
+
+double Efficiency(double bound_s, double time_s) { return time_s > 0 ? bound_s / time_s : 1; }
+
+namespace {
+
+// A timed schedule is a plan for one size; of another its transfers keep their order on the clock
+// of that size.
+double SecondsOf(const Topology& topology, const Schedule& schedule, int64_t size_bytes) {
+  // A plan on the clock of another size; where it cannot be simulated it is stretched.
+  if (schedule.kind == ScheduleKind::kTimed && schedule.size_bytes != size_bytes)
+    if (const Result<SimReport> report = Simulate(
+            topology, schedule, {.size_bytes = size_bytes, .link_model = schedule.link_model}))
+      return report->time_s;
+  return PredictedSeconds(topology, schedule, size_bytes).ToDouble();
+}
+
+}  // namespace
+
+Evaluation Evaluate(const Topology& topology, const Schedule& schedule, int64_t size_bytes,
+                    const Bounds& bounds) {
   Evaluation out;
-  out.bounds = std::move(*bounds);
+  out.bounds = bounds;
+  out.bound_s = bounds.Seconds(size_bytes);
   if (schedule.kind == ScheduleKind::kStep) {
     out.cost = AnalyticCost(topology, schedule);
-    out.bound_s = out.bounds.Seconds(size_bytes, true);
-  } else {
-    out.bound_s = out.bounds.Seconds(size_bytes, false);
+    out.step_bound_s = bounds.StepLimit(size_bytes).ToDouble();
   }
-  out.time_s = PredictedSeconds(topology, schedule, size_bytes).ToDouble();
-  out.efficiency = out.time_s > 0 ? out.bound_s / out.time_s : 1;
+  out.time_s = SecondsOf(topology, schedule, size_bytes);
+  out.efficiency = Efficiency(out.bound_s, out.time_s);
   return out;
 }
 
@@ -277,6 +374,23 @@ void DescribeLimits(const Bounds& bounds, int64_t size_bytes, Json& out) {
   if (bounds.ideal_seconds_per_byte) out["ideal_s"] = seconds(*bounds.ideal_seconds_per_byte);
   if (bounds.rsag_seconds_per_byte) out["rsag_s"] = seconds(*bounds.rsag_seconds_per_byte);
 }
+
+namespace {
+
+double Bandwidth(int64_t bytes, double seconds) {
+  return seconds > 0 ? static_cast<double>(bytes) / seconds : 0;
+}
+
+// Where barriers cost more than the bound of all schedules says.
+std::string StepBoundText(const Schedule& schedule, const Evaluation& evaluation) {
+  if (schedule.kind != ScheduleKind::kStep || evaluation.step_bound_s <= evaluation.bound_s)
+    return "";
+  return fmt::format("   ({} of the {} that steps with barriers take at least)",
+                     Percent(Efficiency(evaluation.step_bound_s, evaluation.time_s)),
+                     Seconds(evaluation.step_bound_s));
+}
+
+}  // namespace
 
 void DescribeEvaluation(const Schedule& schedule, const Evaluation& evaluation, int64_t size_bytes,
                         Json& out) {
@@ -291,9 +405,10 @@ void DescribeEvaluation(const Schedule& schedule, const Evaluation& evaluation, 
   out["size_bytes"] = size_bytes;
   out["time_s"] = evaluation.time_s;
   out["bound_s"] = evaluation.bound_s;
+  if (schedule.kind == ScheduleKind::kStep) out["step_bound_s"] = evaluation.step_bound_s;
   DescribeLimits(evaluation.bounds, size_bytes, out);
   out["efficiency"] = evaluation.efficiency;
-  const double algbw = static_cast<double>(size_bytes) / evaluation.time_s;
+  const double algbw = Bandwidth(size_bytes, evaluation.time_s);
   out["algbw"] = algbw;
   out["busbw"] = algbw * schedule.collective.BusFactor().ToDouble();
 }
@@ -307,13 +422,14 @@ std::string EvaluationText(const Schedule& schedule, const Evaluation& evaluatio
         "  TB           {} M/B   (bound {})\n",
         evaluation.cost.tl, evaluation.bounds.steps, Exact(evaluation.cost.tb),
         Exact(evaluation.bounds.tb));
-  const double algbw = static_cast<double>(size_bytes) / evaluation.time_s;
+  const double algbw = Bandwidth(size_bytes, evaluation.time_s);
   text += fmt::format(
       "  time         {} for {}   (bound {}: {})\n"
-      "  efficiency   {}\n"
+      "  efficiency   {}{}\n"
       "  algbw        {}   busbw {}\n",
-      Seconds(evaluation.time_s), FormatSize(size_bytes), Seconds(evaluation.bound_s),
-      evaluation.bounds.bandwidth_reason, Percent(evaluation.efficiency), BytesPerSecond(algbw),
+      Seconds(evaluation.time_s), ReadableSize(size_bytes), Seconds(evaluation.bound_s),
+      evaluation.bounds.bandwidth_reason, Percent(evaluation.efficiency),
+      StepBoundText(schedule, evaluation), BytesPerSecond(algbw),
       BytesPerSecond(algbw * schedule.collective.BusFactor().ToDouble()));
   return text;
 }

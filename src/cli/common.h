@@ -1,18 +1,19 @@
 // What the commands share: global flags, exit codes, output of tables and JSON.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "flags.h"
 #include "tutti/base/rational.h"
 #include "tutti/base/result.h"
-#include "tutti/coll/bounds.h"
+#include "tutti/bounds/bounds.h"
 #include "tutti/sched/cost.h"
 #include "tutti/sched/schedule.h"
 #include "tutti/verify/verifier.h"
@@ -21,22 +22,28 @@ namespace tutti::cli {
 
 using Json = nlohmann::ordered_json;
 
-// Exit codes of every command (design.md section 4).
-inline constexpr int kDone = 0, kAnswerIsNo = 1, kBadInput = 2;
+// Exit codes of every command. One that a signal ends has 128 + its number, as a shell says it: 130
+// after Ctrl-C, 143 after SIGTERM, 141 where the reader of its output has gone.
+inline constexpr int kDone = 0, kAnswerIsNo = 1, kBadInput = 2, kInterrupted = 130,
+                     kReaderGone = 141;
 
-// What a parsed command line asks for: set by the subcommand's callback, run by main().
+// The command line and what every command has.
 struct Program {
-  CLI::App app;
+  CommandLine line;
+  std::vector<std::string> arguments = {};  // as they were given, the program's name first
   bool json = false;
   bool verbose = false;  // log what takes how long, to stderr
   int threads = 0;
-  std::function<int()> action;
+  std::string color = "auto";
 
   Program();
-  // A subcommand with --json, -j and an example in its help.
-  CLI::App* AddCommand(CLI::App* parent, const std::string& name, const std::string& description,
-                       const std::string& example);
+  // A subcommand with --json, --color, -j and an example in its help.
+  Command AddCommand(Command parent, const std::string& name, const std::string& description,
+                     const std::string& example);
 };
+
+// What a program's main() does: signals, progress, errors, exit codes.
+int RunProgram(int argc, char** argv, void (*add_commands)(Program&));
 
 // One line a command, in the order of the help.
 void AddTopo(Program& program);
@@ -45,18 +52,32 @@ void AddVerify(Program& program);
 void AddCost(Program& program);
 void AddSim(Program& program);
 void AddCompare(Program& program);
+void AddExplain(Program& program);
+void AddDiff(Program& program);
+void AddAdvise(Program& program);
 void AddFlow(Program& program);
 void AddLower(Program& program);
+void AddRules(Program& program);
 void AddRun(Program& program);
+void AddRunRanks(Program& program);
+void AddCalibrate(Program& program);
 void AddDesign(Program& program);
 void AddTrain(Program& program);
 void AddMpi(Program& program);
 void AddBench(Program& program);
 void AddDocs(Program& program);
 
-// Prints "tutti: error: ..." to stderr; the exit code for it.
+// Whether text on a terminal is coloured: "auto" (on a terminal, without NO_COLOR in the
+// environment and TERM=dumb), "always" or "never". Before it is called: "auto".
+void SetColor(const std::string& when);
+
+// Prints "tutti: error: ..." to stderr, on a line of its own; Report also gives the exit code for
+// it.
+void PrintError(const std::string& message);
+bool PrintedError();  // async-signal-safe
 int Report(const Error& error);
 
+// Bytes that are no UTF-8 (of file names) are replaced by U+FFFD.
 void Print(const Json& json);
 
 // {"num": .., "den": .., "value": ..}
@@ -69,10 +90,15 @@ class Table {
   explicit Table(std::vector<std::string> header, Last last = Last::kNumber)
       : rows_{std::move(header)}, last_(last) {}
   void AddRow(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  // The row added last is the best: it stands out where there are colours.
+  void MarkBest() { MarkBest(rows_.size() - 2); }
+  void MarkBest(size_t row) { best_.insert(row + 1); }
+  // For standard output.
   std::string ToString() const;
 
  private:
   std::vector<std::vector<std::string>> rows_;
+  std::set<size_t> best_;
   Last last_;
 };
 
@@ -80,6 +106,8 @@ class Table {
 std::string Seconds(double seconds);
 std::string BytesPerSecond(double value);
 std::string Percent(double ratio);
+// "1,511,459,389,440"
+std::string Count(int64_t count);
 // "15/16 = 0.9375"; the number alone when it is whole, the decimals alone when the fraction is
 // long.
 std::string Exact(const Rational& value);
@@ -97,13 +125,13 @@ std::vector<std::string> SplitAtCommas(const std::string& text);
 // A comma-separated list of sizes, each at least 1 byte.
 Result<std::vector<int64_t>> ParseSizes(const std::string& text);
 
-// A matrix of sizes, row by row: CSV, or blanks as in the files of nccl-tests.
+// The file of a demand matrix (tutti/coll/demand.h).
 Result<std::vector<int64_t>> ReadDemand(const std::string& path);
 
 // --chunks N, or auto.
 class ChunksFlag {
  public:
-  void AddTo(CLI::App* command);
+  void AddTo(Command command);
   bool is_auto() const { return text_ == kAuto; }
   int32_t count() const;  // 0: what the algorithm needs
 
@@ -112,17 +140,34 @@ class ChunksFlag {
   std::string text_ = "0";  // checked
 };
 
+// --type: what the buffers hold. Chunks are at least one element.
+class ElementFlag {
+ public:
+  void AddTo(Command command);
+  Status Check() const;
+  int32_t bytes() const;  // of a checked one
+
+ private:
+  std::string type_ = "float";
+};
+// kInvalidArgument: --chunks asks for chunks below one element at the smallest of the sizes.
+Status CheckChunksExist(const Collective& collective, const ChunksFlag& chunks,
+                        const std::vector<int64_t>& sizes, const ElementFlag& element);
+
 // Options that say which collective: -c, --root, --demand.
 struct CollectiveFlags {
   std::string name = "all-gather";
   int32_t root = 0;
   std::string demand_path;
 
-  void AddTo(CLI::App* command);
+  void AddTo(Command command);
   Result<Collective> Make(const Topology& topology, bool one_shard_all_reduce) const;
 };
 
 int32_t DiameterOf(const Topology& topology);
+
+// Its name, or "an unnamed network".
+std::string NameOf(const Topology& topology);
 
 // [alltoall-mcf] Theorem 1, where the network is regular, without switches and with equal links.
 std::optional<Rational> MooreFlowOf(const Topology& topology);
@@ -139,11 +184,16 @@ struct Evaluation {
   StepCost cost;      // step schedules
   double time_s = 0;  // barrier cost, or the completion of a timed schedule
   Bounds bounds;
-  double bound_s = 0;
-  double efficiency = 0;
+  double bound_s = 0;       // of every schedule
+  double step_bound_s = 0;  // of step schedules with barriers
+  double efficiency = 0;    // bound_s / time_s
 };
-Result<Evaluation> Evaluate(const Topology& topology, const Schedule& schedule, int64_t size_bytes);
-// Keys `tl tl_bound tb tb_bound alpha_s time_s bound_s efficiency algbw busbw ...`.
+// `bounds`: BoundsOf() of synth/proven_bounds.h.
+Evaluation Evaluate(const Topology& topology, const Schedule& schedule, int64_t size_bytes,
+                    const Bounds& bounds);
+// bound / time; 1 where there is nothing to do.
+double Efficiency(double bound_s, double time_s);
+// Keys `tl tl_bound tb tb_bound alpha_s time_s bound_s step_bound_s efficiency algbw busbw ...`.
 void DescribeEvaluation(const Schedule& schedule, const Evaluation& evaluation, int64_t size_bytes,
                         Json& out);
 std::string EvaluationText(const Schedule& schedule, const Evaluation& evaluation,

@@ -9,13 +9,15 @@
 #include <optional>
 #include <utility>
 
-#include "best_by_size.h"
+#include "best_ranges.h"
 #include "choice.h"
 #include "common.h"
 #include "routing.h"
 #include "sim_flags.h"
 #include "tutti/base/cancel.h"
+#include "tutti/base/progress.h"
 #include "tutti/base/units.h"
+#include "tutti/bounds/proven_bounds.h"
 #include "tutti/synth/auto.h"
 #include "tutti/synth/synthesizer.h"
 #include "tutti/topo/expression.h"
@@ -31,6 +33,7 @@ struct Flags {
   RoutingFlags routing;
   SimFlags sim;
   ChunksFlag chunks;
+  ElementFlag element;
   uint64_t seed = 1;
 };
 
@@ -80,11 +83,19 @@ class Networks {
   const Topology& Keep(const Unwound& unwound) {
     return unwound_.try_emplace(unwound.degree, unwound.topology).first->second;
   }
+  // Of what is asked for on `network`, which is one of these.
+  Result<Bounds> BoundsOn(const Topology& network, const Collective& collective) {
+    if (const auto known = bounds_.find(&network); known != bounds_.end()) return known->second;
+    Result<Bounds> bounds = BoundsOf(network, collective);
+    if (bounds) bounds_.emplace(&network, *bounds);
+    return bounds;
+  }
 
  private:
   Topology whole_;
   bool tries_unwindings_;
   std::map<int32_t, Topology> unwound_;  // by degree
+  std::map<const Topology*, Bounds> bounds_;
 };
 
 Result<Networks> MakeNetworks(const Flags& flags) {
@@ -92,19 +103,13 @@ Result<Networks> MakeNetworks(const Flags& flags) {
     return ParseTopology(flags.topology).map([&](Topology topology) {
       return Networks(std::move(topology), !flags.unwind.empty());
     });
-  return UnwindBy(flags.topology, flags.unwind).map([](Unwound unwound) {
-    return Networks(std::move(unwound.topology), false);
-  });
+  return Unwind(flags.topology, flags.unwind, nullptr, flags.collective, {})
+      .map([](Unwound unwound) { return Networks(std::move(unwound.topology), false); });
 }
 
-// Where networks are tried for algorithms, algorithms are not tried for networks.
+// Where networks are tried for algorithms, routings have no part.
 Status CheckUnwindings(const Networks& networks, Choice& chosen) {
   if (!networks.tries_unwindings()) return {};
-  for (const Entry& entry : chosen.entries)
-    if (entry.synthesizer == nullptr)
-      return InvalidArgument(
-          "--unwind auto tries networks for one algorithm, and auto algorithms for one network: "
-          "give --unwind a degree, or leave auto out");
   for (const Router* router : chosen.routers)
     if (!FindSynthesizer(router->name))
       return InvalidArgument(fmt::format(
@@ -122,14 +127,15 @@ struct Made {
 };
 
 // Of what only some algorithms have, those that have it get it.
-SynthOptions OptionsFor(const Entry& entry, const Flags& flags, int64_t size) {
-  const bool counts = entry.synthesizer == nullptr || entry.synthesizer->counts_chunks;
-  return {.chunks = flags.chunks.count(),
-          .seed = flags.seed,
-          .size_bytes = size,
-          .link_model = flags.sim.links.model(),
-          .auto_chunks = flags.chunks.is_auto() && counts,
-          .max_seconds = flags.routing.time_limit};
+SynthOptions OptionsOf(const Entry& entry, const Flags& flags, int64_t size) {
+  const SynthOptions options{.chunks = flags.chunks.count(),
+                             .seed = flags.seed,
+                             .size_bytes = size,
+                             .element_bytes = flags.element.bytes(),
+                             .link_model = flags.sim.links.model(),
+                             .auto_chunks = flags.chunks.is_auto(),
+                             .max_seconds = flags.routing.time_limit};
+  return entry.synthesizer != nullptr ? OptionsFor(*entry.synthesizer, options) : options;
 }
 
 Result<Schedule> Synthesize(const Entry& entry, const Topology& topology,
@@ -159,54 +165,82 @@ Result<Made> MakeOn(const Topology& topology, const Entry& entry, const Flags& f
   return Made{&topology, std::move(*schedule), elapsed.count(), std::nullopt};
 }
 
+// An algorithm on the network as it is, or on the unwinding that suits it best; `auto` tries those
+// by itself where there are switches.
 Result<Made> Make(const Entry& entry, Networks& networks, const Flags& flags, int64_t size) {
-  const SynthOptions options = OptionsFor(entry, flags, size);
-  if (!networks.tries_unwindings()) return MakeOn(networks.whole(), entry, flags, options);
+  const SynthOptions options = OptionsOf(entry, flags, size);
+  const bool tries =
+      networks.tries_unwindings() ||
+      (entry.synthesizer == nullptr && TriesUnwindings(networks.whole(), flags.collective));
+  if (!tries) return MakeOn(networks.whole(), entry, flags, options);
   Result<Unwound> best =
-      Unwind(flags.topology, flags.unwind, *entry.synthesizer, flags.collective, options);
+      Unwind(flags.topology, kTrySeveral, entry.synthesizer, flags.collective, options);
   if (!best) return tl::unexpected(best.error());
+  if (best->degree == 0) return MakeOn(networks.whole(), entry, flags, options);
   Result<Made> made = MakeOn(networks.Keep(*best), entry, flags, options);
   if (made) made->unwound = *std::move(best);
   return made;
 }
 
-// The schedules that stand for each algorithm at all sizes (best_by_size.h).
+// The smallest size of which the chunks of `schedule` are worth their messages, at most `made_for`.
+int64_t WorthwhileFrom(const Topology& topology, const Schedule& schedule, int64_t made_for) {
+  const int64_t least = WorthwhileChunkBytes(topology);
+  int64_t from = 1, to = made_for;
+  while (from < to) {
+    const int64_t middle = from + (to - from) / 2;
+    if (schedule.units_per_shard == 1 ||
+        MostChunks(schedule.collective, middle, least) >= schedule.units_per_shard)
+      to = middle;
+    else
+      from = middle + 1;
+  }
+  return to;
+}
+
+// The schedules that stand for each algorithm at all sizes (advise/best_by_size.h).
 class Held {
  public:
   // Beyond so many transfers a schedule is made for the sizes asked for only; all together, they
   // are not simulated at many sizes. Both keep that below a few seconds.
-  static constexpr size_t kMostToMakeAgain = 50'000, kMostToSimulate = 200'000;
+  static constexpr size_t kMostToMakeAgain = 50'000, kMostToChooseAgain = 1'000,
+                          kMostToSimulate = 200'000;
 
-  // False where it is one of those already held.
-  bool Add(const std::string& algorithm, const Made& made) {
-    for (const HeldSchedule& held : schedules_)
-      if (held.algorithm == algorithm && held.schedule == made.schedule) return false;
+  // What `algorithm` makes of `size`; false where it is one of those already held.
+  bool Add(const std::string& algorithm, const Made& made, int64_t size) {
+    for (HeldSchedule& held : schedules_)
+      if (held.algorithm == algorithm && held.schedule == made.schedule) {
+        held.from_bytes =
+            std::min(held.from_bytes, WorthwhileFrom(*made.topology, made.schedule, size));
+        return false;
+      }
     transfers_ += made.schedule.transfers.size();
-    schedules_.push_back({algorithm, made.topology, made.schedule});
+    schedules_.push_back({algorithm, made.topology, made.schedule,
+                          WorthwhileFrom(*made.topology, made.schedule, size)});
     return true;
   }
 
   // What the algorithm makes of other sizes, on the network that it was on last. Most make one
   // schedule of all of them.
   Status AddOtherSizes(const Entry& entry, const Flags& flags) {
-    if (entry.synthesizer == nullptr || schedules_.empty() ||
-        schedules_.back().algorithm != entry.name ||
-        schedules_.back().schedule.transfers.size() > kMostToMakeAgain)
+    const size_t most = entry.synthesizer == nullptr ? kMostToChooseAgain : kMostToMakeAgain;
+    if (schedules_.empty() || schedules_.back().algorithm != entry.name ||
+        schedules_.back().schedule.transfers.size() > most)
       return {};
     const Topology* const topology = schedules_.back().topology;
     bool differs = false;
     for (int64_t size : kOtherSizes) {
       if (size == kOtherSizes.back() && !differs) break;
-      const Result<Made> made = MakeOn(*topology, entry, flags, OptionsFor(entry, flags, size));
+      const Result<Made> made = MakeOn(*topology, entry, flags, OptionsOf(entry, flags, size));
       if (!made && made.error().code == ErrorCode::kCancelled) return tl::unexpected(made.error());
       if (!made) return {};
-      differs = Add(entry.name, *made) || differs;
+      differs = Add(entry.name, *made, size) || differs;
     }
     return {};
   }
 
-  Result<std::string> Describe(const SimOptions& options, Json& out) const {
+  Result<std::string> Describe(const SimOptions& options, Json& out) {
     if (schedules_.empty()) return std::string();
+    ExtendDown();
     const Result<std::vector<BestRange>> by_cost = BestByCost(schedules_);
     if (!by_cost) return tl::unexpected(by_cost.error());
     out["best_by_size_analytic"] = ToJson(*by_cost);
@@ -226,150 +260,272 @@ class Held {
   // Where the two ends are made alike, so is what lies between.
   static constexpr std::array<int64_t, 3> kOtherSizes{1 << 10, 1 << 30, 1 << 20};
 
+  // What each algorithm makes of the smallest size that was tried stands for all below.
+  void ExtendDown() {
+    std::map<std::string, HeldSchedule*> smallest;
+    for (HeldSchedule& held : schedules_) {
+      HeldSchedule*& one = smallest[held.algorithm];
+      if (one == nullptr || held.from_bytes < one->from_bytes) one = &held;
+    }
+    for (const auto& [name, held] : smallest) held->from_bytes = 1;
+  }
+
   std::vector<HeldSchedule> schedules_;
   size_t transfers_ = 0;
 };
 
+// One line of the table, and what `--json` says of it.
+struct Row {
+  Json json;
+  std::vector<std::string> cells;
+  size_t size_index = 0;
+  double time_s = 0;
+};
+
+class Comparison {
+ public:
+  Comparison(const Flags& flags, Networks& networks, const Collective& wanted,
+             const std::vector<int64_t>& sizes)
+      : flags_(flags),
+        networks_(networks),
+        wanted_(wanted),
+        sizes_(sizes),
+        options_(flags.sim.Make()) {}
+
+  // The error is one that ends all.
+  Status Run(const std::vector<Entry>& entries) {
+    ProgressScope progress("compare", static_cast<int64_t>(entries.size() * (sizes_.size() + 1)));
+    for (const Entry& entry : entries) {
+      for (size_t i = 0; i < sizes_.size(); ++i) {
+        if (CancelRequested()) return tl::unexpected(CancelledError());
+        const Result<bool> goes_on = Add(entry, i);
+        if (!goes_on) return tl::unexpected(goes_on.error());
+        progress.Add(1);
+        if (*goes_on) continue;
+        progress.Add(static_cast<int64_t>(sizes_.size() - i) - 1);
+        break;
+      }
+      if (const Status added = held_.AddOtherSizes(entry, flags_); !added) return added;
+      progress.Add(1);
+    }
+    Sort();
+    return {};
+  }
+
+  bool some() const { return !rows_.empty(); }
+  const std::string& reasons() const { return reasons_; }
+  // Whether rows have a network each.
+  bool has_unwound() const { return has_unwound_; }
+  Result<std::string> DescribeBest(Json& out) { return held_.Describe(options_, out); }
+
+  Json JsonRows() const {
+    Json rows = Json::array();
+    for (const Row& row : rows_) rows.push_back(row.json);
+    for (const Json& row : failed_) rows.push_back(row);
+    return rows;
+  }
+
+  std::string Text() const {
+    std::vector<std::string> header = {"algorithm", "size",  "steps",      "TB (M/B)", "analytic",
+                                       "simulated", "bound", "efficiency", "busbw",    "synthesis"};
+    if (has_unwound_) header.emplace_back("degree");
+    Table table(header);
+    for (const Row& row : rows_) {
+      std::vector<std::string> cells = row.cells;
+      if (!has_unwound_) cells.pop_back();
+      const bool best = row.json["best"].get<bool>();
+      cells.front() = (best ? "* " : "  ") + cells.front();
+      table.AddRow(std::move(cells));
+      if (best) table.MarkBest();
+    }
+    return table.ToString();
+  }
+
+ private:
+  // False where the other sizes need not be tried.
+  Result<bool> Add(const Entry& entry, size_t size_index) {
+    const int64_t size = sizes_[size_index];
+    const Result<Made> made = Make(entry, networks_, flags_, size);
+    if (!made) return Refuse(entry, size, made.error());
+    const Result<Bounds> bounds = networks_.BoundsOn(*made->topology, wanted_);
+    if (!bounds) return tl::unexpected(bounds.error());
+    const Evaluation evaluation = Evaluate(*made->topology, made->schedule, size, *bounds);
+    options_.size_bytes = size;
+    const Result<SimReport> sim = Simulate(*made->topology, made->schedule, options_);
+    if (!sim) return tl::unexpected(sim.error());
+    held_.Add(entry.name, *made, size);
+    has_unwound_ = has_unwound_ || made->unwound.has_value();
+    rows_.push_back(MakeRow(entry, *made, evaluation, *sim, size));
+    rows_.back().size_index = size_index;
+    return true;
+  }
+
+  Result<bool> Refuse(const Entry& entry, int64_t size, const Error& error) {
+    if (error.code == ErrorCode::kCancelled) return tl::unexpected(error);
+    Json row;
+    row["algorithm"] = entry.name;
+    row["size_bytes"] = size;
+    row["error"] = error.message;
+    failed_.push_back(row);
+    const std::string reason = fmt::format("  {}: {}\n", entry.name, error.message);
+    if (reasons_.find(reason) == std::string::npos) reasons_ += reason;
+    return error.code == ErrorCode::kInfeasible && sizes_.size() > 1;
+  }
+
+  static Row MakeRow(const Entry& entry, const Made& made, const Evaluation& evaluation,
+                     const SimReport& sim, int64_t size) {
+    const bool step = made.schedule.kind == ScheduleKind::kStep;
+    const double efficiency = Efficiency(evaluation.bound_s, sim.time_s);
+    Row row;
+    row.time_s = sim.time_s;
+    Json& json = row.json;
+    json["algorithm"] = entry.name;
+    json["best"] = false;
+    DescribeSchedule(made.schedule, json);
+    json["algorithm"] = entry.name;
+    std::string shown = entry.name;
+    if (entry.synthesizer == nullptr) {
+      json["chosen"] = made.schedule.algorithm;
+      shown += ": " + made.schedule.algorithm;
+    }
+    DescribeEvaluation(made.schedule, evaluation, size, json);
+    if (made.unwound) DescribeUnwound(*made.unwound, json);
+    json["analytic_s"] = evaluation.time_s;
+    json["time_s"] = sim.time_s;
+    json["efficiency"] = efficiency;
+    json["algbw"] = sim.algbw;
+    json["busbw"] = sim.busbw;
+    json["synthesis_s"] = made.synthesis_s;
+    json["verified"] = true;
+    row.cells = {shown,
+                 ReadableSize(size),
+                 step ? std::to_string(evaluation.cost.tl) : "-",
+                 step ? fmt::format("{:.4f}", evaluation.cost.tb.ToDouble()) : "-",
+                 Seconds(evaluation.time_s),
+                 Seconds(sim.time_s),
+                 Seconds(evaluation.bound_s),
+                 Percent(efficiency),
+                 BytesPerSecond(sim.busbw),
+                 Seconds(made.synthesis_s),
+                 made.unwound ? std::to_string(made.unwound->degree) : "-"};
+    return row;
+  }
+
+  // Sizes as they were asked for, in each the fastest first; the first of each is the best.
+  void Sort() {
+    std::stable_sort(rows_.begin(), rows_.end(), [](const Row& a, const Row& b) {
+      return a.size_index != b.size_index ? a.size_index < b.size_index : a.time_s < b.time_s;
+    });
+    for (size_t i = 0; i < rows_.size(); ++i)
+      if (i == 0 || rows_[i - 1].size_index != rows_[i].size_index) rows_[i].json["best"] = true;
+  }
+
+  const Flags& flags_;
+  Networks& networks_;
+  const Collective& wanted_;
+  const std::vector<int64_t>& sizes_;
+  SimOptions options_;
+  Held held_;
+  std::vector<Row> rows_;
+  std::vector<Json> failed_;
+  std::string reasons_;
+  bool has_unwound_ = false;
+};
+
+// Switches forward, ranks reduce: of all algorithms only trees through switches work there as it
+// is.
+Status CheckReduces(const Networks& networks, const Collective& wanted,
+                    const std::vector<Entry>& entries) {
+  if (!wanted.reduces() || !networks.whole().has_switches() || networks.tries_unwindings())
+    return {};
+  for (const Entry& entry : entries)
+    if (entry.synthesizer == nullptr || entry.synthesizer->reduces_through_switches) return {};
+  return tl::unexpected(SwitchesDoNotReduce(networks.whole(), wanted.kind()));
+}
+
+std::string Headline(const Flags& flags, const Networks& networks, const Comparison& rows) {
+  std::string text = fmt::format("{} on {} ({} ranks)", flags.collective.name,
+                                 NameOf(networks.whole()), networks.whole().num_ranks());
+  if (!rows.some()) return text + ": no algorithm makes a schedule\n\n";
+  if (rows.has_unwound()) text += ", its switches unwound by the degree shown";
+  return text + fmt::format(", every schedule verified; simulated with links {}, steps {}\n\n{}\n",
+                            flags.sim.links.name, flags.sim.mode, rows.Text());
+}
+
 int Compare(const Program& program, const Flags& flags) {
   const Result<std::vector<int64_t>> sizes = ParseSizes(flags.size);
   if (!sizes) return Report(sizes.error());
+  if (const Status known = flags.element.Check(); !known) return Report(known.error());
   Result<Networks> networks = MakeNetworks(flags);
   if (!networks) return Report(networks.error());
-  const Topology* const topology = &networks->whole();
+  const Topology& topology = networks->whole();
   // Faults of the collective itself are bad input, not a row of the table.
-  const Result<Collective> wanted = flags.collective.Make(*topology, false);
+  const Result<Collective> wanted = flags.collective.Make(topology, false);
   if (!wanted) return Report(wanted.error());
   Result<Choice> chosen = Chosen(flags.algorithms, wanted->kind());
   if (!chosen) return Report(chosen.error());
   if (const Status fits = CheckUnwindings(*networks, *chosen); !fits) return Report(fits.error());
-  SimOptions options = flags.sim.Make();
+  if (const Status fits = CheckReduces(*networks, *wanted, chosen->entries); !fits)
+    return Report(fits.error());
+  if (const Status exist = CheckChunksExist(*wanted, flags.chunks, *sizes, flags.element); !exist)
+    return Report(exist.error());
 
+  Comparison rows(flags, *networks, *wanted, *sizes);
+  if (const Status ran = rows.Run(chosen->entries); !ran) return Report(ran.error());
   Json out;
-  DescribeTopology(*topology, out);
+  DescribeTopology(topology, out);
   out["collective"] = flags.collective.name;
-  out["rows"] = Json::array();
-  std::vector<std::string> header = {"algorithm", "size",  "steps",      "TB (M/B)", "analytic",
-                                     "simulated", "bound", "efficiency", "busbw",    "synthesis"};
-  if (networks->tries_unwindings()) header.emplace_back("degree");
-  Table table(header);
-  std::string reasons;
-  bool some = false;
-  Held held;
-  for (const Entry& entry : chosen->entries) {
-    for (int64_t size : *sizes) {
-      if (CancelRequested()) return Report(CancelledError());
-      const Result<Made> made = Make(entry, *networks, flags, size);
-      Json row;
-      row["algorithm"] = entry.name;
-      row["size_bytes"] = size;
-      if (!made) {
-        if (made.error().code == ErrorCode::kCancelled) return Report(made.error());
-        row["error"] = made.error().message;
-        out["rows"].push_back(row);
-        reasons += fmt::format("  {}: {}\n", entry.name, made.error().message);
-        break;  // the other sizes fail alike
-      }
-      const Result<Evaluation> evaluation = Evaluate(*made->topology, made->schedule, size);
-      if (!evaluation) return Report(evaluation.error());
-      options.size_bytes = size;
-      const Result<SimReport> sim = Simulate(*made->topology, made->schedule, options);
-      if (!sim) return Report(sim.error());
-      const bool step = made->schedule.kind == ScheduleKind::kStep;
-      const double bound =
-          evaluation->bounds.Seconds(size, step && options.step_mode == StepMode::kBarrier);
-      some = true;
-      DescribeSchedule(made->schedule, row);
-      std::string shown = entry.name;
-      if (entry.synthesizer == nullptr) {
-        row["algorithm"] = entry.name;
-        row["chosen"] = made->schedule.algorithm;
-        shown += ": " + made->schedule.algorithm;
-      } else {
-        held.Add(entry.name, *made);
-      }
-      DescribeEvaluation(made->schedule, *evaluation, size, row);
-      if (made->unwound) DescribeUnwound(*made->unwound, row);
-      row["analytic_s"] = evaluation->time_s;
-      row["analytic_bound_s"] = evaluation->bound_s;
-      row["time_s"] = sim->time_s;
-      row["bound_s"] = bound;
-      row["efficiency"] = bound / sim->time_s;
-      row["algbw"] = sim->algbw;
-      row["busbw"] = sim->busbw;
-      row["synthesis_s"] = made->synthesis_s;
-      row["verified"] = true;
-      out["rows"].push_back(row);
-      std::vector<std::string> cells = {
-          shown,
-          FormatSize(size),
-          step ? std::to_string(evaluation->cost.tl) : "-",
-          step ? fmt::format("{:.4f}", evaluation->cost.tb.ToDouble()) : "-",
-          Seconds(evaluation->time_s),
-          Seconds(sim->time_s),
-          Seconds(bound),
-          Percent(bound / sim->time_s),
-          BytesPerSecond(sim->busbw),
-          Seconds(made->synthesis_s)};
-      if (made->unwound) cells.push_back(std::to_string(made->unwound->degree));
-      table.AddRow(std::move(cells));
-    }
-    if (const Status added = held.AddOtherSizes(entry, flags); !added) return Report(added.error());
-  }
-  const Result<std::string> best = held.Describe(options, out);
+  out["rows"] = rows.JsonRows();
+  const Result<std::string> best = rows.DescribeBest(out);
   if (!best) return Report(best.error());
-  std::string routings;
+  std::string routings, reasons = rows.reasons();
   if (!chosen->routers.empty()) {
     const Result<std::string> text =
-        CompareRouters(*topology, flags.collective, flags.routing, chosen->routers, flags.seed,
+        CompareRouters(topology, flags.collective, flags.routing, chosen->routers, flags.seed,
                        *sizes, out, reasons);
     if (!text) return Report(text.error());
     routings = *text;
   }
   out["peak_rss_bytes"] = PeakRssBytes();
+  const int code = rows.some() || !routings.empty() ? kDone : kAnswerIsNo;
   if (program.json) {
     Print(out);
-    return some || !routings.empty() ? kDone : kAnswerIsNo;
+    return code;
   }
-  fmt::print("{} on {} ({} ranks)", flags.collective.name, topology->name(), topology->num_ranks());
-  if (some)
-    fmt::print("{}, every schedule verified; simulated with links {}, steps {}\n\n{}\n",
-               networks->tries_unwindings() ? ", its switches unwound for each" : "",
-               flags.sim.links.name, flags.sim.mode, table.ToString());
-  else
-    fmt::print(": no algorithm makes a schedule\n\n");
+  fmt::print("{}", Headline(flags, *networks, rows));
   if (!best->empty()) fmt::print("{}\n", *best);
   if (!routings.empty())
     fmt::print("routings, every one verified; times are those of the busiest link\n\n{}\n",
                routings);
   if (!reasons.empty()) fmt::print("not in the table:\n{}", reasons);
-  return some || !routings.empty() ? kDone : kAnswerIsNo;
+  return code;
 }
 
 }  // namespace
 
 void AddCompare(Program& program) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = program.AddCommand(
-      &program.app, "compare",
+  Command command = program.AddCommand(
+      program.line.root(), "compare",
       "One table of many algorithms: analytic, simulated, efficiency against the bound",
       "tutti compare dgx1 -c all-reduce -a ring,dbt,bfb --size 1MiB,1GiB");
-  command->add_option("topology", flags->topology, "Expression or path of a .json file")
-      ->required();
+  command.AddOption("topology", flags->topology, "Expression or path of a .json file").Required();
   flags->collective.AddTo(command);
-  command->add_option("-a,--algorithms", flags->algorithms,
-                      "Algorithms and routers, separated by commas, auto for the best predicted; "
-                      "default: all algorithms but taccl-like");
+  command.AddOption("-a,--algorithms", flags->algorithms,
+                    "Algorithms and routers, separated by commas, auto for the best predicted; "
+                    "default: all algorithms but taccl-like");
   flags->routing.AddTo(command);
-  command->add_option("--size", flags->size, "Sizes M, separated by commas")->capture_default_str();
+  command.AddOption("--size", flags->size, "Sizes M, separated by commas").ShowDefault();
   flags->chunks.AddTo(command);
-  command->add_option("--unwind", flags->unwind,
-                      "Replace every switch by links from each rank to the so many after it: a "
-                      "degree, or auto, which keeps the fastest for each algorithm and size");
-  command->add_option("--seed", flags->seed, "Seed of algorithms that draw")->capture_default_str();
+  flags->element.AddTo(command);
+  command.AddOption(
+      "--unwind", flags->unwind,
+      "Replace every switch by links from each rank to the so many after it: a "
+      "degree, or auto, which keeps the fastest for each algorithm and size; of the algorithm "
+      "auto by itself");
+  command.AddOption("--seed", flags->seed, "Seed of algorithms that draw").ShowDefault();
   flags->sim.AddTo(command);
-  command->callback([&program, flags] {
-    program.action = [&program, flags] { return Compare(program, *flags); };
-  });
+  command.Runs([&program, flags] { return Compare(program, *flags); });
 }
 
 }  // namespace tutti::cli

@@ -4,8 +4,11 @@
 #include <memory>
 
 #include "common.h"
+#include "files.h"
+#include "routing.h"
 #include "symmetric.h"
-#include "tutti/sched/store.h"
+#include "tutti/bounds/proven_bounds.h"
+#include "tutti/store/store.h"
 
 namespace tutti::cli {
 namespace {
@@ -17,25 +20,31 @@ struct Flags {
 int Cost(const Program& program, const Flags& flags) {
   const Result<std::vector<int64_t>> sizes = ParseSizes(flags.size);
   if (!sizes) return Report(sizes.error());
-  if (IsSymmetricFile(flags.path)) return CostOfSymmetricFile(program, flags.path, *sizes);
+  const Result<FileKind> kind = KindOfInput(
+      flags.path, {FileKind::kSchedule, FileKind::kSymmetricSchedule, FileKind::kRouting});
+  if (!kind) return Report(kind.error());
+  if (*kind == FileKind::kRouting) return CostOfRoutingFile(program, flags.path, *sizes);
+  if (*kind == FileKind::kSymmetricSchedule)
+    return CostOfSymmetricFile(program, flags.path, *sizes);
   const Result<ScheduleFile> file = ReadScheduleFile(flags.path);
   if (!file) return Report(file.error());
+  const Result<Bounds> bounds = BoundsOf(file->topology, file->schedule.collective);
+  if (!bounds) return Report(bounds.error());
   Json out;
   DescribeTopology(file->topology, out);
   DescribeSchedule(file->schedule, out);
   std::string text = fmt::format("{} on {} by {}\n", Name(file->schedule.collective.kind()),
-                                 file->topology.name(), file->schedule.algorithm);
+                                 NameOf(file->topology), file->schedule.algorithm);
   for (int64_t size : *sizes) {
-    const Result<Evaluation> evaluation = Evaluate(file->topology, file->schedule, size);
-    if (!evaluation) return Report(evaluation.error());
+    const Evaluation evaluation = Evaluate(file->topology, file->schedule, size, *bounds);
     if (sizes->size() == 1) {
-      DescribeEvaluation(file->schedule, *evaluation, size, out);
+      DescribeEvaluation(file->schedule, evaluation, size, out);
     } else {
       Json row;
-      DescribeEvaluation(file->schedule, *evaluation, size, row);
+      DescribeEvaluation(file->schedule, evaluation, size, row);
       out["rows"].push_back(row);
     }
-    text += EvaluationText(file->schedule, *evaluation, size);
+    text += EvaluationText(file->schedule, evaluation, size);
   }
   if (program.json)
     Print(out);
@@ -48,13 +57,13 @@ int Cost(const Program& program, const Flags& flags) {
 
 void AddCost(Program& program) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = program.AddCommand(&program.app, "cost",
-                                         "Exact alpha-beta cost of a schedule, with its bounds",
-                                         "tutti cost torus.sched --size 1MiB,1GiB");
-  command->add_option("file", flags->path, "Schedule file")->required();
-  command->add_option("--size", flags->size, "Sizes M, separated by commas")->capture_default_str();
-  command->callback(
-      [&program, flags] { program.action = [&program, flags] { return Cost(program, *flags); }; });
+  Command command =
+      program.AddCommand(program.line.root(), "cost",
+                         "Exact alpha-beta cost of a schedule or routing, with its bounds",
+                         "tutti cost torus.sched --size 1MiB,1GiB");
+  command.AddOption("file", flags->path, "File with a schedule or a routing").Required();
+  command.AddOption("--size", flags->size, "Sizes M, separated by commas").ShowDefault();
+  command.Runs([&program, flags] { return Cost(program, *flags); });
 }
 
 }  // namespace tutti::cli

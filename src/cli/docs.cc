@@ -6,56 +6,68 @@
 #include <memory>
 
 #include "common.h"
+#include "completion.h"
 #include "tutti/base/file.h"
 
 namespace tutti::cli {
 namespace {
 
+constexpr const char* kExitCodes =
+    "0 done; 1 the answer is no (not correct, infeasible); 2 bad input, or the output cannot be "
+    "written; 130 interrupted by Ctrl-C, 143 ended by SIGTERM, 141 the reader of the output has "
+    "gone (head).";
+constexpr const char* kUnits =
+    "Sizes are bytes: 64MiB and 64M are 64 x 2^20 (a bare letter is binary, as in nccl-tests), "
+    "64MB "
+    "is 64 x 10^6. Bandwidths are bytes a second, 50GB/s, or bits, 400Gbit/s, 400Gb/s or 400Gbps: "
+    "GB is 10^9 bytes, GiB 2^30 bytes, Gb 10^9 bits. Times are 0.5us, 700ns or 2ms. Where it may "
+    "be "
+    "either bits or bytes (64Mb as a size, 50gb/s) both readings are named and nothing is done. A "
+    "blank may stand before the unit: '50 GB/s'.";
+
 struct Page {
   std::string path;  // "topo show"
-  const CLI::App* app;
+  Command command;
 };
 
 // Every command that does something, depth first.
-void Collect(const CLI::App* app, const std::string& path, std::vector<Page>& pages) {
-  const auto subcommands = app->get_subcommands([](const CLI::App*) { return true; });
-  if (subcommands.empty()) pages.push_back({path, app});
-  for (const CLI::App* sub : subcommands)
-    Collect(sub, path.empty() ? sub->get_name() : path + " " + sub->get_name(), pages);
+void Collect(const Command& command, const std::string& path, std::vector<Page>& pages) {
+  const std::vector<Command> subcommands = command.Subcommands();
+  if (subcommands.empty()) pages.push_back({path, command});
+  for (const Command& sub : subcommands)
+    Collect(sub, path.empty() ? sub.name() : path + " " + sub.name(), pages);
 }
 
-std::vector<Page> AllPages(const CLI::App& app) {
+std::vector<Page> AllPages(const Command& root) {
   std::vector<Page> pages;
-  Collect(&app, "", pages);
+  Collect(root, "", pages);
   return pages;
 }
 
 // "-o,--output", or "TOPOLOGY" for a positional argument.
-std::string Spelling(const CLI::Option& option) {
-  if (!option.get_positional()) return option.get_name(false, true);
-  std::string name = option.get_name(true, false);
-  for (char& c : name) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+std::string Spelling(const OptionInfo& option) {
+  std::string name = option.spelling;
+  if (option.positional)
+    for (char& c : name) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   return name;
 }
 
-std::vector<const CLI::Option*> Options(const CLI::App* app, bool positional) {
-  std::vector<const CLI::Option*> chosen;
-  for (const CLI::Option* option : app->get_options())
-    if (option->get_positional() == positional) chosen.push_back(option);
-  return chosen;
+std::vector<OptionInfo> Options(const Command& command, bool positional) {
+  std::vector<OptionInfo> options = command.Options();
+  std::erase_if(options, [=](const OptionInfo& option) { return option.positional != positional; });
+  return options;
 }
 
 std::string Synopsis(const Page& page) {
   std::string text = "tutti " + page.path;
-  for (const CLI::Option* option : Options(page.app, true)) text += " " + Spelling(*option);
+  for (const OptionInfo& option : Options(page.command, true)) text += " " + Spelling(option);
   return text + " [OPTION...]";
 }
 
-std::string Description(const CLI::Option& option) {
-  std::string text = option.get_description();
-  if (!option.get_default_str().empty())
-    text += fmt::format(" (default: {})", option.get_default_str());
-  if (option.get_required() && !option.get_positional()) text += " (required)";
+std::string Description(const OptionInfo& option) {
+  std::string text = option.description;
+  if (!option.default_text.empty()) text += fmt::format(" (default: {})", option.default_text);
+  if (option.required && !option.positional) text += " (required)";
   return text;
 }
 
@@ -84,16 +96,14 @@ std::string ManPage(const Page& page) {
   std::string text = fmt::format(".TH TUTTI-{} 1 \"\" \"tutti {}\" \"Tutti manual\"\n",
                                  FileName(page.path), TUTTI_VERSION);
   text += fmt::format(".SH NAME\ntutti\\-{} \\- {}\n", Roff(FileName(page.path)),
-                      Roff(page.app->get_description()));
+                      Roff(page.command.description()));
   text += fmt::format(".SH SYNOPSIS\n{}\n.SH ARGUMENTS AND OPTIONS\n", Roff(Synopsis(page)));
   for (bool positional : {true, false})
-    for (const CLI::Option* option : Options(page.app, positional))
+    for (const OptionInfo& option : Options(page.command, positional))
       text +=
-          fmt::format(".TP\n\\fB{}\\fR\n{}\n", Roff(Spelling(*option)), Roff(Description(*option)));
-  text += fmt::format(
-      ".SH EXIT STATUS\n0 done; 1 the answer is no (not correct, infeasible); 2 bad "
-      "input; 130 interrupted.\n.SH EXAMPLE\n.nf\n{}\n.fi\n",
-      Roff(page.app->get_footer()));
+          fmt::format(".TP\n\\fB{}\\fR\n{}\n", Roff(Spelling(option)), Roff(Description(option)));
+  text += fmt::format(".SH EXIT STATUS\n{}\n.SH EXAMPLE\n.nf\n{}\n.fi\n", Roff(kExitCodes),
+                      Roff(page.command.footer()));
   return text;
 }
 
@@ -105,17 +115,18 @@ std::string Index(const std::vector<Page>& pages) {
       TUTTI_VERSION);
   for (const Page& page : pages)
     text += fmt::format(".TP\n\\fB{}\\fR\n{}. See tutti\\-{}(1).\n", Roff(page.path),
-                        Roff(page.app->get_description()), Roff(FileName(page.path)));
+                        Roff(page.command.description()), Roff(FileName(page.path)));
   return text;
 }
 
-Status WriteManPages(const CLI::App& app, const std::string& folder) {
+Status WriteManPages(const Command& root, const std::string& folder) {
+  // As every -o: what the last name stands in must be there, or a misspelt path makes folders.
   std::error_code error;
-  std::filesystem::create_directories(folder, error);
+  std::filesystem::create_directory(folder, error);
   if (error)
     return MakeError(ErrorCode::kIo,
                      fmt::format("{}: cannot create the folder: {}", folder, error.message()));
-  const std::vector<Page> pages = AllPages(app);
+  const std::vector<Page> pages = AllPages(root);
   for (const Page& page : pages)
     if (Status written = WriteFileAtomically(
             fmt::format("{}/tutti-{}.1", folder, FileName(page.path)), ManPage(page));
@@ -124,83 +135,43 @@ Status WriteManPages(const CLI::App& app, const std::string& folder) {
   return WriteFileAtomically(folder + "/tutti.1", Index(pages));
 }
 
-std::string Reference(const CLI::App& app) {
-  std::string text =
-      "# Every command\n\nMade by `tutti docs reference`; do not edit. Exit codes: 0 done, 1 the "
-      "answer is no (not correct, infeasible), 2 bad input, 130 interrupted.\n";
-  for (const Page& page : AllPages(app)) {
+std::string Reference(const Command& root) {
+  std::string text = "# Every command\n\nMade by `tutti docs reference`; do not edit. Exit codes: ";
+  text += kExitCodes;
+  text += fmt::format("\n\n{}\n", kUnits);
+  for (const Page& page : AllPages(root)) {
     text += fmt::format("\n## tutti {}\n\n{}.\n\n```\n{}\n```\n\n| | |\n|---|---|\n", page.path,
-                        page.app->get_description(), Synopsis(page));
+                        page.command.description(), Synopsis(page));
     for (bool positional : {true, false})
-      for (const CLI::Option* option : Options(page.app, positional))
-        text += fmt::format("| `{}` | {} |\n", Spelling(*option), Description(*option));
-    text += fmt::format("\n{}\n", page.app->get_footer());
+      for (const OptionInfo& option : Options(page.command, positional))
+        text += fmt::format("| `{}` | {} |\n", Spelling(option), Description(option));
+    text += fmt::format("\n{}\n", page.command.footer());
   }
   return text;
-}
-
-// The words that may follow each command path.
-std::string BashCompletion(const CLI::App& app) {
-  std::string cases;
-  std::vector<std::pair<std::string, const CLI::App*>> todo{{"tutti", &app}};
-  while (!todo.empty()) {
-    const auto [path, command] = todo.back();
-    todo.pop_back();
-    std::string words;
-    for (const CLI::App* sub : command->get_subcommands([](const CLI::App*) { return true; })) {
-      words += sub->get_name() + " ";
-      todo.emplace_back(path + " " + sub->get_name(), sub);
-    }
-    for (const CLI::Option* option : command->get_options())
-      for (const std::string& name : option->get_lnames()) words += "--" + name + " ";
-    cases += fmt::format("    \"{}\") words=\"{}\" ;;\n", path, words);
-  }
-  return "# bash completion of tutti; in zsh first: autoload -U bashcompinit && bashcompinit\n"
-         "_tutti() {\n"
-         "  local word=${COMP_WORDS[COMP_CWORD]} path=tutti words= i\n"
-         "  for ((i = 1; i < COMP_CWORD; i++)); do\n"
-         "    case ${COMP_WORDS[i]} in\n"
-         "      -*) break ;;\n"
-         "      *) path+=\" ${COMP_WORDS[i]}\" ;;\n"
-         "    esac\n"
-         "  done\n"
-         "  while [ -n \"$path\" ]; do\n"
-         "    case $path in\n" +
-         cases +
-         "    *) case $path in *\" \"*) path=${path% *}; continue ;; esac ;;\n"
-         "    esac\n"
-         "    break\n"
-         "  done\n"
-         "  COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
-         "  [ ${#COMPREPLY[@]} -gt 0 ] || COMPREPLY=($(compgen -f -- \"$word\"))\n"
-         "}\n"
-         "complete -F _tutti tutti\n";
 }
 
 }  // namespace
 
 void AddDocs(Program& program) {
-  CLI::App* docs = program.app.add_subcommand(
+  Command docs = program.line.root().AddCommand(
       "docs", "Man pages, the reference of every command and shell completion");
-  docs->require_subcommand(1);
+  docs.NeedsSubcommand();
   auto folder = std::make_shared<std::string>();
-  CLI::App* man = program.AddCommand(docs, "man", "Write the man pages into a folder",
-                                     "tutti docs man -o ~/.local/share/man/man1");
-  man->add_option("-o,--output", *folder, "Folder for the pages")->required();
-  man->callback([&program, folder] {
-    program.action = [&program, folder] {
-      const Status written = WriteManPages(program.app, *folder);
-      return written ? kDone : Report(written.error());
-    };
+  Command man = program.AddCommand(docs, "man", "Write the man pages into a folder",
+                                   "tutti docs man -o ~/.local/share/man/man1");
+  man.AddOption("-o,--output", *folder,
+                "Folder for the pages; made where the one above it is there")
+      .Required();
+  man.Runs([&program, folder] {
+    const Status written = WriteManPages(program.line.root(), *folder);
+    return written ? kDone : Report(written.error());
   });
   const auto add_text = [&program, docs](const char* name, const char* description,
-                                         std::string (*make)(const CLI::App&)) {
+                                         std::string (*make)(const Command&)) {
     program.AddCommand(docs, name, description, fmt::format("tutti docs {} > FILE", name))
-        ->callback([&program, make] {
-          program.action = [&program, make] {
-            fmt::print("{}", make(program.app));
-            return kDone;
-          };
+        .Runs([&program, make] {
+          fmt::print("{}", make(program.line.root()));
+          return kDone;
         });
   };
   add_text("reference", "Print the reference of every command as Markdown", Reference);

@@ -1,6 +1,7 @@
 // tutti flow
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -8,8 +9,9 @@
 #include <vector>
 
 #include "common.h"
-#include "tutti/synth/concurrent_flow.h"
-#include "tutti/synth/flow_file.h"
+#include "files.h"
+#include "tutti/flow/concurrent_flow.h"
+#include "tutti/flow/flow_file.h"
 #include "tutti/topo/expression.h"
 
 namespace tutti::cli {
@@ -21,10 +23,26 @@ struct Flags {
   ConcurrentFlowOptions options;
 };
 
+bool IsProven(const ConcurrentFlow& flow) { return flow.f_lower == flow.f_upper; }
+
 std::string GapNote(const ConcurrentFlow& flow, const ConcurrentFlowOptions& options) {
-  if (flow.gap() <= (options.exact ? 0 : options.gap)) return "";
-  return options.exact ? " (no proof of the optimum was found)"
-                       : " (a limit was hit before the gap asked for)";
+  if (options.exact && IsProven(flow)) return ", the optimum is proven";
+  if (options.exact || flow.gap() <= options.gap) return "";
+  return " (a limit was hit before the gap asked for)";
+}
+
+// Where the optimum itself was asked for, an interval is a no.
+int AnswerOf(const ConcurrentFlow& flow, const ConcurrentFlowOptions& options) {
+  return options.exact && !IsProven(flow) ? kAnswerIsNo : kDone;
+}
+
+// The fraction where it can be read, its size where not.
+std::string Optimum(const Rational& f) {
+  constexpr size_t kReadable = 60;
+  const std::string fraction = f.ToString();
+  if (fraction.size() <= kReadable) return fmt::format("{} = {:.10g}", fraction, f.ToDouble());
+  return fmt::format("{:.10g} (a fraction of {} digits over {}; --json prints it)", f.ToDouble(),
+                     f.NumString().size(), f.DenString().size());
 }
 
 double BytesPerSecondOf(const Topology& topology, const Rational& f) {
@@ -37,6 +55,8 @@ void Describe(const Topology& topology, const HostedFlow& hosted, Json& out) {
   out["f"] = ToJson(hosted.f_lower);
   out["f_upper"] = ToJson(hosted.f_upper);
   out["gap"] = flow.gap();
+  out["proven"] = IsProven(flow);
+  if (!flow.no_proof.empty()) out["no_proof"] = flow.no_proof;
   if (const auto moore = MooreFlowOf(topology)) out["moore_f"] = ToJson(*moore);
   out["f_bytes_per_s"] = BytesPerSecondOf(topology, hosted.f_lower);
   if (flow.demand.empty())
@@ -51,17 +71,19 @@ void Describe(const Topology& topology, const HostedFlow& hosted, Json& out) {
 
 void PrintOne(const Topology& topology, const HostedFlow& hosted, const Flags& flags) {
   const ConcurrentFlow& flow = hosted.flow;
-  fmt::print("all-to-all on {}, in units of the smallest link ({})\n", topology.name(),
+  fmt::print("all-to-all on {}, in units of the smallest link ({})\n", NameOf(topology),
              BytesPerSecond(static_cast<double>(topology.min_bandwidth())));
-  fmt::print("  f            {} reached: {} between each pair at once\n", Exact(hosted.f_lower),
+  const auto text = [&](const Rational& f) { return flags.options.exact ? Optimum(f) : Exact(f); };
+  fmt::print("  f            {} reached: {} between each pair at once\n", text(hosted.f_lower),
              BytesPerSecond(BytesPerSecondOf(topology, hosted.f_lower)));
-  fmt::print("  f at most    {}\n", Exact(hosted.f_upper));
+  fmt::print("  f at most    {}\n", text(hosted.f_upper));
   if (flow.demand.empty())
     fmt::print(
         "  a rank       {} to all others together{}\n",
         BytesPerSecond(BytesPerSecondOf(topology, hosted.f_lower) * (topology.num_ranks() - 1)),
         topology.has_host_limits() ? ", host limits kept" : "");
   fmt::print("  gap          {:.2g}{}\n", flow.gap(), GapNote(flow, flags.options));
+  if (!flow.no_proof.empty()) fmt::print("  no proof     {}\n", flow.no_proof);
   if (const auto moore = MooreFlowOf(topology))
     fmt::print("  limit        {} on any {} ranks of this degree\n", Exact(*moore),
                topology.num_ranks());
@@ -80,6 +102,9 @@ Result<HostedFlow> SolveAndCheck(const Topology& topology, const ConcurrentFlowO
 
 // One network: everything that is known of its flow.
 int FlowOf(const Program& program, const Flags& flags) {
+  std::vector<std::string> inputs = FilesOf(flags.topologies[0]);
+  inputs.insert(inputs.end(), {flags.start_path, flags.demand_path});
+  if (const Status kept = KeepInputs(flags.output, inputs); !kept) return Report(kept.error());
   const Result<Topology> topology = ParseTopology(flags.topologies[0]);
   if (!topology) return Report(topology.error());
   ConcurrentFlowOptions options = flags.options;
@@ -97,12 +122,12 @@ int FlowOf(const Program& program, const Flags& flags) {
       return Report(written.error());
   if (!program.json) {
     PrintOne(*topology, *flow, flags);
-    return kDone;
+  } else {
+    Json out;
+    Describe(*topology, *flow, out);
+    Print(out);
   }
-  Json out;
-  Describe(*topology, *flow, out);
-  Print(out);
-  return kDone;
+  return AnswerOf(flow->flow, options);
 }
 
 // Several networks: a row each.
@@ -111,6 +136,7 @@ int FlowsOf(const Program& program, const Flags& flags) {
                "of limit", "took"});
   Json out;
   out["rows"] = Json::array();
+  int answer = kDone;
   for (const std::string& expression : flags.topologies) {
     const Result<Topology> topology = ParseTopology(expression);
     if (!topology) return Report(topology.error());
@@ -128,13 +154,14 @@ int FlowsOf(const Program& program, const Flags& flags) {
          fmt::format("{:.6g}", flow->f_upper.ToDouble()), fmt::format("{:.2g}", flow->flow.gap()),
          moore ? Percent((flow->f_lower / *moore).ToDouble()) : "-", Seconds(flow->flow.seconds)});
     out["rows"].push_back(std::move(row));
+    answer = std::max(answer, AnswerOf(flow->flow, flags.options));
   }
   if (program.json) {
     Print(out);
   } else {
     fmt::print("{}", table.ToString());
   }
-  return kDone;
+  return answer;
 }
 
 int Flow(const Program& program, Flags flags) {
@@ -157,36 +184,41 @@ int Flow(const Program& program, Flags flags) {
 
 void AddFlow(Program& program) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = program.AddCommand(
-      &program.app, "flow", "The rate of all-to-all that a network carries, proven from both sides",
-      "tutti flow 'genkautz(4,100)' --gap 1e-4\n"
-      "  tutti flow 'genkautz(4,60)' 'xpander(4,12)' 'random_regular(4,60)'");
+  Command command =
+      program.AddCommand(program.line.root(), "flow",
+                         "The rate of all-to-all that a network carries, proven from both sides",
+                         "tutti flow 'genkautz(4,100)' --gap 1e-4\n"
+                         "  tutti flow 'genkautz(4,60)' 'xpander(4,12)' 'random_regular(4,60)'");
   command
-      ->add_option("topology", flags->topologies,
-                   "Expression or path of a .json file; several make a table")
-      ->required();
+      .AddOption("topology", flags->topologies,
+                 "Expression or path of a .json file; several make a table")
+      .Required();
   command
-      ->add_option("--gap", flags->options.gap,
-                   "Stop when reached and possible rate differ by at most this part")
-      ->capture_default_str();
-  command->add_flag("--exact", flags->options.exact,
-                    "Prove the optimum as a fraction, on networks with few kinds of links");
+      .AddOption("--gap", flags->options.gap,
+                 "Stop when reached and possible rate differ by at most this part")
+      .WithinReal(0, 0.999999)
+      .ShowDefault();
+  command.AddFlag(
+      "--exact", flags->options.exact,
+      "Prove the optimum itself, as a fraction: up to about 100 ranks, more where they are "
+      "alike");
   command
-      ->add_option("--passes", flags->options.max_passes,
-                   "Stop after so many passes over all sources at the latest")
-      ->capture_default_str();
+      .AddOption("--passes", flags->options.max_passes,
+                 "Stop after so many passes over all sources at the latest")
+      .WithinReal(0, 1 << 30)
+      .ShowDefault();
   command
-      ->add_option("--time-limit,--seconds", flags->options.max_seconds,
-                   "Stop after so many seconds at the latest; 0: no limit")
-      ->capture_default_str();
-  command->add_option("--demand", flags->demand_path,
-                      "File with the square matrix of bytes between ranks (CSV or blanks)");
-  command->add_option("--warm-start", flags->start_path,
-                      "Start from the flow in this file, of a network with most of the same nodes "
-                      "and links, as after the loss of a link");
-  command->add_option("-o,--output", flags->output, "Write flow and lengths as JSON to this file");
-  command->callback(
-      [&program, flags] { program.action = [&program, flags] { return Flow(program, *flags); }; });
+      .AddOption("--time-limit,--seconds", flags->options.max_seconds,
+                 "Stop after so many seconds at the latest; 0: no limit")
+      .WithinReal(0, 1e9)
+      .ShowDefault();
+  command.AddOption("--demand", flags->demand_path,
+                    "File with the square matrix of bytes between ranks (CSV or blanks)");
+  command.AddOption("--warm-start", flags->start_path,
+                    "Start from the flow in this file, of a network with most of the same nodes "
+                    "and links, as after the loss of a link");
+  command.AddOption("-o,--output", flags->output, "Write flow and lengths as JSON to this file");
+  command.Runs([&program, flags] { return Flow(program, *flags); });
 }
 
 }  // namespace tutti::cli

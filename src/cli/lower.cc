@@ -1,59 +1,51 @@
 // tutti lower
 #include <fmt/format.h>
 
+#include <cstdio>
+#include <map>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "common.h"
+#include "files.h"
 #include "tutti/base/cancel.h"
 #include "tutti/base/file.h"
-#include "tutti/base/units.h"
-#include "tutti/lower/lowering.h"
-#include "tutti/lower/msccl_xml.h"
-#include "tutti/lower/routes.h"
-#include "tutti/sched/routing_store.h"
-#include "tutti/sched/store.h"
+#include "tutti/lower/formats.h"
+#include "tutti/store/routing_store.h"
+#include "tutti/store/store.h"
 #include "tutti/verify/routing.h"
 
 namespace tutti::cli {
 namespace {
 
 struct Flags {
-  std::string path, format, output, dialect = "executor-nccl", protocol = "Simple";
-  std::string min_size = "0", max_size = "0";
-  bool in_place = false;
+  std::string path, format, output;
+  // By name of the option: those of all formats.
+  std::map<std::string_view, std::string> values;
+  std::map<std::string_view, bool> switches;
 };
 
-Result<std::string> MscclText(const Flags& flags, const ScheduleFile& file) {
-  const Result<MscclDialect> dialect = ParseMscclDialect(flags.dialect);
-  if (!dialect) return tl::unexpected(dialect.error());
-  const Result<int64_t> min_bytes = ParseSizeBytes(flags.min_size);
-  if (!min_bytes) return tl::unexpected(min_bytes.error());
-  const Result<int64_t> max_bytes = ParseSizeBytes(flags.max_size);
-  if (!max_bytes) return tl::unexpected(max_bytes.error());
-  Result<std::string> xml = ToMscclXml(file.topology, file.schedule,
-                                       {.dialect = *dialect,
-                                        .protocol = flags.protocol,
-                                        .min_bytes = *min_bytes,
-                                        .max_bytes = *max_bytes,
-                                        .in_place = flags.in_place});
-  if (!xml) return xml;
-  const Result<std::vector<PlanFault>> faults = CheckMscclXml(*xml, *dialect);
-  if (!faults) return tl::unexpected(faults.error());
-  if (!faults->empty())
-    return MakeError(ErrorCode::kInfeasible,
-                     "the lowered file does not pass the checker (nothing was written): " +
-                         faults->front().message);
-  return xml;
+FormatOptionValues ValuesOf(const Flags& flags) {
+  FormatOptionValues values;
+  for (const auto& [name, value] : flags.values) values.Set(name, value);
+  for (const auto& [name, on] : flags.switches) values.Set(name, on ? "on" : "");
+  return values;
 }
 
-bool IsRouteFormat(const std::string& format) {
-  return format == "routes-per-rank" || format == "route-tables";
+// "--to a or --to b".
+std::string NamesOf(bool routings) {
+  std::string names;
+  for (const LoweringFormat& format : LoweringFormats())
+    if ((format.routing != nullptr) == routings)
+      names += fmt::format("{}--to {}", names.empty() ? "" : " or ", format.name);
+  return names;
 }
 
-Result<std::string> RoutesText(const Flags& flags) {
-  if (!IsRouteFormat(flags.format))
-    return InvalidArgument(fmt::format(
-        "{} holds a routing; it is lowered --to routes-per-rank or --to route-tables", flags.path));
+Result<LoweredText> LowerRouting(const Flags& flags, const LoweringFormat& format) {
+  if (format.routing == nullptr)
+    return InvalidArgument(
+        fmt::format("{} holds a routing; it is lowered {}", flags.path, NamesOf(true)));
   const Result<RoutingFile> file = ReadRoutingFile(flags.path);
   if (!file) return tl::unexpected(file.error());
   const RoutingReport report = CheckRouting(file->topology, file->routing);
@@ -61,72 +53,112 @@ Result<std::string> RoutesText(const Flags& flags) {
   if (!report.verified())
     return MakeError(ErrorCode::kInfeasible, "the routing is not correct (nothing was written): " +
                                                  report.violations.front().message);
-  return flags.format == "route-tables" ? ToRouteTables(file->topology, file->routing)
-                                        : ToRoutesPerRank(file->topology, file->routing);
+  return format.routing(file->topology, file->routing, ValuesOf(flags));
 }
 
-Result<std::string> ScheduleText(const Flags& flags) {
-  if (IsRouteFormat(flags.format))
-    return InvalidArgument(fmt::format("{} holds a schedule; --to {} is for routings (.routes)",
-                                       flags.path, flags.format));
+Result<LoweredText> LowerSchedule(const Flags& flags, const LoweringFormat& format) {
+  if (format.schedule == nullptr)
+    return InvalidArgument(
+        fmt::format("{} holds a schedule; --to {} is for routings", flags.path, flags.format));
   const Result<ScheduleFile> file = ReadScheduleFile(flags.path);
   if (!file) return tl::unexpected(file.error());
-  if (flags.format == "msccl-xml") return MscclText(flags, *file);
-  const Result<Plan> plan = tutti::Lower(file->topology, file->schedule);
-  if (!plan) return tl::unexpected(plan.error());
-  return PlanToText(*plan);
+  return format.schedule(file->topology, file->schedule, ValuesOf(flags));
+}
+
+// The files that come of it: one, or several beside each other.
+std::vector<std::pair<std::string, std::string>> FilesFrom(LoweredText& lowered,
+                                                           const std::string& output) {
+  std::vector<std::pair<std::string, std::string>> files;
+  if (lowered.files.empty()) files.emplace_back(output, std::move(lowered.text));
+  for (auto& [suffix, bytes] : lowered.files) files.emplace_back(output + suffix, std::move(bytes));
+  return files;
+}
+
+// All or none of them, as far as files that were there before allow.
+Status WriteFiles(const std::vector<std::pair<std::string, std::string>>& files) {
+  for (size_t i = 0; i < files.size(); ++i) {
+    const Status written = WriteFileAtomically(files[i].first, files[i].second);
+    if (written) continue;
+    while (i > 0) std::remove(files[--i].first.c_str());
+    return written;
+  }
+  return {};
 }
 
 int Lower(const Program& program, const Flags& flags) {
-  const Result<std::string> text =
-      IsRoutingFile(flags.path) ? RoutesText(flags) : ScheduleText(flags);
-  if (!text) return Report(text.error());
-  if (const Status written = WriteFileAtomically(flags.output, *text); !written)
-    return Report(written.error());
-  Json out{{"format", flags.format}, {"output", flags.output}, {"bytes", text->size()}};
-  if (flags.format == "msccl-xml") {
-    out["dialect"] = flags.dialect;
-    out["verified"] = true;
+  const Result<FileKind> kind = KindOfInput(
+      flags.path, {FileKind::kSchedule, FileKind::kSymmetricSchedule, FileKind::kRouting});
+  if (!kind) return Report(kind.error());
+  if (const Status kept = KeepInputs(flags.output, {flags.path}); !kept)
+    return Report(kept.error());
+  const LoweringFormat& format = *FindLoweringFormat(flags.format);
+  Result<LoweredText> lowered =
+      *kind == FileKind::kRouting ? LowerRouting(flags, format) : LowerSchedule(flags, format);
+  if (!lowered) return Report(lowered.error());
+  if (CancelRequested()) return Report(CancelledError());
+  const auto files = FilesFrom(*lowered, flags.output);
+  size_t bytes = 0;
+  for (const auto& [path, content] : files) {
+    if (const Status kept = KeepInputs(path, {flags.path}); !kept) return Report(kept.error());
+    bytes += content.size();
   }
+  if (const Status written = WriteFiles(files); !written) return Report(written.error());
+  Json out{{"format", flags.format}, {"output", flags.output}, {"bytes", bytes}};
+  if (!lowered->files.empty()) out["files"] = files.size();
+  for (const auto& [key, value] : lowered->details) out[key] = value;
+  if (lowered->judged) out["verified"] = true;
   if (program.json)
     Print(out);
   else if (flags.output != "/dev/stdout")
-    fmt::print(
-        "{} written to {} ({} bytes){}\n", flags.format, flags.output, text->size(),
-        flags.format == "msccl-xml" ? ", checked as " + flags.dialect + " would read it" : "");
+    fmt::print("{} written to {} ({} bytes){}\n", flags.format,
+               lowered->files.empty()
+                   ? flags.output
+                   : fmt::format("{} .. {}", files.front().first, files.back().first),
+               bytes, lowered->judged ? ", checked as " + lowered->judged_as : "");
   return kDone;
+}
+
+std::string HelpOfFormats() {
+  std::string help;
+  for (const bool routings : {false, true}) {
+    help += routings ? "; of routings" : "Of schedules";
+    bool first = true;
+    for (const LoweringFormat& format : LoweringFormats()) {
+      if ((format.routing != nullptr) != routings) continue;
+      help += fmt::format("{} {} ({})", first ? "" : ",", format.name, format.description);
+      first = false;
+    }
+  }
+  return help;
+}
+
+void AddOptionsOfFormats(Command& command, Flags& flags) {
+  for (const FormatOption* option : LoweringFormatOptions()) {
+    const std::string flag = fmt::format("--{}", option->name);
+    if (option->is_switch) {
+      command.AddFlag(flag, flags.switches[option->name], std::string(option->description));
+      continue;
+    }
+    std::string& value = flags.values[option->name] = option->fallback;
+    Option added = command.AddOption(flag, value, std::string(option->description)).ShowDefault();
+    if (!option->words.empty()) added.OneOf({option->words.begin(), option->words.end()});
+  }
 }
 
 }  // namespace
 
 void AddLower(Program& program) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = program.AddCommand(
-      &program.app, "lower", "Write a schedule or routing in the format of a real runtime",
+  Command command = program.AddCommand(
+      program.line.root(), "lower", "Write a schedule or routing in the format of a real runtime",
       "tutti lower torus.sched --to msccl-xml --dialect rccl -o torus.xml");
-  command->add_option("file", flags->path, "Schedule or routing file")->required();
-  command
-      ->add_option("--to", flags->format,
-                   "Of schedules msccl-xml, or plan for our own executor's text; of routings "
-                   "routes-per-rank or route-tables")
-      ->required()
-      ->check(CLI::IsMember({"msccl-xml", "plan", "routes-per-rank", "route-tables"}));
-  command->add_option("-o,--output", flags->output, "File to write")->required();
-  command
-      ->add_option("--dialect", flags->dialect,
-                   "Which runtime will read it: msccl (microsoft/msccl), executor-nccl (Azure) or "
-                   "rccl (ROCm)")
-      ->capture_default_str();
-  command->add_option("--protocol", flags->protocol, "Wire protocol: Simple, LL or LL128")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"Simple", "LL", "LL128"}));
-  command->add_option("--min-size", flags->min_size, "Smallest call the runtime uses it for")
-      ->capture_default_str();
-  command->add_option("--max-size", flags->max_size, "Largest call; 0 means no limit")
-      ->capture_default_str();
-  command->add_flag("--in-place", flags->in_place, "For calls in place");
-  command->callback(
-      [&program, flags] { program.action = [&program, flags] { return Lower(program, *flags); }; });
+  command.AddOption("file", flags->path, "Schedule or routing file").Required();
+  std::vector<std::string> names;
+  for (const LoweringFormat& format : LoweringFormats()) names.emplace_back(format.name);
+  command.AddOption("--to,--format", flags->format, HelpOfFormats()).Required().OneOf(names);
+  command.AddOption("-o,--output", flags->output, "File to write").Required();
+  AddOptionsOfFormats(command, *flags);
+  command.Runs([&program, flags] { return Lower(program, *flags); });
 }
 
 }  // namespace tutti::cli

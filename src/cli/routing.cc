@@ -11,9 +11,10 @@
 #include "tutti/base/deadline.h"
 #include "tutti/base/units.h"
 #include "tutti/coll/collective.h"
-#include "tutti/sched/routing_store.h"
-#include "tutti/synth/concurrent_flow.h"
-#include "tutti/synth/layers.h"
+#include "tutti/flow/concurrent_flow.h"
+#include "tutti/route/layers.h"
+#include "tutti/sched/routing_chunks.h"
+#include "tutti/store/routing_store.h"
 #include "tutti/topo/expression.h"
 #include "tutti/verify/layers.h"
 #include "tutti/verify/routing.h"
@@ -21,8 +22,6 @@
 namespace tutti::cli {
 namespace {
 
-// Of the limit that is shown beside a router which knows none itself.
-constexpr double kLimitGap = 1e-3;
 // Unless said otherwise: enough for 99.9 % of the rate on every network of [alltoall-mcf].
 constexpr int32_t kFewLayers = 4;
 
@@ -30,8 +29,8 @@ constexpr int32_t kFewLayers = 4;
 struct Task {
   RouterOptions options;
   Collective collective;
-  int64_t least_bandwidth = 0;
-  const Layering* layering = nullptr;  // none: no layers
+  std::optional<int64_t> max_chunks = 0;  // as RoutingFlags::MaxChunks
+  const Layering* layering = nullptr;     // none: no layers
   int32_t most_layers = kFewLayers;
   bool more_if_needed = true;  // layers, where so few have no place for some pair
 };
@@ -83,23 +82,18 @@ Result<Task> MakeTask(const Topology& topology, const CollectiveFlags& collectiv
   task.options.max_seconds = flags.time_limit;
   task.options.paths = paths->first;
   task.options.extra_hops = paths->second;
-  task.options.max_units = flags.max_chunks;
+  task.max_chunks = flags.MaxChunks();
   task.options.max_paths = flags.max_paths;
-  task.least_bandwidth = topology.min_bandwidth();
   return task;
 }
 
-// A limit of f, where the router gave none: of the flow that any routing is.
+// A limit of f, where the router gave none.
 Result<std::optional<Rational>> LimitOf(const Topology& topology, const RoutingFlags& flags,
                                         const Task& task, const Deadline& deadline) {
   if (flags.no_bound) return std::optional<Rational>();
-  ConcurrentFlowOptions options;
-  options.gap = flags.gap >= 0 ? flags.gap : kLimitGap;
-  options.max_seconds = deadline.Left();
-  options.demand = task.options.demand;
-  const Result<ConcurrentFlow> flow = SolveConcurrentFlow(topology, options);
-  if (!flow) return tl::unexpected(flow.error());
-  return std::optional(flow->f_upper);
+  return LimitOfRate(topology, task.options.demand, flags.gap >= 0 ? flags.gap : kLimitGap,
+                     deadline.Left())
+      .map([](Rational limit) { return std::optional(std::move(limit)); });
 }
 
 struct Made {
@@ -107,10 +101,12 @@ struct Made {
   double synthesis_s = 0;
   RoutingReport report;
   Rational f;
+  Rational f_unlimited;  // of the router's paths, before limits on chunks, paths and layers
   std::optional<Rational> f_upper;
   int32_t layers_of_router = 0;  // that its own paths take; more than are left: it was rerouted
 
   double gap() const { return ((*f_upper - f) / *f_upper).ToDouble(); }
+  Rational loss() const { return (f_unlimited - f) / f_unlimited; }
 };
 
 // Layers for the routing, and other paths where its own take more than are allowed.
@@ -122,7 +118,8 @@ Status PutInLayers(const Topology& topology, const Task& task, Made& made) {
   made.layers_of_router = routing.num_layers;
   if (routing.num_layers <= task.most_layers) return {};
   Result<Routing> within =
-      RouteWithinLayers(topology, routing, task.most_layers, task.options.gap.value_or(kLimitGap));
+      RouteWithinLayers(topology, routing, task.most_layers, task.options.gap.value_or(kLimitGap),
+                        task.options.max_paths);
   if (!within && within.error().code == ErrorCode::kInfeasible && task.more_if_needed) return {};
   if (!within) return tl::unexpected(within.error());
   routing = *std::move(within);
@@ -133,10 +130,15 @@ Result<Made> Make(const Router& router, const Topology& topology, const Task& ta
   const auto before = std::chrono::steady_clock::now();
   Result<Routed> routed = RunRouter(router, topology, task.options);
   if (!routed) return tl::unexpected(routed.error());
-  Made made{*std::move(routed), 0, {}, {}, {}};
+  Made made{*std::move(routed), 0, {}, {}, {}, {}};
+  made.f_unlimited = RoutingRate(topology, made.routed.routing) / (Rational(1) - made.routed.loss);
   if (task.layering != nullptr)
     if (const Status layered = PutInLayers(topology, task, made); !layered)
       return tl::unexpected(layered.error());
+  // Last: layers may choose other paths and weights.
+  if (Routing& routing = made.routed.routing; task.max_chunks)
+    routing = *task.max_chunks > 0 ? LimitUnits(topology, routing, *task.max_chunks)
+                                   : LimitUnitsByLoss(topology, routing);
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - before;
   made.synthesis_s = elapsed.count();
   made.f_upper = made.routed.f_upper;
@@ -162,38 +164,28 @@ bool HitLimit(const Task& task, const Made& made) {
   return task.options.max_seconds > 0 && made.synthesis_s >= task.options.max_seconds;
 }
 
-// Seconds for size M when every pair sends at rate f: what the busiest link needs.
-double SecondsAt(const Topology& topology, const Task& task, const Routing& routing,
-                 const Rational& f, int64_t size) {
-  // Of M, between two ranks.
-  const Rational mean = routing.demand.empty()
-                            ? Rational(1, topology.num_ranks())
-                            : MeanDemand(routing) / Rational(task.collective.weight_of_size());
-  return (mean * Rational(size) / (f * Rational(task.least_bandwidth))).ToDouble();
-}
-
 void Describe(const Topology& topology, const Task& task, const Made& made, int64_t size,
               Json& out) {
   const Routing& routing = made.routed.routing;
-  const double time_s = SecondsAt(topology, task, routing, made.f, size);
+  const double time_s = SecondsAt(topology, routing, task.collective, made.f, size);
   out["algorithm"] = routing.algorithm;
   out["seed"] = routing.seed;
   out["f"] = ToJson(made.f);
-  out["f_bytes_per_s"] = made.f.ToDouble() * static_cast<double>(task.least_bandwidth);
+  out["f_bytes_per_s"] = made.f.ToDouble() * static_cast<double>(topology.min_bandwidth());
   if (made.f_upper) {
     out["f_upper"] = ToJson(*made.f_upper);
     out["gap"] = made.gap();
-    out["bound_s"] = SecondsAt(topology, task, routing, *made.f_upper, size);
+    out["bound_s"] = SecondsAt(topology, routing, task.collective, *made.f_upper, size);
     out["efficiency"] = (made.f / *made.f_upper).ToDouble();
   }
   if (made.routed.paths_upper) out["f_upper_of_paths"] = ToJson(*made.routed.paths_upper);
-  if (task.options.max_units > 0 || task.options.max_paths > 0)
-    out["loss"] = ToJson(made.routed.loss);
+  out["f_unlimited"] = ToJson(made.f_unlimited);
+  out["loss"] = ToJson(made.loss());
   out["size_bytes"] = size;
   out["time_s"] = time_s;
   const double algbw = static_cast<double>(size) / time_s;
   out["algbw"] = algbw;
-  out["busbw"] = algbw * (topology.num_ranks() - 1) / topology.num_ranks();
+  out["busbw"] = algbw * task.collective.BusFactor().ToDouble();
   out["paths"] = routing.num_paths();
   out["longest_path"] = made.report.longest_path;
   out["chunks"] = routing.units_per_demand;
@@ -211,11 +203,11 @@ void PrintText(const Topology& topology, const Task& task, const Made& made,
   const Routing& routing = made.routed.routing;
   const int64_t ranks = topology.num_ranks();
   fmt::print("{} on {} by {}: {} paths ({:.3g} a pair), made in {}, {}\n",
-             Name(task.collective.kind()), topology.name(), routing.algorithm, routing.num_paths(),
+             Name(task.collective.kind()), NameOf(topology), routing.algorithm, routing.num_paths(),
              static_cast<double>(routing.num_paths()) / static_cast<double>(ranks * (ranks - 1)),
              Seconds(made.synthesis_s), job.verify ? "verified" : "not verified");
   fmt::print("  f            {} reached: {} between each pair at once\n", Exact(made.f),
-             BytesPerSecond(made.f.ToDouble() * static_cast<double>(task.least_bandwidth)));
+             BytesPerSecond(made.f.ToDouble() * static_cast<double>(topology.min_bandwidth())));
   if (made.f_upper) {
     fmt::print("  f at most    {} for any routing\n", Exact(*made.f_upper));
     fmt::print("  gap          {:.2g}{}\n", made.gap(),
@@ -224,18 +216,19 @@ void PrintText(const Topology& topology, const Task& task, const Made& made,
   if (made.routed.paths_upper)
     fmt::print("  f at most    {} over the paths to choose from\n",
                Exact(*made.routed.paths_upper));
-  if (task.options.max_units > 0 || task.options.max_paths > 0)
-    fmt::print("  loss         {} of the rate, for fewer chunks or paths\n",
-               Percent(made.routed.loss.ToDouble()));
+  if (made.f != made.f_unlimited)
+    fmt::print("  loss         {:.3g} % of f = {} without limits on chunks, paths and layers\n",
+               100 * made.loss().ToDouble(), Exact(made.f_unlimited));
   fmt::print("  time         {} for {}{}\n",
-             Seconds(SecondsAt(topology, task, routing, made.f, job.size_bytes)),
-             FormatSize(job.size_bytes),
-             made.f_upper
-                 ? fmt::format(", at least {}", Seconds(SecondsAt(topology, task, routing,
-                                                                  *made.f_upper, job.size_bytes)))
-                 : "");
+             Seconds(SecondsAt(topology, routing, task.collective, made.f, job.size_bytes)),
+             ReadableSize(job.size_bytes),
+             made.f_upper ? fmt::format(", at least {}",
+                                        Seconds(SecondsAt(topology, routing, task.collective,
+                                                          *made.f_upper, job.size_bytes)))
+                          : "");
   if (job.verify) fmt::print("  longest path {} hops\n", made.report.longest_path);
-  fmt::print("  chunks       {} of equal size between two ranks\n", routing.units_per_demand);
+  fmt::print("  chunks       {} of equal size between two ranks\n",
+             Count(routing.units_per_demand));
   if (task.layering == nullptr) return;
   fmt::print("  layers       {} free of deadlock by {}{}\n", routing.num_layers,
              task.layering->name,
@@ -247,46 +240,94 @@ void PrintText(const Topology& topology, const Task& task, const Made& made,
 
 }  // namespace
 
-void RoutingFlags::AddTo(CLI::App* command) {
+namespace {
+
+constexpr std::string_view kAuto = "auto", kNone = "none";
+
+std::optional<int64_t> ParseCount(const std::string& text) {
+  int64_t count = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, fault] = std::from_chars(text.data(), end, count);
+  if (fault != std::errc() || stop != end || count < 0) return std::nullopt;
+  return count;
+}
+
+}  // namespace
+
+std::optional<int64_t> RoutingFlags::MaxChunks() const {
+  if (max_chunks == kNone) return std::nullopt;
+  return ParseCount(max_chunks).value_or(0);
+}
+
+int32_t RoutingFlags::MaxChunksOfSchedule() const {
+  constexpr int64_t kMost = 1 << 20;
+  return static_cast<int32_t>(std::min(MaxChunks().value_or(kMost), kMost));
+}
+
+Result<Rational> LimitOfRate(const Topology& topology, const std::vector<int64_t>& demand,
+                             double gap, double max_seconds) {
+  ConcurrentFlowOptions options;
+  options.gap = gap;
+  options.max_seconds = max_seconds;
+  options.demand = demand;
+  const Result<ConcurrentFlow> flow = SolveConcurrentFlow(topology, options);
+  if (!flow) return tl::unexpected(flow.error());
+  const std::optional<Rational> of_hosts = HostRate(topology, demand);
+  return of_hosts ? std::min(*of_hosts, flow->f_upper) : flow->f_upper;
+}
+
+double SecondsAt(const Topology& topology, const Routing& routing, const Collective& collective,
+                 const Rational& f, int64_t size) {
+  // Of M, between two ranks.
+  const Rational mean = MeanDemand(routing) / Rational(collective.weight_of_size());
+  return (mean * Rational(size) / (f * Rational(topology.min_bandwidth()))).ToDouble();
+}
+
+void RoutingFlags::AddTo(Command command) {
+  constexpr int32_t kMostCount = 1 << 30;
   command
-      ->add_option("--gap", gap,
-                   "Routers that approximate stop at this part below the best possible rate")
-      ->check(CLI::Range(0.0, 1.0));
+      .AddOption("--gap", gap,
+                 "Routers that approximate stop at this part below the best possible rate")
+      .WithinReal(0, 1);
   command
-      ->add_option("--time-limit", time_limit,
-                   "Seconds after which a router gives the best routing it has, and an algorithm "
-                   "that searches (taccl-like) its best schedule; 0: no limit, or its default")
-      ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      .AddOption("--time-limit", time_limit,
+                 "Seconds after which a router gives the best routing it has, and an algorithm "
+                 "that searches (taccl-like) its best schedule; 0: no limit, or its default")
+      .ShowDefault()
+      .WithinReal(0, 1e9);
   command
-      ->add_option(
-          "--paths", paths,
-          "Paths that pmcf chooses among: disjoint, shortest, or bounded:K, at most K hops "
-          "more than the shortest")
-      ->capture_default_str();
+      .AddOption("--paths", paths,
+                 "Paths that pmcf chooses among: disjoint, shortest, or bounded:K, at most K hops "
+                 "more than the shortest")
+      .ShowDefault();
   command
-      ->add_option("--max-chunks", max_chunks,
-                   "Equal chunks that a pair's data may be cut into; 0: of routers as many as the "
-                   "weights need, of tsmcf and mcf 16")
-      ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
-  command->add_option("--max-paths", max_paths, "Routers: paths a pair at most; 0: no limit")
-      ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      .AddOption("--max-chunks", max_chunks,
+                 "Equal chunks that a pair's data may be cut into; auto: of routers the fewest "
+                 "from 64 to 1024 that lose less than 1 % of the rate, of tsmcf and mcf 16; "
+                 "none: as many as the weights need")
+      .ShowDefault()
+      .TypeName("INT|auto|none")
+      .Check([](const std::string& text) {
+        if (text == kAuto || text == kNone || ParseCount(text)) return std::string();
+        return fmt::format("got '{}', wanted a number, auto or none", text);
+      });
+  command.AddOption("--max-paths", max_paths, "Routers: paths a pair at most; 0: no limit")
+      .ShowDefault()
+      .WithinReal(0, kMostCount);
   std::string layerings;
   for (const Layering& one : Layerings())
     layerings += (layerings.empty() ? "" : ", ") + std::string(one.name);
-  command->add_option("--layering", layering,
-                      "Routers: give each path a layer (virtual channel) so that nothing "
-                      "deadlocks: " +
-                          layerings);
+  command.AddOption("--layering", layering,
+                    "Routers: give each path a layer (virtual channel) so that nothing "
+                    "deadlocks: " +
+                        layerings);
   command
-      ->add_option("--layers", layers,
-                   "Routers: layers at most, paths chosen for them where the router's own take "
-                   "more; 0: as many as those take; default with --layering: 4")
-      ->check(CLI::Range(0, kMostLayers));
-  command->add_flag("--no-bound", no_bound,
-                    "Routers: skip the limit of f that is computed for those that give none");
+      .AddOption("--layers", layers,
+                 "Routers: layers at most, paths chosen for them where the router's own take "
+                 "more; 0: as many as those take; default with --layering: 4")
+      .Within(0, kMostLayers);
+  command.AddFlag("--no-bound", no_bound,
+                  "Routers: skip the limit of f that is computed for those that give none");
 }
 
 std::string RouterNames() {
@@ -359,10 +400,11 @@ Result<std::string> CompareRouters(const Topology& topology, const CollectiveFla
       out["rows"].push_back(row);
       const bool bounded = made->f_upper.has_value();
       table.AddRow(
-          {std::string(router->name), FormatSize(size), fmt::format("{:.6g}", made->f.ToDouble()),
+          {std::string(router->name), ReadableSize(size), fmt::format("{:.6g}", made->f.ToDouble()),
            bounded ? Percent((made->f / *made->f_upper).ToDouble()) : "-",
-           Seconds(SecondsAt(topology, *task, made->routed.routing, made->f, size)),
-           bounded ? Seconds(SecondsAt(topology, *task, made->routed.routing, *made->f_upper, size))
+           Seconds(SecondsAt(topology, made->routed.routing, task->collective, made->f, size)),
+           bounded ? Seconds(SecondsAt(topology, made->routed.routing, task->collective,
+                                       *made->f_upper, size))
                    : "-",
            std::to_string(made->routed.routing.num_paths()),
            std::to_string(made->report.longest_path),
@@ -370,46 +412,6 @@ Result<std::string> CompareRouters(const Topology& topology, const CollectiveFla
     }
   }
   return some ? table.ToString() : std::string();
-}
-
-Result<RoutingVerdict> JudgeRouting(const std::string& path, const std::string& topology,
-                                    int32_t most) {
-  const Result<RoutingFile> file = ReadRoutingFile(path);
-  if (!file) return tl::unexpected(file.error());
-  if (!topology.empty()) {
-    const Result<Topology> other = ParseTopology(topology);
-    if (!other) return tl::unexpected(other.error());
-    if (other->Fingerprint() != file->topology.Fingerprint())
-      return InvalidArgument(fmt::format("{}: the routing was made for '{}', which is not '{}'",
-                                         path, file->topology.name(), other->name()));
-  }
-  const Routing& routing = file->routing;
-  const RoutingReport report = CheckRouting(file->topology, routing, {.max_violations = most});
-  if (report.cancelled) return tl::unexpected(CancelledError());
-  RoutingVerdict verdict;
-  verdict.violations = report.num_violations;
-  for (const RoutingViolation& violation : report.violations)
-    verdict.shown.emplace_back(Name(violation.kind), violation.message);
-  if (report.verified() && routing.num_layers > 0)
-    if (const Status free = CheckLayers(file->topology, routing); !free) {
-      verdict.violations = 1;
-      verdict.shown.emplace_back("layers", free.error().message);
-    }
-  DescribeTopology(file->topology, verdict.out);
-  verdict.out["collective"] = routing.demand.empty() ? "all-to-all" : "all-to-allv";
-  verdict.out["algorithm"] = routing.algorithm;
-  verdict.out["seed"] = routing.seed;
-  verdict.out["paths"] = report.paths;
-  verdict.out["longest_path"] = report.longest_path;
-  verdict.out["chunks"] = routing.units_per_demand;
-  if (routing.num_layers > 0) verdict.out["layers"] = routing.num_layers;
-  if (report.verified()) verdict.out["f"] = ToJson(report.rate);
-  verdict.subject =
-      fmt::format("{}: routing of {} on {} by {}, {} paths{}", path,
-                  routing.demand.empty() ? "all-to-all" : "all-to-allv", file->topology.name(),
-                  routing.algorithm, report.paths,
-                  report.verified() ? fmt::format(", f = {}", Exact(report.rate)) : "");
-  return verdict;
 }
 
 }  // namespace tutti::cli

@@ -8,8 +8,9 @@
 #include <vector>
 
 #include "common.h"
+#include "tutti/route/router.h"
 #include "tutti/sched/routing.h"
-#include "tutti/synth/router.h"
+#include "tutti/sim/flow_simulator.h"
 #include "tutti/topo/topology.h"
 
 namespace tutti::cli {
@@ -18,14 +19,19 @@ struct RoutingFlags {
   double gap = -1;  // below 0: the router's own
   double time_limit = 0;
   std::string paths = "disjoint";
-  int64_t max_chunks = 0;
+  std::string max_chunks = "auto";  // or none, or a number
   int32_t max_paths = 0;
   bool no_bound = false;
   std::string layering;                // empty and no number of layers: none are made
   std::optional<int32_t> layers = {};  // at most; 0: as many as it takes
 
+  // Of --max-chunks: nullopt for none, 0 for auto.
+  std::optional<int64_t> MaxChunks() const;
+  // The same for algorithms that make schedules; 0: their default.
+  int32_t MaxChunksOfSchedule() const;
+
   // --gap, --time-limit, --paths, --max-chunks, --max-paths, --layering, --layers, --no-bound
-  void AddTo(CLI::App* command);
+  void AddTo(Command command);
 };
 
 // "mcf, mcf-extp, ..."
@@ -51,7 +57,20 @@ Result<std::string> CompareRouters(const Topology& topology, const CollectiveFla
                                    const std::vector<int64_t>& sizes, Json& out,
                                    std::string& reasons);
 
-// What a routing file holds and whether it is right. `topology`: as in --topology, or empty.
+// No routing of this network has a larger rate: by the flow that any routing is, and by the host
+// limits. As close to the best as `gap`.
+Result<Rational> LimitOfRate(const Topology& topology, const std::vector<int64_t>& demand,
+                             double gap, double max_seconds);
+inline constexpr double kLimitGap = 1e-3;
+
+// Seconds for size M when every pair sends at rate f: what the busiest link or host needs.
+double SecondsAt(const Topology& topology, const Routing& routing, const Collective& collective,
+                 const Rational& f, int64_t size);
+
+// --- Commands on routing files
+
+// `tutti verify`. What a routing file holds and whether it is right. `topology`: as in --topology,
+// or empty.
 struct RoutingVerdict {
   Json out;
   std::string subject;
@@ -60,5 +79,14 @@ struct RoutingVerdict {
 };
 Result<RoutingVerdict> JudgeRouting(const std::string& path, const std::string& topology,
                                     int32_t most);
+
+// `tutti cost`.
+int CostOfRoutingFile(const Program& program, const std::string& path,
+                      const std::vector<int64_t>& sizes);
+
+// `tutti sim`. `links`: how many of the busiest to show.
+int SimulateRoutingFile(const Program& program, const std::string& path,
+                        const std::vector<int64_t>& sizes, ForwardingPlace forwarding,
+                        int32_t links);
 
 }  // namespace tutti::cli

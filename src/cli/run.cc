@@ -1,32 +1,92 @@
 // tutti run
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdio>
 #include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "common.h"
+#include "files.h"
+#include "run_remote.h"
 #include "tutti/base/file.h"
+#include "tutti/base/units.h"
+#include "tutti/bounds/proven_bounds.h"
 #include "tutti/lower/lowering.h"
+#include "tutti/lower/msccl_xml.h"
+#include "tutti/lower/mscclpp.h"
+#include "tutti/runtime/block_runner.h"
 #include "tutti/runtime/executor.h"
-#include "tutti/sched/store.h"
+#include "tutti/sim/simulator.h"
+#include "tutti/store/store.h"
 
 namespace tutti::cli {
 namespace {
 
 struct Flags {
-  std::string path, size, type = "float", op = "sum", trace;
+  std::string path, size, type = "float", op = "sum", trace, dialect = "executor-nccl";
+  std::string transport = "shared";
+  RemoteFlags remote;
+  std::string least, most, step = "1M";
+  int32_t factor = 1;  // 1: by steps
   int32_t iterations = 20, warmup = 1;
-  bool no_check = false;
+  bool no_check = false, predict = false;
 };
 
+// The sizes from -b to -e as nccl-tests steps through them: times -f, else plus -i.
+Result<std::vector<int64_t>> SweptSizes(const Flags& flags) {
+  constexpr size_t kMostSizes = 10'000;
+  const auto parse = [](const char* flag, const std::string& text) -> Result<int64_t> {
+    const Result<int64_t> size = ParseSizeBytes(text);
+    if (!size) return Within(flag, size.error());
+    if (*size < 1) return InvalidArgument(fmt::format("{} is 0; at least 1 byte", flag));
+    return size;
+  };
+  const Result<int64_t> least = parse("-b", flags.least);
+  if (!least) return tl::unexpected(least.error());
+  const Result<int64_t> most = flags.most.empty() ? least : parse("-e", flags.most);
+  if (!most) return tl::unexpected(most.error());
+  const Result<int64_t> step = parse("-i", flags.step);
+  if (!step) return tl::unexpected(step.error());
+  if (*most < *least)
+    return InvalidArgument(fmt::format("-e {} is less than -b {}", flags.most, flags.least));
+  std::vector<int64_t> sizes;
+  for (int64_t size = *least; size <= *most;
+       size = flags.factor > 1 ? size * flags.factor : size + *step) {
+    if (sizes.size() == kMostSizes)
+      return InvalidArgument(
+          fmt::format("-b {} -e {}: more than {} sizes in steps of {}; give -f 2 or a larger -i",
+                      flags.least, flags.most, kMostSizes, flags.step));
+    sizes.push_back(size);
+    if (size > *most / std::max(flags.factor, 1) && flags.factor > 1) break;
+  }
+  return sizes;
+}
+
+Result<std::vector<int64_t>> SizesOf(const Flags& flags) {
+  if (flags.least.empty() == flags.size.empty())
+    return InvalidArgument(flags.size.empty()
+                               ? "no size: give --size, or -b and -e as in nccl-tests"
+                               : "--size and -b exclude each other");
+  return flags.least.empty() ? ParseSizes(flags.size) : SweptSizes(flags);
+}
+
 // The columns of nccl-tests, so that scripts that read those read these.
-constexpr const char* kHeader =
+constexpr std::array<const char*, 3> kHeader = {
     "#                                                              out-of-place                   "
-    "    in-place\n"
+    "    in-place",
     "#       size         count      type   redop    root     time   algbw   busbw #wrong     time "
-    "  algbw   busbw #wrong\n"
+    "  algbw   busbw #wrong",
     "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us) "
-    " (GB/s)  (GB/s)\n";
+    " (GB/s)  (GB/s)"};
+
+// With --predict behind the lines of the header.
+constexpr std::array<const char*, 3> kPredictHeader = {"", "  predicted of bound",
+                                                       "              (us)      (%)"};
 
 // Where a collective has no in-place form.
 constexpr const char* kNoColumns = "      N/A     N/A     N/A    N/A";
@@ -48,80 +108,277 @@ Json ToJson(const RunReport& report) {
           {"wrong", report.wrong < 0 ? Json(nullptr) : Json(report.wrong)}};
 }
 
-int Run(const Program& program, const Flags& flags) {
-  const Result<std::vector<int64_t>> sizes = ParseSizes(flags.size);
-  if (!sizes) return Report(sizes.error());
-  const Result<DataType> type = ParseDataType(flags.type);
-  if (!type) return Report(type.error());
-  const Result<ReduceOp> op = ParseReduceOp(flags.op);
-  if (!op) return Report(op.error());
-  const Result<ScheduleFile> file = ReadScheduleFile(flags.path);
-  if (!file) return Report(file.error());
-  const Result<Plan> plan = tutti::Lower(file->topology, file->schedule);
-  if (!plan) return Report(plan.error());
-  const Collective& collective = plan->collective;
+struct Job {
+  std::vector<int64_t> sizes;
+  DataType type;
+  ReduceOp op;
+  Transport transport;
+  // A schedule and its plan, a plan alone, or the programs of a plan that is not ours.
+  std::optional<ScheduleFile> file;
+  std::optional<Plan> plan;
+  std::vector<BlockProgram> programs;
+  std::string subject;                  // "NETWORK by ALGORITHM"
+  std::unique_ptr<RemoteRanks> remote;  // null: the ranks are local
+  std::optional<Bounds> bounds;         // with --predict
 
-  Json out;
-  DescribeTopology(file->topology, out);
-  DescribeSchedule(file->schedule, out);
-  out["rows"] = Json::array();
-  if (!program.json) {
-    fmt::print("# {} on {} by {}: {} local ranks, warmup iters: {} iters: {} validation: {}\n#\n",
-               Name(collective.kind()), file->topology.name(), file->schedule.algorithm,
-               collective.num_ranks(), flags.warmup, flags.iterations, flags.no_check ? 0 : 1);
-    fmt::print("{}", kHeader);
+  const Collective& collective() const {
+    return plan ? plan->collective : programs.front().collective;
   }
+};
+
+RunOptions OptionsOf(const Flags& flags, const Job& job, int64_t size) {
+  return {.size_bytes = size,
+          .type = job.type,
+          .op = job.op,
+          .transport = job.transport,
+          .warmup = flags.warmup,
+          .iterations = flags.iterations,
+          .check = !flags.no_check,
+          .record_trace = !flags.trace.empty(),
+          .hang_timeout_s = flags.remote.timeout_s};
+}
+
+// What the file holds, ready to run.
+Status LoadSchedule(const Flags& flags, Job& job) {
+  Result<ScheduleFile> file = ReadScheduleFile(flags.path);
+  if (!file) return tl::unexpected(file.error());
+  Result<Plan> plan = tutti::Lower(file->topology, file->schedule);
+  if (!plan) return tl::unexpected(plan.error());
+  job.subject = fmt::format("{} by {}", NameOf(file->topology), file->schedule.algorithm);
+  job.file = std::move(*file);
+  job.plan = std::move(*plan);
+  return {};
+}
+
+// A plan whose network nobody knows any more; it is judged before it runs.
+Status LoadPlan(const Flags& flags, Job& job) {
+  Result<Plan> plan = ReadPlanFile(flags.path);
+  if (!plan) return tl::unexpected(plan.error());
+  if (const std::vector<PlanFault> faults = CheckPlan(*plan); !faults.empty())
+    return InvalidArgument(fmt::format("{} is not correct: {}", flags.path, faults[0].message));
+  job.subject = fmt::format("{} by {}", flags.path, plan->algorithm);
+  job.plan = std::move(*plan);
+  return {};
+}
+
+Status LoadForeign(const Flags& flags, FileKind kind, Job& job) {
+  if (!flags.trace.empty())
+    return InvalidArgument("--trace is for schedules: " + flags.path + " is " +
+                           std::string(Describe(kind)));
+  const Result<MscclDialect> dialect = ParseMscclDialect(flags.dialect);
+  if (!dialect) return tl::unexpected(dialect.error());
+  const Result<std::string> text = ReadForeignPlan(flags.path);
+  if (!text) return tl::unexpected(text.error());
+  Result<std::vector<BlockProgram>> programs = kind == FileKind::kMscclXml
+                                                   ? BlockProgramsOfMsccl(*text, *dialect)
+                                                   : BlockProgramsOfMscclpp(*text);
+  if (!programs)
+    return MakeError(programs.error().code, flags.path + ": " + programs.error().message);
+  job.programs = std::move(*programs);
+  job.subject = flags.path;
+  return {};
+}
+
+Result<int64_t> SizeThatRuns(const Job& job, const RunOptions& options) {
+  if (job.remote) return SizeThatRunsRemotely(*job.plan, options);
+  return job.plan ? tutti::SizeThatRuns(*job.plan, options)
+                  : tutti::SizeThatRuns(job.programs.front(), options);
+}
+
+// All that can be refused is refused here, before anything is printed.
+Result<Job> MakeJob(const Flags& flags) {
+  Result<std::vector<int64_t>> sizes = SizesOf(flags);
+  if (!sizes) return tl::unexpected(sizes.error());
+  const Result<DataType> type = ParseDataType(flags.type);
+  if (!type) return tl::unexpected(type.error());
+  const Result<ReduceOp> op = ParseReduceOp(flags.op);
+  if (!op) return tl::unexpected(op.error());
+  const Result<Transport> transport = ParseTransport(flags.transport);
+  if (!transport) return Within("--transport", transport.error());
+  const Result<FileKind> kind =
+      KindOfInput(flags.path, {FileKind::kSchedule, FileKind::kSymmetricSchedule,
+                               FileKind::kMscclXml, FileKind::kMscclppPlan, FileKind::kPlanFile});
+  if (!kind) return tl::unexpected(kind.error());
+  if (const Status kept = KeepInputs(flags.trace, {flags.path}); !kept)
+    return tl::unexpected(kept.error());
+  Job job{std::move(*sizes), *type, *op, *transport, {}, {}, {}, {}, {}, {}};
+  const bool foreign = *kind == FileKind::kMscclXml || *kind == FileKind::kMscclppPlan;
+  if (foreign && *transport != Transport::kShared)
+    return InvalidArgument(fmt::format("--transport {} is for schedules: {} is {}", flags.transport,
+                                       flags.path, Describe(*kind)));
+  const Status loaded = foreign                        ? LoadForeign(flags, *kind, job)
+                        : *kind == FileKind::kPlanFile ? LoadPlan(flags, job)
+                                                       : LoadSchedule(flags, job);
+  if (!loaded) return tl::unexpected(loaded.error());
+  Result<std::unique_ptr<RemoteRanks>> remote =
+      RemoteRanks::Plan(flags.remote, *transport, job.collective().num_ranks());
+  if (!remote) return tl::unexpected(remote.error());
+  job.remote = std::move(*remote);
+  if (flags.predict) {
+    if (!job.file)
+      return InvalidArgument(
+          fmt::format("--predict is for schedules, which know their network: {} is {}", flags.path,
+                      Describe(*kind)));
+    Result<Bounds> bounds = BoundsOf(job.file->topology, job.file->schedule.collective);
+    if (!bounds) return tl::unexpected(bounds.error());
+    job.bounds = std::move(*bounds);
+  }
+  if (job.remote && !flags.trace.empty())
+    return InvalidArgument("--trace is for ranks on this host, without --hosts and launchers");
+  for (int64_t size : job.sizes) {
+    const Result<int64_t> real = SizeThatRuns(job, OptionsOf(flags, job, size));
+    if (!real) return Within(fmt::format("--size {}", FormatSize(size)), real.error());
+  }
+  return job;
+}
+
+void PrintHeader(const Flags& flags, const Job& job) {
+  const Collective& collective = job.collective();
+  fmt::print("# {} {} {}: {} {}, warmup iters: {} iters: {} validation: {}\n",
+             Name(collective.kind()), job.plan ? "on" : "from", job.subject, collective.num_ranks(),
+             job.remote ? job.remote->where() : "local ranks", flags.warmup, flags.iterations,
+             flags.no_check ? 0 : 1);
+  if (job.transport != Transport::kShared) fmt::print("# transport: {}\n", Name(job.transport));
+  if (!flags.least.empty())
+    fmt::print("# minBytes {} maxBytes {} step: {}\n", job.sizes.front(), job.sizes.back(),
+               flags.factor > 1 ? fmt::format("{}(factor)", flags.factor)
+                                : fmt::format("{}(bytes)", flags.step));
+  fmt::print("#\n");
+  for (size_t line = 0; line < kHeader.size(); ++line)
+    fmt::print("{}{}\n", kHeader[line], job.bounds ? kPredictHeader[line] : "");
+}
+
+// The columns of one row; nothing for a way that the file is not for.
+struct Ways {
+  std::optional<RunReport> apart, in_place;
+
+  const RunReport& any() const { return apart ? *apart : *in_place; }
+};
+
+// Out of place and, where there is such a form, in place.
+Result<Ways> RunBothWays(const Job& job, RunOptions options) {
+  const Plan& plan = *job.plan;
+  const auto run = [&] { return job.remote ? job.remote->Run(options) : RunPlan(plan, options); };
+  Ways reports;
+  Result<RunReport> apart = run();
+  if (!apart) return tl::unexpected(apart.error());
+  reports.apart = std::move(*apart);
+  if (!HasInPlaceForm(plan.collective)) return reports;
+  options.in_place = true;
+  options.record_trace = false;
+  Result<RunReport> in_place = run();
+  if (!in_place) return tl::unexpected(in_place.error());
+  reports.in_place = std::move(*in_place);
+  return reports;
+}
+
+Result<Ways> RunAll(const Job& job, const RunOptions& options) {
+  if (job.plan) return RunBothWays(job, options);
+  Ways reports;
+  for (const BlockProgram& program : job.programs) {
+    Result<RunReport> report = RunBlocks(program, options);
+    if (!report) return tl::unexpected(report.error());
+    (program.in_place ? reports.in_place : reports.apart) = std::move(*report);
+  }
+  return reports;
+}
+
+// What the network of the file promises of the size that was run: by simulation, and at best.
+struct Promise {
+  double simulated_s = 0, bound_s = 0;
+};
+
+Result<Promise> PromiseOf(const Job& job, int64_t size) {
+  const Result<SimReport> report =
+      Simulate(job.file->topology, job.file->schedule, {.size_bytes = size});
+  if (!report) return Within("--predict", report.error());
+  return Promise{report->time_s, job.bounds->Seconds(size)};
+}
+
+// Prints the row of one size, or adds it to `rows`.
+void ShowRow(bool json, const Job& job, size_t i, const Ways& reports,
+             const std::optional<Promise>& promise, Json& rows) {
+  const Collective& collective = job.collective();
+  const RunReport& any = reports.any();
+  const std::string redop(collective.reduces() ? Name(job.op) : "none");
+  const int32_t root = collective.has_root() ? collective.root().value : -1;
+  int64_t wrong = 0;
+  for (const auto* report : {&reports.apart, &reports.in_place})
+    wrong += *report ? std::max<int64_t>((*report)->wrong, 0) : 0;
+  rows.push_back({{"size", any.size_bytes},
+                  {"asked_size", job.sizes[i]},
+                  {"count", any.count},
+                  {"type", Name(job.type)},
+                  {"redop", redop},
+                  {"root", root},
+                  {"out_of_place", reports.apart ? ToJson(*reports.apart) : Json(nullptr)},
+                  {"in_place", reports.in_place ? ToJson(*reports.in_place) : Json(nullptr)},
+                  {"wrong", any.wrong < 0 ? Json(nullptr) : Json(wrong)}});
+  if (promise) {
+    rows.back()["predicted_us"] = promise->simulated_s * 1e6;
+    rows.back()["of_bound"] = any.time_s > 0 ? promise->bound_s / any.time_s : 0;
+  }
+  if (json) return;
+  if (any.size_bytes > job.sizes[i])
+    fmt::print("# size {} is run as {}: an element of every {} at least\n", job.sizes[i],
+               any.size_bytes, job.plan ? "shard" : "chunk");
+  fmt::print("{:>12}  {:>12}  {:>8}  {:>6}  {:>6}{}{}", any.size_bytes, any.count, Name(job.type),
+             redop, root, reports.apart ? Columns(*reports.apart) : kNoColumns,
+             reports.in_place ? Columns(*reports.in_place) : kNoColumns);
+  if (promise)
+    fmt::print("  {:>9.1f} {:>8.1f}", promise->simulated_s * 1e6,
+               any.time_s > 0 ? promise->bound_s / any.time_s * 100 : 0);
+  fmt::print("\n");
+  std::fflush(stdout);
+}
+
+int Run(const Program& program, const Flags& flags) {
+  if (const std::optional<int> code = ServeIfNotFirst(flags.remote, flags.transport)) return *code;
+  const Result<Job> job = MakeJob(flags);
+  if (!job) return Report(job.error());
+  if (job->remote) {
+    Status started = job->remote->Start();
+    if (started) started = job->remote->SetPlan(*job->plan);
+    if (!started) return Report(started.error());
+  }
+  Json out;
+  if (job->file) {
+    DescribeTopology(job->file->topology, out);
+    DescribeSchedule(job->file->schedule, out);
+  } else {
+    out["file"] = flags.path;
+    out["ranks"] = job->collective().num_ranks();
+    out["collective"] = Name(job->collective().kind());
+  }
+  out["rows"] = Json::array();
+  if (!program.json) PrintHeader(flags, *job);
   int64_t wrong = 0;
   double busbw_sum = 0;
-  for (int64_t size : *sizes) {
-    RunOptions options{.size_bytes = size,
-                       .type = *type,
-                       .op = *op,
-                       .warmup = flags.warmup,
-                       .iterations = flags.iterations,
-                       .check = !flags.no_check,
-                       .record_trace = !flags.trace.empty()};
-    const Result<RunReport> apart = RunPlan(*plan, options);
-    if (!apart) return Report(apart.error());
-    std::vector<RunReport> reports{*apart};
-    if (HasInPlaceForm(collective)) {
-      options.in_place = true;
-      options.record_trace = false;
-      const Result<RunReport> in_place = RunPlan(*plan, options);
-      if (!in_place) return Report(in_place.error());
-      reports.push_back(*in_place);
+  for (size_t i = 0; i < job->sizes.size(); ++i) {
+    const Result<Ways> reports = RunAll(*job, OptionsOf(flags, *job, job->sizes[i]));
+    if (!reports) return Report(reports.error());
+    std::optional<Promise> promise;
+    if (job->bounds) {
+      Result<Promise> promised = PromiseOf(*job, reports->any().size_bytes);
+      if (!promised) return Report(promised.error());
+      promise = *promised;
     }
-    int64_t wrong_here = 0;
+    ShowRow(program.json, *job, i, *reports, promise, out["rows"]);
     double busbw = 0;
-    for (const RunReport& report : reports) {
-      wrong_here += std::max<int64_t>(report.wrong, 0);
-      busbw += report.busbw;
+    int32_t ways = 0;
+    for (const auto* report : {&reports->apart, &reports->in_place}) {
+      if (!*report) continue;
+      wrong += std::max<int64_t>((*report)->wrong, 0);
+      busbw += (*report)->busbw;
+      ++ways;
     }
-    wrong += wrong_here;
-    busbw_sum += busbw / static_cast<double>(reports.size());
-    const std::string redop(collective.reduces() ? Name(*op) : "none");
-    const int32_t root = collective.has_root() ? collective.root().value : -1;
-    out["rows"].push_back({{"size", apart->size_bytes},
-                           {"count", apart->count},
-                           {"type", Name(*type)},
-                           {"redop", redop},
-                           {"root", root},
-                           {"out_of_place", ToJson(*apart)},
-                           {"in_place", reports.size() > 1 ? ToJson(reports[1]) : Json(nullptr)},
-                           {"wrong", flags.no_check ? Json(nullptr) : Json(wrong_here)}});
-    if (!program.json) {
-      fmt::print("{:>12}  {:>12}  {:>8}  {:>6}  {:>6}{}{}\n", apart->size_bytes, apart->count,
-                 Name(*type), redop, root, Columns(*apart),
-                 reports.size() > 1 ? Columns(reports[1]) : kNoColumns);
-      std::fflush(stdout);
-    }
-    if (!flags.trace.empty() && size == sizes->back()) {
-      const std::string trace = ToChromeTrace(*plan, *apart);
-      if (const Status written = WriteFileAtomically(flags.trace, trace); !written)
-        return Report(written.error());
-    }
+    busbw_sum += busbw / ways;
+    if (flags.trace.empty() || i + 1 < job->sizes.size()) continue;
+    const std::string trace = ToChromeTrace(*job->plan, *reports->apart);
+    if (const Status written = WriteFileAtomically(flags.trace, trace); !written)
+      return Report(written.error());
   }
-  const double average = busbw_sum / static_cast<double>(sizes->size()) / 1e9;
+  const double average = busbw_sum / static_cast<double>(job->sizes.size()) / 1e9;
   out["avg_busbw"] = average;
   out["wrong"] = flags.no_check ? Json(nullptr) : Json(wrong);
   if (program.json) {
@@ -141,30 +398,59 @@ int Run(const Program& program, const Flags& flags) {
 
 void AddRun(Program& program) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = program.AddCommand(
-      &program.app, "run",
-      "Execute a schedule on local processes over real buffers and check every byte",
-      "tutti run torus.sched --size 1MiB,64MiB --type float --op sum");
-  command->add_option("file", flags->path, "Schedule file")->required();
-  command->add_option("--size", flags->size, "Sizes M, separated by commas")->required();
+  Command command = program.AddCommand(
+      program.line.root(), "run",
+      "Execute a schedule, a plan, MSCCL XML or an MSCCL++ plan over real buffers and check every "
+      "byte",
+      "tutti run torus.sched -b 1K -e 64M -f 4 --type float --op sum");
   command
-      ->add_option("--type", flags->type,
-                   "float (float32), double (float64), half (float16), bfloat16, int32, int64 or "
-                   "uint8")
-      ->capture_default_str();
-  command->add_option("--op", flags->op, "sum, prod, min, max or avg")->capture_default_str();
-  command->add_option("-n,--iters", flags->iterations, "Timed iterations")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1000000));
-  command->add_option("-w,--warmup", flags->warmup, "Iterations before those")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 1000000));
-  command->add_flag("--no-check", flags->no_check, "Do not compare the results");
-  command->add_option(
+      .AddOption(
+          "file", flags->path,
+          "File with a schedule, a plan (lower --to plan-file), MSCCL XML or an MSCCL++ plan")
+      .Required();
+  command.AddOption("--size", flags->size, "Sizes M, separated by commas; or -b and -e");
+  command.AddOption("-b,--minbytes", flags->least,
+                    "Smallest size of a sweep, as in nccl-tests: 8, 1K, 64M (binary)");
+  command.AddOption("-e,--maxbytes", flags->most, "Largest size of the sweep; default: -b")
+      .Needs("-b");
+  command.AddOption("-i,--stepbytes", flags->step, "From one size of the sweep to the next")
+      .Needs("-b")
+      .ShowDefault();
+  command
+      .AddOption("-f,--stepfactor", flags->factor,
+                 "From one size of the sweep to the next by this factor, in place of -i")
+      .Needs("-b")
+      .Within(2, 1 << 20);
+  command
+      .AddOption("--type", flags->type,
+                 "float (float32), double (float64), half (float16), bfloat16, int32, int64 or "
+                 "uint8")
+      .ShowDefault();
+  command.AddOption("--op", flags->op, "sum, prod, min, max or avg").ShowDefault();
+  command.AddOption("-n,--iters", flags->iterations, "Timed iterations")
+      .ShowDefault()
+      .Within(1, 1000000);
+  command.AddOption("-w,--warmup", flags->warmup, "Iterations before those")
+      .ShowDefault()
+      .Within(0, 1000000);
+  command
+      .AddOption("--dialect", flags->dialect, "Reader of MSCCL XML: msccl, executor-nccl or rccl")
+      .ShowDefault();
+  command
+      .AddOption("--transport", flags->transport,
+                 "What carries the messages: shared (memory) or tcp (on this host by the loopback "
+                 "interface; under mpirun, torchrun or Slurm, or with --hosts, between hosts)")
+      .ShowDefault();
+  AddRemoteFlags(command, flags->remote);
+  command.AddFlag(
+      "--predict", flags->predict,
+      "Add what a simulation on the schedule's network predicts, and the time's share of "
+      "its proven bound");
+  command.AddFlag("--no-check", flags->no_check, "Do not compare the results");
+  command.AddOption(
       "--trace", flags->trace,
       "Write a timeline of the last out-of-place iteration in the Chrome trace format");
-  command->callback(
-      [&program, flags] { program.action = [&program, flags] { return Run(program, *flags); }; });
+  command.Runs([&program, flags] { return Run(program, *flags); });
 }
 
 }  // namespace tutti::cli

@@ -11,13 +11,13 @@ namespace tutti::cli {
 struct LinkModelFlag {
   std::string name = "held";
 
-  void AddTo(CLI::App* command) {
+  void AddTo(Command command) {
     command
-        ->add_option("--link-model", name,
-                     "held: a message holds its link for alpha + m/bandwidth; pipelined: for "
-                     "m/bandwidth, and arrives alpha later")
-        ->capture_default_str()
-        ->check(CLI::IsMember({"held", "pipelined"}));
+        .AddOption("--link-model", name,
+                   "held: a message holds its link for alpha + m/bandwidth; pipelined: for "
+                   "m/bandwidth, and arrives alpha later")
+        .ShowDefault()
+        .OneOf({"held", "pipelined"});
   }
 
   LinkModel model() const { return name == "held" ? LinkModel::kHeld : LinkModel::kPipelined; }
@@ -27,14 +27,13 @@ struct SimFlags {
   LinkModelFlag links;
   std::string mode = "eager";
 
-  void AddTo(CLI::App* command) {
+  void AddTo(Command command) {
     links.AddTo(command);
     command
-        ->add_option(
-            "--mode", mode,
-            "barrier: steps start together; eager: a message starts when its data is there")
-        ->capture_default_str()
-        ->check(CLI::IsMember({"barrier", "eager"}));
+        .AddOption("--mode", mode,
+                   "barrier: steps start together; eager: a message starts when its data is there")
+        .ShowDefault()
+        .OneOf({"barrier", "eager"});
   }
 
   SimOptions Make() const {

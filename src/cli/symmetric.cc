@@ -8,7 +8,8 @@
 #include <utility>
 
 #include "tutti/base/memory.h"
-#include "tutti/coll/bounds.h"
+#include "tutti/bounds/bounds.h"
+#include "tutti/bounds/proven_bounds.h"
 #include "tutti/synth/symmetric_bfb.h"
 #include "tutti/topo/properties.h"
 #include "tutti/verify/symmetric.h"
@@ -23,18 +24,14 @@ double TransfersInFull(const Collective& collective) {
   return n * (n - 1) * (collective.kind() == CollectiveKind::kAllReduce ? 2 : 1);
 }
 
-// `folded`: FoldOntoRank0 of a schedule on a network with translations.
-Result<Evaluation> EvaluateFolded(const Topology& topology, const Schedule& folded,
-                                  int64_t size_bytes) {
-  Result<Bounds> bounds = ComputeTransitiveBounds(topology, folded.collective);
-  if (!bounds) return tl::unexpected(bounds.error());
-  Evaluation out;
-  out.bounds = std::move(*bounds);
-  out.cost = AnalyticCost(topology, folded);
-  out.time_s = AnalyticSeconds(topology, folded, size_bytes).ToDouble();
-  out.bound_s = out.bounds.Seconds(size_bytes, true);
-  out.efficiency = out.time_s > 0 ? out.bound_s / out.time_s : 1;
-  return out;
+// The same as of the whole schedule. Where that would take long, and equal links leave no other
+// limit, by symmetry.
+Result<Bounds> BoundsByOneRank(const Topology& topology, const Collective& collective) {
+  constexpr int64_t kMostVisits = 10'000'000'000;  // a second
+  const bool affordable = int64_t{topology.num_ranks()} * topology.num_links() <= kMostVisits;
+  return affordable || topology.original() != nullptr
+             ? BoundsOf(topology, collective)
+             : ComputeTransitiveBounds(topology, collective);
 }
 
 }  // namespace
@@ -87,8 +84,9 @@ std::optional<int> SynthesizeSymmetric(const Program& program, Topology topology
   }
   spdlog::debug("verified; computing cost and bounds");
   const Schedule folded = FoldOntoRank0(*translations, *schedule);
-  const Result<Evaluation> evaluation = EvaluateFolded(topology, folded, job.options.size_bytes);
-  if (!evaluation) return Report(evaluation.error());
+  const Result<Bounds> bounds = BoundsByOneRank(topology, folded.collective);
+  if (!bounds) return Report(bounds.error());
+  const Evaluation evaluation = Evaluate(topology, folded, job.options.size_bytes, *bounds);
   if (!job.output.empty())
     if (const Status written = WriteSymmetricFile(job.output, topology, *translations, *schedule);
         !written)
@@ -96,14 +94,14 @@ std::optional<int> SynthesizeSymmetric(const Program& program, Topology topology
 
   if (program.json) {
     Json out;
-    DescribeTopology(topology, evaluation->bounds.steps, out);
+    DescribeTopology(topology, evaluation.bounds.steps, out);
     DescribeSymmetric(*schedule, out);
-    DescribeEvaluation(folded, *evaluation, job.options.size_bytes, out);
+    DescribeEvaluation(folded, evaluation, job.options.size_bytes, out);
     if (job.by_choice) {
       out["chosen"] = job.algorithm;
       out["why"] = kWhyChosen;
       out["candidates"] = Json::array({{{"algorithm", job.algorithm},
-                                        {"time_s", evaluation->time_s},
+                                        {"time_s", evaluation.time_s},
                                         {"chunks", folded.units_per_shard}}});
     }
     out["synthesis_s"] = elapsed.count();
@@ -118,11 +116,12 @@ std::optional<int> SynthesizeSymmetric(const Program& program, Topology topology
         "the memory\n",
         TransfersInFull(collective));
   fmt::print("{} on {} by {}: {} transfers, {} of each rank, {} chunk{} a shard, made in {}, {}\n",
-             Name(collective.kind()), topology.name(), job.algorithm, CountTransfers(*schedule),
-             schedule->root.transfers.size(), folded.units_per_shard,
+             Name(collective.kind()), NameOf(topology), job.algorithm,
+             Count(static_cast<int64_t>(CountTransfers(*schedule))),
+             Count(static_cast<int64_t>(schedule->root.transfers.size())), folded.units_per_shard,
              folded.units_per_shard == 1 ? "" : "s", Seconds(elapsed.count()),
              job.verify ? "verified" : "not verified");
-  fmt::print("{}", EvaluationText(folded, *evaluation, job.options.size_bytes));
+  fmt::print("{}", EvaluationText(folded, evaluation, job.options.size_bytes));
   if (job.by_choice) fmt::print("chosen: {}; {}\n", job.algorithm, kWhyChosen);
   if (!job.output.empty()) fmt::print("written to {}\n", job.output);
   return kDone;
@@ -138,23 +137,24 @@ int CostOfSymmetricFile(const Program& program, const std::string& path,
     return Report({ErrorCode::kCorrupt, fmt::format("{}: its loads are not those of one rank: {}",
                                                     path, translations.error().message)});
   const Schedule folded = FoldOntoRank0(*translations, file->schedule);
+  const Result<Bounds> bounds = BoundsByOneRank(file->topology, folded.collective);
+  if (!bounds) return Report(bounds.error());
   Json out;
   std::string text = fmt::format("{} on {} by {}, symmetric\n", Name(folded.collective.kind()),
-                                 file->topology.name(), folded.algorithm);
+                                 NameOf(file->topology), folded.algorithm);
   for (int64_t size : sizes) {
-    const Result<Evaluation> evaluation = EvaluateFolded(file->topology, folded, size);
-    if (!evaluation) return Report(evaluation.error());
+    const Evaluation evaluation = Evaluate(file->topology, folded, size, *bounds);
     if (out.empty()) {
-      DescribeTopology(file->topology, evaluation->bounds.steps, out);
+      DescribeTopology(file->topology, evaluation.bounds.steps, out);
       DescribeSymmetric(file->schedule, out);
     }
     Json row;
-    DescribeEvaluation(folded, *evaluation, size, row);
+    DescribeEvaluation(folded, evaluation, size, row);
     if (sizes.size() == 1)
       out.update(row);
     else
       out["rows"].push_back(row);
-    text += EvaluationText(folded, *evaluation, size);
+    text += EvaluationText(folded, evaluation, size);
   }
   if (program.json)
     Print(out);

@@ -11,13 +11,16 @@
 
 #include "choice.h"
 #include "common.h"
+#include "files.h"
+#include "html.h"
 #include "routing.h"
 #include "sim_flags.h"
 #include "symmetric.h"
 #include "tutti/base/cancel.h"
 #include "tutti/base/memory.h"
 #include "tutti/base/units.h"
-#include "tutti/sched/store.h"
+#include "tutti/bounds/proven_bounds.h"
+#include "tutti/store/store.h"
 #include "tutti/synth/auto.h"
 #include "tutti/synth/synthesizer.h"
 #include "tutti/synth/ten.h"
@@ -34,8 +37,10 @@ struct Flags {
   CollectiveFlags collective;
   RoutingFlags routing;
   ChunksFlag chunks;
+  ElementFlag element;
   LinkModelFlag links;
-  int32_t tries = 0, steps = 0;
+  int32_t tries = 0, steps = 0, trees = 0;
+  HtmlFlag html;
   uint64_t seed = 1;
   bool no_verify = false, symmetric = false, stream = false, cost_only = false,
        no_final_pass = false;
@@ -102,14 +107,15 @@ int SynthesizeStreamed(const Program& program, const Flags& flags, const Network
   const Result<Streamed> streamed = Stream(flags, topology, collective, options);
   if (!streamed) return Report(streamed.error());
   const Schedule& outline = streamed->outline;
-  const Result<Evaluation> evaluation = Evaluate(topology, outline, options.size_bytes);
-  if (!evaluation) return Report(evaluation.error());
+  const Result<Bounds> bounds = BoundsOf(topology, outline.collective);
+  if (!bounds) return Report(bounds.error());
+  const Evaluation evaluation = Evaluate(topology, outline, options.size_bytes, *bounds);
   if (program.json) {
     Json out;
     DescribeTopology(topology, out);
     DescribeSchedule(outline, out);
     out["transfers"] = streamed->num_transfers;
-    DescribeEvaluation(outline, *evaluation, options.size_bytes, out);
+    DescribeEvaluation(outline, evaluation, options.size_bytes, out);
     out["synthesis_s"] = streamed->elapsed_s;
     out["peak_rss_bytes"] = PeakRssBytes();
     if (network.unwound) DescribeUnwound(*network.unwound, out);
@@ -119,11 +125,12 @@ int SynthesizeStreamed(const Program& program, const Flags& flags, const Network
     return kDone;
   }
   fmt::print("{} on {} by {}: {} transfers, {} chunk{} a shard, {} in {}, {}\n",
-             Name(collective.kind()), topology.name(), flags.algorithm, streamed->num_transfers,
-             outline.units_per_shard, outline.units_per_shard == 1 ? "" : "s",
+             Name(collective.kind()), NameOf(topology), flags.algorithm,
+             Count(static_cast<int64_t>(streamed->num_transfers)), Count(outline.units_per_shard),
+             outline.units_per_shard == 1 ? "" : "s",
              flags.cost_only ? "counted" : "made and written", Seconds(streamed->elapsed_s),
              streamed->verified ? "verified" : "not verified");
-  fmt::print("{}", EvaluationText(outline, *evaluation, options.size_bytes));
+  fmt::print("{}", EvaluationText(outline, evaluation, options.size_bytes));
   if (!flags.cost_only) fmt::print("written to {}\n", flags.output);
   return kDone;
 }
@@ -164,35 +171,18 @@ Result<Schedule> Make(const Synthesizer* synthesizer, const Topology& topology,
   if (synthesizer != nullptr) return RunSynthesizer(*synthesizer, topology, collective, options);
   Result<AutoChoice> chosen = ChooseSynthesizer(topology, collective, options);
   if (!chosen) return tl::unexpected(chosen.error());
+  if (options.notes != nullptr) *options.notes = chosen->notes;
   Schedule schedule = std::move(chosen->schedule);
   choice = *std::move(chosen);
   return schedule;
 }
 
-bool IsTimeStepped(const std::string& algorithm) {
-  return algorithm == "tsmcf" || algorithm == "mcf";
-}
-
-// The flow may prove more than the bound of all schedules does in its time.
-void Tighten(const Topology& topology, const Rational& tb_limit, int64_t size,
-             Evaluation& evaluation) {
-  Bounds& bounds = evaluation.bounds;
-  if (tb_limit <= bounds.tb) return;
-  if (bounds.f_upper) *bounds.f_upper *= bounds.tb / tb_limit;
-  bounds.tb = tb_limit;
-  bounds.seconds_per_byte = tb_limit / Rational(topology.max_in_bandwidth());
-  bounds.bandwidth_reason = "lengths of the concurrent flow";
-  bounds.cut.reset();
-  evaluation.bound_s = bounds.Seconds(size, true);
-  evaluation.efficiency = evaluation.bound_s / evaluation.time_s;
-}
-
 int MakeRouting(const Program& program, const Flags& flags) {
   if (!flags.policy.empty() || !flags.unwind.empty() || flags.wait != "auto" ||
-      flags.chunks.is_auto() || flags.no_final_pass)
+      flags.chunks.is_auto() || flags.no_final_pass || flags.html.given())
     return Report({ErrorCode::kInvalidArgument,
-                   fmt::format("--policy, --wait, --no-final-pass, --unwind and --chunks auto are "
-                               "for schedules; '{}' makes a routing",
+                   fmt::format("--policy, --wait, --no-final-pass, --unwind, --html and --chunks "
+                               "auto are for schedules; '{}' makes a routing",
                                flags.algorithm)});
   const Result<Topology> topology = ParseTopology(flags.topology);
   if (!topology) return Report(topology.error());
@@ -203,132 +193,198 @@ int MakeRouting(const Program& program, const Flags& flags) {
       {flags.algorithm, flags.output, flags.seed, sizes->front(), !flags.no_verify});
 }
 
-// `synthesizer`: none for the best of all.
+// `synthesizer`: none for the best of all, which unwinds switches by itself.
 Result<Network> MakeNetwork(const Flags& flags, const Synthesizer* synthesizer,
                             const SynthOptions& options) {
-  if (flags.unwind.empty()) {
+  std::string_view how = flags.unwind;
+  if (how.empty()) {
     Result<Topology> topology = ParseTopology(flags.topology);
     if (!topology) return tl::unexpected(topology.error());
-    return Network{std::move(*topology), std::nullopt};
+    if (synthesizer != nullptr || !TriesUnwindings(*topology, flags.collective))
+      return Network{std::move(*topology), std::nullopt};
+    how = kTrySeveral;
   }
-  if (synthesizer == nullptr)
-    return InvalidArgument(
-        "--unwind tries networks for one algorithm, and auto algorithms for one network: name one, "
-        "or unwind(...) in the expression");
-  Result<Unwound> unwound =
-      Unwind(flags.topology, flags.unwind, *synthesizer, flags.collective, options);
+  Result<Unwound> unwound = Unwind(flags.topology, how, synthesizer, flags.collective, options);
   if (!unwound) return tl::unexpected(unwound.error());
   Topology topology = unwound->topology;
   return Network{std::move(topology), std::move(*unwound)};
 }
 
+SynthOptions OptionsOf(const Flags& flags, int64_t size, SynthNotes& notes) {
+  return {.chunks = flags.chunks.count(),
+          .seed = flags.seed,
+          .size_bytes = size,
+          .element_bytes = flags.element.bytes(),
+          .link_model = flags.links.model(),
+          .tries = flags.tries,
+          .auto_chunks = flags.chunks.is_auto(),
+          .policy = flags.policy,
+          .waiting = flags.wait == "always"  ? Waiting::kAlways
+                     : flags.wait == "never" ? Waiting::kNever
+                                             : Waiting::kAuto,
+          .final_pass = !flags.no_final_pass,
+          .steps = flags.steps,
+          .max_chunks = flags.routing.MaxChunksOfSchedule(),
+          .max_seconds = flags.routing.time_limit,
+          .trees = flags.trees,
+          .notes = &notes};
+}
+
+// A proven schedule, and what is printed of it.
+struct Made {
+  Schedule schedule;
+  double elapsed_s = 0;
+  std::optional<AutoChoice> choice;
+  Evaluation evaluation;
+  // Of the flow that the steps were made from, which may prove more than the bound in its time.
+  std::optional<Rational> tb_loss;
+};
+
+Result<Made> MakeProven(const Flags& flags, const Synthesizer* synthesizer,
+                        const Topology& topology, const Collective& collective,
+                        const SynthOptions& options) {
+  const auto before = std::chrono::steady_clock::now();
+  std::optional<AutoChoice> choice;
+  Result<Schedule> schedule = Make(synthesizer, topology, collective, options, choice);
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - before;
+  if (!schedule) return tl::unexpected(schedule.error());
+  spdlog::debug("made {} transfers in {}", schedule->transfers.size(), Seconds(elapsed.count()));
+  if (!flags.no_verify) {
+    const VerifyReport report = Verify(topology, schedule->collective, *schedule);
+    if (const Status proven = RequireVerified(report, schedule->algorithm, "nothing was written");
+        !proven)
+      return tl::unexpected(proven.error());
+  }
+  spdlog::debug("verified; computing cost and bounds");
+  const Result<Bounds> bounds = BoundsOf(topology, schedule->collective);
+  if (!bounds) return tl::unexpected(bounds.error());
+  Evaluation evaluation = Evaluate(topology, *schedule, options.size_bytes, *bounds);
+  std::optional<Rational> tb_loss;
+  if (options.notes->tb_limit && schedule->kind == ScheduleKind::kStep)
+    tb_loss = evaluation.cost.tb - std::max(*options.notes->tb_limit, bounds->tb);
+  return Made{*std::move(schedule), elapsed.count(), std::move(choice), std::move(evaluation),
+              std::move(tb_loss)};
+}
+
+void PrintJson(const Flags& flags, const Network& network, const SynthOptions& options,
+               const Made& made) {
+  const SynthNotes& notes = *options.notes;
+  Json out;
+  DescribeTopology(network.topology, out);
+  DescribeSchedule(made.schedule, out);
+  DescribeEvaluation(made.schedule, made.evaluation, options.size_bytes, out);
+  if (network.unwound) DescribeUnwound(*network.unwound, out);
+  if (made.choice) DescribeChoice(*made.choice, out);
+  if (notes.gap) out["gap"] = *notes.gap;
+  if (notes.chunk_loss > 0) out["chunk_loss"] = notes.chunk_loss;
+  if (!notes.remark.empty()) out["remark"] = notes.remark;
+  if (made.tb_loss) out["tb_loss"] = ToJson(*made.tb_loss);
+  out["synthesis_s"] = made.elapsed_s;
+  out["peak_rss_bytes"] = PeakRssBytes();
+  out["verified"] = flags.no_verify ? Json(nullptr) : Json(true);
+  Print(out);
+}
+
+// The schedule on the clock of its prediction: steps with barriers.
+Status WritePage(const Flags& flags, const Topology& topology, const Made& made, int64_t size) {
+  if (!flags.html.given()) return {};
+  PageData data("synth");
+  PageSchedule facts{.label = made.schedule.algorithm,
+                     .size_bytes = size,
+                     .bounds = &made.evaluation.bounds,
+                     .options = {.link_model = flags.links.model()}};
+  if (!flags.no_verify) facts.verified = true;
+  if (const Status added = AddToPage(data, topology, made.schedule, std::move(facts)); !added)
+    return added;
+  return flags.html.Write(data);
+}
+
+void PrintText(const Flags& flags, const Network& network, const SynthOptions& options,
+               const Made& made) {
+  const Schedule& schedule = made.schedule;
+  fmt::print("{} on {} by {}: {} transfers, {} chunk{} a shard, made in {}, {}\n",
+             Name(schedule.collective.kind()), NameOf(network.topology), schedule.algorithm,
+             Count(static_cast<int64_t>(schedule.transfers.size())),
+             Count(schedule.units_per_shard), schedule.units_per_shard == 1 ? "" : "s",
+             Seconds(made.elapsed_s), flags.no_verify ? "not verified" : "verified");
+  fmt::print("{}", EvaluationText(schedule, made.evaluation, options.size_bytes));
+  if (made.tb_loss)
+    fmt::print("  loss         {} M/B: all that steps and whole chunks cost over 1/f\n",
+               Exact(*made.tb_loss));
+  if (!options.notes->remark.empty()) fmt::print("  {}\n", options.notes->remark);
+  if (made.choice) fmt::print("{}", ChoiceText(*made.choice));
+  if (!flags.output.empty()) fmt::print("written to {}\n", flags.output);
+  fmt::print("{}", flags.html.Text());
+}
+
+// A million ranks: their translations tell from one of them what all do. Nothing where it is made
+// in full.
+std::optional<int> SynthesizeInSymmetry(const Program& program, const Flags& flags,
+                                        const Synthesizer* synthesizer, const Topology& topology,
+                                        const Collective& collective, const SynthOptions& options) {
+  const std::string algorithm = synthesizer != nullptr ? flags.algorithm : kSymmetricAlgorithm;
+  if (!flags.symmetric && !(MayBeSymmetric(algorithm, collective) && IsTooLargeInFull(collective)))
+    return std::nullopt;
+  if (const Status shown = flags.html.Refuse("this one is made by symmetry"); !shown)
+    return Report(shown.error());
+  return SynthesizeSymmetric(program, topology, collective,
+                             {.algorithm = algorithm,
+                              .output = flags.output,
+                              .options = options,
+                              .verify = !flags.no_verify,
+                              .asked_for = flags.symmetric,
+                              .by_choice = synthesizer == nullptr});
+}
+
 int Synthesize(const Program& program, const Flags& flags) {
+  std::vector<std::string> inputs = FilesOf(flags.topology);
+  inputs.push_back(flags.collective.demand_path);
+  if (const Status kept = KeepInputs(flags.output, inputs); !kept) return Report(kept.error());
+  if (const Status kept = flags.html.Check(inputs, flags.output); !kept)
+    return Report(kept.error());
   if (MakesRouting(flags)) return MakeRouting(program, flags);
   const Result<const Synthesizer*> found = FindAlgorithm(flags.algorithm);
   if (!found) return Report(found.error());
   const Synthesizer* synthesizer = *found;
   const Result<std::vector<int64_t>> sizes = ParseSizes(flags.size);
   if (!sizes) return Report(sizes.error());
-  const int64_t size = sizes->front();
+  if (const Status known = flags.element.Check(); !known) return Report(known.error());
   SynthNotes notes;
-  const SynthOptions options{
-      .chunks = flags.chunks.count(),
-      .seed = flags.seed,
-      .size_bytes = size,
-      .tries = flags.tries,
-      .steps = flags.steps,
-      .max_chunks = static_cast<int32_t>(std::min<int64_t>(flags.routing.max_chunks, 1 << 20)),
-      .link_model = flags.links.model(),
-      .policy = flags.policy,
-      .waiting = flags.wait == "always"  ? Waiting::kAlways
-                 : flags.wait == "never" ? Waiting::kNever
-                                         : Waiting::kAuto,
-      .auto_chunks = flags.chunks.is_auto(),
-      .final_pass = !flags.no_final_pass,
-      .max_seconds = flags.routing.time_limit,
-      .notes = &notes};
-  const Result<Network> network = MakeNetwork(flags, synthesizer, options);
-  if (!network) return Report(network.error());
-  const Topology* topology = &network->topology;
-  const Result<Collective> collective =
-      flags.collective.Make(*topology, synthesizer != nullptr && synthesizer->one_shard_all_reduce);
-  if (!collective) return Report(collective.error());
+  const SynthOptions options = OptionsOf(flags, sizes->front(), notes);
   if (synthesizer != nullptr)
     if (const Status has = CheckSynthOptions(*synthesizer, options); !has)
       return Report(has.error());
+  const Result<Network> network = MakeNetwork(flags, synthesizer, options);
+  if (!network) return Report(network.error());
+  const Topology& topology = network->topology;
+  const Result<Collective> collective =
+      flags.collective.Make(topology, synthesizer != nullptr && synthesizer->one_shard_all_reduce);
+  if (!collective) return Report(collective.error());
+  if (const Status exist = CheckChunksExist(*collective, flags.chunks, *sizes, flags.element);
+      !exist)
+    return Report(exist.error());
   if (network->unwound && !program.json) fmt::print("{}\n", UnwoundText(*network->unwound));
-  if (flags.steps > 0 && !IsTimeStepped(flags.algorithm))
-    return Report(
-        {ErrorCode::kInvalidArgument,
-         fmt::format("--steps is of the algorithms tsmcf and mcf, not of {}", flags.algorithm)});
-
-  // A million ranks: their translations tell from one of them what all do.
-  const std::string in_symmetry = synthesizer != nullptr ? flags.algorithm : kSymmetricAlgorithm;
-  if (flags.symmetric ||
-      (MayBeSymmetric(in_symmetry, *collective) && IsTooLargeInFull(*collective))) {
-    const SymmetricJob job{.algorithm = in_symmetry,
-                           .output = flags.output,
-                           .options = options,
-                           .verify = !flags.no_verify,
-                           .asked_for = flags.symmetric,
-                           .by_choice = synthesizer == nullptr};
-    if (const auto code = SynthesizeSymmetric(program, *topology, *collective, job)) return *code;
-  }
-
-  const Result<bool> streams = Streams(flags, *topology, *collective, options);
+  if (const auto code =
+          SynthesizeInSymmetry(program, flags, synthesizer, topology, *collective, options))
+    return *code;
+  const Result<bool> streams = Streams(flags, topology, *collective, options);
   if (!streams) return Report(streams.error());
+  if (*streams)
+    if (const Status shown = flags.html.Refuse("this one is streamed"); !shown)
+      return Report(shown.error());
   if (*streams) return SynthesizeStreamed(program, flags, *network, *collective, options);
 
-  const auto before = std::chrono::steady_clock::now();
-  std::optional<AutoChoice> choice;
-  Result<Schedule> schedule = Make(synthesizer, *topology, *collective, options, choice);
-  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - before;
-  if (!schedule) return Report(schedule.error());
-  spdlog::debug("made {} transfers in {}", schedule->transfers.size(), Seconds(elapsed.count()));
-
-  if (!flags.no_verify) {
-    const VerifyReport report = Verify(*topology, schedule->collective, *schedule);
-    if (const Status proven = RequireVerified(report, schedule->algorithm, "nothing was written");
-        !proven)
-      return Report(proven.error());
-  }
-  spdlog::debug("verified; computing cost and bounds");
-  Result<Evaluation> evaluation = Evaluate(*topology, *schedule, size);
-  if (!evaluation) return Report(evaluation.error());
-  const bool stepped = notes.tb_limit && schedule->kind == ScheduleKind::kStep;
-  if (stepped) Tighten(*topology, *notes.tb_limit, size, *evaluation);
+  const Result<Made> made = MakeProven(flags, synthesizer, topology, *collective, options);
+  if (!made) return Report(made.error());
   if (!flags.output.empty())
-    if (const Status written = WriteScheduleFile(flags.output, *topology, *schedule); !written)
+    if (const Status written = WriteScheduleFile(flags.output, topology, made->schedule); !written)
       return Report(written.error());
-
-  if (program.json) {
-    Json out;
-    DescribeTopology(*topology, out);
-    DescribeSchedule(*schedule, out);
-    DescribeEvaluation(*schedule, *evaluation, size, out);
-    if (network->unwound) DescribeUnwound(*network->unwound, out);
-    if (choice) DescribeChoice(*choice, out);
-    if (notes.gap) out["gap"] = *notes.gap;
-    if (!notes.remark.empty()) out["remark"] = notes.remark;
-    if (stepped) out["tb_loss"] = ToJson(evaluation->cost.tb - evaluation->bounds.tb);
-    out["synthesis_s"] = elapsed.count();
-    out["peak_rss_bytes"] = PeakRssBytes();
-    out["verified"] = flags.no_verify ? Json(nullptr) : Json(true);
-    Print(out);
-    return kDone;
-  }
-  fmt::print("{} on {} by {}: {} transfers, {} chunk{} a shard, made in {}, {}\n",
-             Name(collective->kind()), topology->name(), schedule->algorithm,
-             schedule->transfers.size(), schedule->units_per_shard,
-             schedule->units_per_shard == 1 ? "" : "s", Seconds(elapsed.count()),
-             flags.no_verify ? "not verified" : "verified");
-  fmt::print("{}", EvaluationText(*schedule, *evaluation, size));
-  if (stepped)
-    fmt::print("  loss         {} M/B: all that steps and whole chunks cost over 1/f\n",
-               Exact(evaluation->cost.tb - evaluation->bounds.tb));
-  if (!notes.remark.empty()) fmt::print("  {}\n", notes.remark);
-  if (choice) fmt::print("{}", ChoiceText(*choice));
-  if (!flags.output.empty()) fmt::print("written to {}\n", flags.output);
+  if (const Status written = WritePage(flags, topology, *made, sizes->front()); !written)
+    return Report(written.error());
+  if (program.json)
+    PrintJson(flags, *network, options, *made);
+  else
+    PrintText(flags, *network, options, *made);
   return kDone;
 }
 
@@ -336,66 +392,74 @@ int Synthesize(const Program& program, const Flags& flags) {
 
 void AddSynth(Program& program) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = program.AddCommand(
-      &program.app, "synth", "Make a schedule, prove it correct and print its cost",
+  Command command = program.AddCommand(
+      program.line.root(), "synth", "Make a schedule, prove it correct and print its cost",
       "tutti synth 'torus(4,4)' -c all-reduce -a bfb -o torus.sched");
-  command->add_option("topology", flags->topology, "Expression or path of a .json file")
-      ->required();
+  command.SetFooter(
+      command.footer() +
+      "\nWhat each algorithm is, and which to take: docs/guide/choose-an-algorithm.md");
+  command.AddOption("topology", flags->topology, "Expression or path of a .json file").Required();
   flags->collective.AddTo(command);
   std::string names;
   for (const Synthesizer& synthesizer : Synthesizers())
     names += (names.empty() ? "" : ", ") + std::string(synthesizer.name);
   command
-      ->add_option("-a,--algorithm", flags->algorithm,
-                   "auto (the best predicted for --size), or one of " + names +
-                       "; for routings of all-to-all: " + RouterNames())
-      ->required();
+      .AddOption("-a,--algorithm", flags->algorithm,
+                 "auto (the best predicted for --size), or one of " + names +
+                     "; for routings of all-to-all: " + RouterNames())
+      .Required();
   flags->chunks.AddTo(command);
+  flags->element.AddTo(command);
   flags->links.AddTo(command);
   command
-      ->add_option("--steps", flags->steps,
-                   "Steps of a time-stepped all-to-all (tsmcf, mcf); 0: what takes the least time")
-      ->check(CLI::Range(0, 1 << 20));
-  command->add_option("--size", flags->size, "Size M that the printed time is for")
-      ->capture_default_str();
-  command->add_option("--tries", flags->tries,
-                      "Variants of which the best is kept, where an algorithm has some; 0: its "
-                      "default");
+      .AddOption("--steps", flags->steps,
+                 "Steps of a time-stepped all-to-all (tsmcf, mcf); 0: what takes the least time")
+      .Within(0, 1 << 20);
+  command.AddOption("--size", flags->size, "Size M that the printed time is for").ShowDefault();
+  command
+      .AddOption("--tries", flags->tries,
+                 "Variants of which the best is kept, where an algorithm has some; 0: its "
+                 "default")
+      .Within(0, 1 << 20);
+  command
+      .AddOption("--trees", flags->trees,
+                 "Spanning trees a root at most (forest), where fewer are worth what they lose; 0: "
+                 "what the optimum takes")
+      .Within(0, 1 << 20);
   std::string policies;
   for (const TenPolicy& policy : TenPolicies())
     policies +=
         fmt::format("{}{} ({})", policies.empty() ? "" : ", ", policy.name, policy.description);
-  command->add_option(
+  command.AddOption(
       "--policy", flags->policy,
       "Which chunk a link takes first (ten): " + policies + "; default: several are tried");
   command
-      ->add_option("--wait", flags->wait,
-                   "Whether slow links leave to faster ones what those are about to bring (ten); "
-                   "never is the paper's rule")
-      ->check(CLI::IsMember({"auto", "always", "never"}))
-      ->capture_default_str();
-  command->add_flag("--no-final-pass", flags->no_final_pass,
-                    "Leave out what improves a schedule once it is matched (ten)");
-  command->add_option("--unwind", flags->unwind,
-                      "Replace every switch by links from each rank to the so many after it: a "
-                      "degree, or auto, which tries several and keeps the fastest");
-  command->add_option("--seed", flags->seed, "Seed of algorithms that draw")->capture_default_str();
-  command->add_option("-o,--output", flags->output,
-                      "Write the schedule or routing: .json for people, anything else binary "
-                      "(schedules .sched, routings .routes)");
+      .AddOption("--wait", flags->wait,
+                 "Whether slow links leave to faster ones what those are about to bring (ten); "
+                 "never is the paper's rule")
+      .OneOf({"auto", "always", "never"})
+      .ShowDefault();
+  command.AddFlag("--no-final-pass", flags->no_final_pass,
+                  "Leave out what improves a schedule once it is matched (ten)");
+  command.AddOption("--unwind", flags->unwind,
+                    "Replace every switch by links from each rank to the so many after it: a "
+                    "degree, or auto, which tries several and keeps the fastest");
+  command.AddOption("--seed", flags->seed, "Seed of algorithms that draw").ShowDefault();
+  command.AddOption("-o,--output", flags->output,
+                    "Write the schedule or routing: .json for people, anything else binary "
+                    "(schedules .sched, routings .routes)");
+  flags->html.AddTo(command);
   flags->routing.AddTo(command);
-  command->add_flag("--no-verify", flags->no_verify, "Skip the proof");
-  command->add_flag("--stream", flags->stream,
-                    "Write the schedule while it is made and prove the file, in little memory "
-                    "(ten; by itself where memory is short)");
-  command->add_flag("--cost-only", flags->cost_only,
-                    "Count the steps of a schedule that is not kept (ten)");
-  command->add_flag("--symmetric", flags->symmetric,
-                    "Make and store one rank's schedule and the network's translations, which "
-                    "stand for all; bfb only, chosen by itself where the whole does not fit");
-  command->callback([&program, flags] {
-    program.action = [&program, flags] { return Synthesize(program, *flags); };
-  });
+  command.AddFlag("--no-verify", flags->no_verify, "Skip the proof");
+  command.AddFlag("--stream", flags->stream,
+                  "Write the schedule while it is made and prove the file, in little memory "
+                  "(ten; by itself where memory is short)");
+  command.AddFlag("--cost-only", flags->cost_only,
+                  "Count the steps of a schedule that is not kept (ten)");
+  command.AddFlag("--symmetric", flags->symmetric,
+                  "Make and store one rank's schedule and the network's translations, which "
+                  "stand for all; bfb only, chosen by itself where the whole does not fit");
+  command.Runs([&program, flags] { return Synthesize(program, *flags); });
 }
 
 }  // namespace tutti::cli

@@ -1,4 +1,4 @@
-// tutti topo show | list
+// tutti topo show | import | list
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,10 +7,14 @@
 #include <utility>
 
 #include "common.h"
+#include "files.h"
+#include "html.h"
+#include "topo_import.h"
+#include "tutti/base/cancel.h"
 #include "tutti/base/units.h"
-#include "tutti/coll/bounds.h"
+#include "tutti/bounds/bounds.h"
+#include "tutti/bounds/proven_bounds.h"
 #include "tutti/graph/distance_regular.h"
-#include "tutti/synth/concurrent_flow.h"
 #include "tutti/topo/expression.h"
 #include "tutti/topo/json.h"
 #include "tutti/topo/properties.h"
@@ -47,7 +51,7 @@ std::string LinkText(const Topology& topology) {
   const auto range = [](const std::string& low, const std::string& high) {
     return low == high ? low : low + " to " + high;
   };
-  return range(FormatBandwidth(slow.bandwidth), FormatBandwidth(fast.bandwidth)) + ", alpha " +
+  return range(ReadableBandwidth(slow.bandwidth), ReadableBandwidth(fast.bandwidth)) + ", alpha " +
          range(FormatDurationPs(fast.alpha_ps), FormatDurationPs(slow.alpha_ps));
 }
 
@@ -61,7 +65,7 @@ std::string HostText(const Topology& topology) {
       ++limited;
     }
   return fmt::format("{} of {} ranks limited to {}{} each way", limited, topology.num_ranks(),
-                     FormatBandwidth(low), low == high ? "" : " to " + FormatBandwidth(high));
+                     ReadableBandwidth(low), low == high ? "" : " to " + ReadableBandwidth(high));
 }
 
 // The array of an undirected distance-regular network; nullopt also where the count would take too
@@ -100,108 +104,137 @@ std::string MooreText(const MooreSteps& steps) {
   return text;
 }
 
-// The flow of all-to-all, as close as about a second allows; nothing where that is not close.
-std::optional<HostedFlow> AffordableFlow(const Topology& topology) {
-  constexpr int64_t kMaxVisits = 100'000'000, kFewestPasses = 5;
-  const int64_t visits =
-      int64_t{topology.num_ranks()} * (int64_t{topology.num_nodes()} + topology.num_links());
-  if (topology.num_ranks() < 2 || kMaxVisits / visits < kFewestPasses) return std::nullopt;
-  ConcurrentFlowOptions options;
-  options.max_passes = static_cast<int32_t>(std::min<int64_t>(kMaxVisits / visits, 1000));
-  Result<HostedFlow> flow = SolveHostedFlow(topology, options);
-  return flow ? std::optional(*std::move(flow)) : std::nullopt;
+// What is shown of a network beside its bounds.
+struct Facts {
+  bool bidirectional = false;
+  NodeOrbits orbits;
+  std::optional<IntersectionArray> array;
+  MooreSteps moore;
+  std::optional<Rational> moore_flow;
+};
+
+Facts FactsOf(const Topology& topology) {
+  Facts facts{.bidirectional = IsBidirectional(topology),
+              .orbits = FindNodeOrbits(topology),
+              .array = {},
+              .moore = {},
+              .moore_flow = MooreFlowOf(topology)};
+  facts.array = ArrayOf(topology, facts.orbits);
+  facts.moore = MooreStepsOf(topology, facts.bidirectional);
+  return facts;
 }
 
-// The limits of all-to-all where the flow's lengths prove more than the bound's own.
-void Tighten(const HostedFlow& flow, Bounds& bounds) {
-  if (!bounds.f_upper || flow.f_upper >= *bounds.f_upper) return;
-  const Rational factor = *bounds.f_upper / flow.f_upper;
-  bounds.seconds_per_byte *= factor;
-  bounds.tb *= factor;
-  bounds.f_upper = flow.f_upper;
-  bounds.bandwidth_reason = "lengths of the concurrent flow";
-  bounds.cut.reset();
+Json JsonOf(const Topology& topology, const Facts& facts) {
+  Json out;
+  DescribeTopology(topology, out);
+  out["homogeneous"] = topology.is_homogeneous();
+  out["bidirectional"] = facts.bidirectional;
+  if (const Topology* const original = topology.original()) out["unwound_from"] = original->name();
+  out["max_in_bandwidth_Bps"] = topology.max_in_bandwidth();
+  out["vertex_transitive"] = facts.orbits.num_orbits() == 1 ? Json(true)
+                             : facts.orbits.proven          ? Json(false)
+                                                            : Json(nullptr);
+  if (facts.array) out["intersection_array"] = {{"b", facts.array->b}, {"c", facts.array->c}};
+  if (facts.moore.directed) out["moore_steps"] = *facts.moore.directed;
+  if (facts.moore.bidirectional) out["moore_steps_bidirectional"] = *facts.moore.bidirectional;
+  if (facts.moore_flow) out["moore_f"] = ToJson(*facts.moore_flow);
+  return out;
 }
 
-int Show(const Program& program, const std::string& expression, const std::string& output) {
+std::string TextOf(const Topology& topology, const Facts& facts, int32_t diameter) {
+  std::string text = fmt::format("{}\n", NameOf(topology));
+  text +=
+      fmt::format("  ranks        {}{}\n", topology.num_ranks(),
+                  topology.has_switches()
+                      ? fmt::format(" and {} switches", topology.num_nodes() - topology.num_ranks())
+                      : "");
+  text +=
+      fmt::format("  links        {} ({}), {}\n", topology.num_links(),
+                  facts.bidirectional ? "each with its reverse" : "directed", LinkText(topology));
+  if (topology.has_host_limits()) text += fmt::format("  hosts        {}\n", HostText(topology));
+  if (const Topology* const original = topology.original())
+    text +=
+        fmt::format("  limits       those of {}, whose switches were unwound\n", NameOf(*original));
+  text += fmt::format("  degree       {}\n", DegreeText(topology));
+  text += fmt::format("  diameter     {} hops{}\n", diameter, MooreText(facts.moore));
+  text +=
+      fmt::format("  symmetry     {}\n", facts.orbits.num_orbits() == 1
+                                             ? "vertex-transitive"
+                                             : fmt::format("{}{} classes of alike nodes",
+                                                           facts.orbits.proven ? "" : "at most ",
+                                                           facts.orbits.num_orbits()));
+  if (facts.array)
+    text += fmt::format("  distances    distance-regular, {}\n", facts.array->ToString());
+  if (facts.moore_flow)
+    text += fmt::format("  all-to-all   f at most {} on any {} ranks of this degree\n",
+                        Exact(*facts.moore_flow), topology.num_ranks());
+  return text + fmt::format("  B            {} into the best-connected rank\n\n",
+                            ReadableBandwidth(topology.max_in_bandwidth()));
+}
+
+double SecondsOf(int64_t picoseconds) {
+  return static_cast<double>(picoseconds) / static_cast<double>(kPicosecondsPerSecond);
+}
+
+std::vector<std::string> RowOf(CollectiveKind kind, const Bounds& bounds) {
+  return {std::string(Name(kind)),
+          std::to_string(bounds.steps),
+          Seconds(SecondsOf(bounds.latency_ps)),
+          Exact(bounds.tb),
+          fmt::format("{:.6g}", bounds.seconds_per_byte.ToDouble() * 1e9),
+          bounds.bandwidth_reason};
+}
+
+Json JsonOf(const ProvenBounds& proven) {
+  const Bounds& bounds = proven.bounds;
+  Json row;
+  row["tl_bound"] = bounds.steps;
+  row["latency_s"] = SecondsOf(bounds.latency_ps);
+  row["least_alpha_s"] = SecondsOf(bounds.least_alpha_ps);
+  row["tb_bound"] = ToJson(bounds.tb);
+  row["seconds_per_byte"] = ToJson(bounds.seconds_per_byte);
+  row["reason"] = bounds.bandwidth_reason;
+  if (proven.f_lower) row["f"] = ToJson(*proven.f_lower);
+  if (bounds.f_upper) row["f_upper"] = ToJson(*bounds.f_upper);
+  if (proven.f_lower) row["gap"] = 1 - (*proven.f_lower / *bounds.f_upper).ToDouble();
+  return row;
+}
+
+int Show(const Program& program, const std::string& expression, const std::string& output,
+         const HtmlFlag& html) {
+  if (const Status kept = KeepInputs(output, FilesOf(expression)); !kept)
+    return Report(kept.error());
+  if (const Status kept = html.Check(FilesOf(expression), output); !kept)
+    return Report(kept.error());
   const Result<Topology> topology = ParseTopology(expression);
   if (!topology) return Report(topology.error());
-  Json out;
-  DescribeTopology(*topology, out);
-  out["homogeneous"] = topology->is_homogeneous();
-  out["bidirectional"] = IsBidirectional(*topology);
-  out["max_in_bandwidth_Bps"] = topology->max_in_bandwidth();
-  const NodeOrbits orbits = FindNodeOrbits(*topology);
-  out["vertex_transitive"] = orbits.num_orbits() == 1 ? Json(true)
-                             : orbits.proven          ? Json(false)
-                                                      : Json(nullptr);
-  const std::optional<IntersectionArray> array = ArrayOf(*topology, orbits);
-  if (array) out["intersection_array"] = {{"b", array->b}, {"c", array->c}};
-  const MooreSteps moore = MooreStepsOf(*topology, out["bidirectional"].get<bool>());
-  if (moore.directed) out["moore_steps"] = *moore.directed;
-  if (moore.bidirectional) out["moore_steps_bidirectional"] = *moore.bidirectional;
-  const std::optional<Rational> moore_flow = MooreFlowOf(*topology);
-  if (moore_flow) out["moore_f"] = ToJson(*moore_flow);
+  const Facts facts = FactsOf(*topology);
+  Json out = JsonOf(*topology, facts);
   Table table({"collective", "steps >=", "latency >=", "TB >= (M/B)", "seconds a GB >=", "because"},
               Table::Last::kProse);
-  Json bounds_json = Json::object();
+  PageData data("topo show");
+  const int32_t network = html.given() ? data.AddNetwork(*topology) : 0;
   for (CollectiveKind kind : kShown) {
+    if (CancelRequested()) return Report(CancelledError());
     const Result<Collective> coll = Collective::Make(kind, topology->num_ranks());
     if (!coll) return Report(coll.error());
-    Result<Bounds> bounds = ComputeBounds(*topology, *coll);
-    if (!bounds) return Report(bounds.error());
-    std::optional<HostedFlow> flow;
-    if (kind == CollectiveKind::kAllToAll) flow = AffordableFlow(*topology);
-    if (flow) Tighten(*flow, *bounds);
-    const double latency_s =
-        static_cast<double>(bounds->latency_ps) / static_cast<double>(kPicosecondsPerSecond);
-    table.AddRow({std::string(Name(kind)), std::to_string(bounds->steps), Seconds(latency_s),
-                  Exact(bounds->tb),
-                  fmt::format("{:.6g}", bounds->seconds_per_byte.ToDouble() * 1e9),
-                  bounds->bandwidth_reason});
-    Json row;
-    row["tl_bound"] = bounds->steps;
-    row["latency_s"] = latency_s;
-    row["tb_bound"] = ToJson(bounds->tb);
-    row["seconds_per_byte"] = ToJson(bounds->seconds_per_byte);
-    row["reason"] = bounds->bandwidth_reason;
-    if (flow) row["f"] = ToJson(flow->f_lower);
-    if (bounds->f_upper) row["f_upper"] = ToJson(*bounds->f_upper);
-    if (flow) row["gap"] = 1 - (flow->f_lower / *bounds->f_upper).ToDouble();
-    bounds_json[std::string(Name(kind))] = row;
+    const Result<ProvenBounds> proven = ProveBounds(*topology, *coll);
+    if (!proven) return Report(proven.error());
+    if (html.given()) data.AddLimit(network, *topology, kind, proven->bounds);
+    table.AddRow(RowOf(kind, proven->bounds));
+    out["bounds"][std::string(Name(kind))] = JsonOf(*proven);
   }
-  out["bounds"] = bounds_json;
   if (!output.empty())
     if (const Status written = WriteTopologyFile(output, *topology); !written)
       return Report(written.error());
+  if (const Status written = html.Write(data); !written) return Report(written.error());
   if (program.json) {
     Print(out);
     return kDone;
   }
-  fmt::print("{}\n", topology->name());
-  fmt::print("  ranks        {}{}\n", topology->num_ranks(),
-             topology->has_switches()
-                 ? fmt::format(" and {} switches", topology->num_nodes() - topology->num_ranks())
-                 : "");
-  fmt::print("  links        {} ({}), {}\n", topology->num_links(),
-             IsBidirectional(*topology) ? "each with its reverse" : "directed",
-             LinkText(*topology));
-  if (topology->has_host_limits()) fmt::print("  hosts        {}\n", HostText(*topology));
-  fmt::print("  degree       {}\n", DegreeText(*topology));
-  fmt::print("  diameter     {} hops{}\n", out["diameter"].get<int32_t>(), MooreText(moore));
-  fmt::print("  symmetry     {}\n",
-             orbits.num_orbits() == 1
-                 ? "vertex-transitive"
-                 : fmt::format("{}{} classes of alike nodes", orbits.proven ? "" : "at most ",
-                               orbits.num_orbits()));
-  if (array) fmt::print("  distances    distance-regular, {}\n", array->ToString());
-  if (moore_flow)
-    fmt::print("  all-to-all   f at most {} on any {} ranks of this degree\n", Exact(*moore_flow),
-               topology->num_ranks());
-  fmt::print("  B            {} into the best-connected rank\n\n",
-             FormatBandwidth(topology->max_in_bandwidth()));
-  fmt::print("{}", table.ToString());
+  fmt::print("{}{}", TextOf(*topology, facts, out["diameter"].get<int32_t>()), table.ToString());
   if (!output.empty()) fmt::print("\nwritten to {}\n", output);
+  if (html.given()) fmt::print("\n{}", html.Text());
   return kDone;
 }
 
@@ -232,23 +265,25 @@ int List(const Program& program) {
 }  // namespace
 
 void AddTopo(Program& program) {
-  CLI::App* topo = program.app.add_subcommand("topo", "Networks: show, convert and list them");
-  topo->require_subcommand(1);
+  Command topo = program.line.root().AddCommand("topo", "Networks: show, convert and list them");
+  topo.NeedsSubcommand();
   struct Flags {
     std::string expression, output;
+    HtmlFlag html;
   };
   auto flags = std::make_shared<Flags>();
-  CLI::App* show = program.AddCommand(
+  Command show = program.AddCommand(
       topo, "show", "Sizes, degrees, diameter, symmetry, bounds of every collective",
       "tutti topo show 'torus(4,4,bw=50GB/s,alpha=0.5us)'");
-  show->add_option("topology", flags->expression, "Expression or path of a .json file")->required();
-  show->add_option("-o,--output", flags->output, "Also write the topology as JSON to this file");
-  show->callback([&program, flags] {
-    program.action = [&program, flags] { return Show(program, flags->expression, flags->output); };
-  });
-  CLI::App* list =
+  show.AddOption("topology", flags->expression, "Expression or path of a .json file").Required();
+  show.AddOption("-o,--output", flags->output, "Also write the topology as JSON to this file");
+  flags->html.AddTo(show);
+  show.Runs(
+      [&program, flags] { return Show(program, flags->expression, flags->output, flags->html); });
+  AddTopoImport(program, topo);
+  Command list =
       program.AddCommand(topo, "list", "Every topology family and operator", "tutti topo list");
-  list->callback([&program] { program.action = [&program] { return List(program); }; });
+  list.Runs([&program] { return List(program); });
 }
 
 }  // namespace tutti::cli

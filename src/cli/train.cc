@@ -13,14 +13,15 @@
 #include "sim_flags.h"
 #include "tutti/base/cancel.h"
 #include "tutti/base/units.h"
-#include "tutti/coll/bounds.h"
-#include "tutti/sim/parallel_groups.h"
-#include "tutti/sim/schedule_times.h"
-#include "tutti/sim/training.h"
-#include "tutti/sim/training_workload.h"
+#include "tutti/bounds/bounds.h"
+#include "tutti/bounds/proven_bounds.h"
 #include "tutti/synth/auto.h"
 #include "tutti/synth/synthesizer.h"
 #include "tutti/topo/expression.h"
+#include "tutti/training/parallel_groups.h"
+#include "tutti/training/schedule_times.h"
+#include "tutti/training/training.h"
+#include "tutti/training/training_workload.h"
 #include "tutti/verify/verifier.h"
 
 namespace tutti::cli {
@@ -142,6 +143,7 @@ Result<std::optional<ScheduleTimes>> MakeTimes(const Flags& flags, const Entry& 
   how.chunks = flags.chunks;
   how.seed = flags.seed;
   how.size_bytes = largest_bytes;
+  how.element_bytes = 4;  // gradients are floats
   how.link_model = sim.link_model;
   Result<Schedule> schedule = Synthesize(entry, *network, *collective, how);
   if (!schedule) return tl::unexpected(schedule.error());
@@ -174,7 +176,7 @@ Result<TrainingTimeline> TrainBy(const Entry& entry, const Flags& flags, const J
 
 // What an all-reduce takes at some limit of its network.
 using LimitSeconds = double (*)(const Bounds& bounds, int64_t bytes);
-double ProvenSeconds(const Bounds& bounds, int64_t bytes) { return bounds.Seconds(bytes, false); }
+double ProvenSeconds(const Bounds& bounds, int64_t bytes) { return bounds.Seconds(bytes); }
 double IdealSeconds(const Bounds& bounds, int64_t bytes) {
   const double latency_s =
       static_cast<double>(bounds.latency_ps) / static_cast<double>(kPicosecondsPerSecond);
@@ -193,7 +195,7 @@ Result<Limits> LimitsOf(const Job& job) {
     const Result<Collective> collective =
         Collective::Make(CollectiveKind::kAllReduce, network->num_ranks());
     if (!collective) return tl::unexpected(collective.error());
-    Result<Bounds> bounds = ComputeBounds(*network, *collective);
+    Result<Bounds> bounds = BoundsOf(*network, *collective);
     if (!bounds) return tl::unexpected(bounds.error());
     out = *std::move(bounds);
     return {};
@@ -263,7 +265,7 @@ void Describe(const Job& job, Json& out) {
 std::string Text(const Job& job, const Topology& topology, const Flags& flags) {
   std::string text = fmt::format(
       "{} on {}: {} replica{} of {} rank{}, {} sample{} each ({})\n", job.workload.name,
-      topology.name(), job.split.replicas, job.split.replicas == 1 ? "" : "s", job.split.tensor,
+      NameOf(topology), job.split.replicas, job.split.replicas == 1 ? "" : "s", job.split.tensor,
       job.split.tensor == 1 ? "" : "s", job.split.batch, job.split.batch == 1 ? "" : "s",
       job.workload.sample.empty() ? "of the workload" : job.workload.sample);
   text += fmt::format("  parameters   {:.4g}\n  forward pass {:.4g} operations a sample\n",
@@ -273,11 +275,12 @@ std::string Text(const Job& job, const Topology& topology, const Flags& flags) {
                       static_cast<double>(job.accelerator.flops_per_s),
                       BytesPerSecond(static_cast<double>(job.accelerator.memory_bytes_per_s)));
   if (job.largest_gradient_bytes > 0)
-    text += job.bucket_bytes == kOneBucket
-                ? fmt::format("  gradients    {} in one all-reduce at the end\n",
-                              FormatSize(job.largest_gradient_bytes))
-                : fmt::format("  gradients    in buckets of {} and more, the largest {}\n",
-                              FormatSize(job.bucket_bytes), FormatSize(job.largest_gradient_bytes));
+    text +=
+        job.bucket_bytes == kOneBucket
+            ? fmt::format("  gradients    {} in one all-reduce at the end\n",
+                          ReadableSize(job.largest_gradient_bytes))
+            : fmt::format("  gradients    in buckets of {} and more, the largest {}\n",
+                          ReadableSize(job.bucket_bytes), ReadableSize(job.largest_gradient_bytes));
   return text +
          fmt::format("  simulated    links {}, steps {}\n", flags.sim.links.name, flags.sim.mode);
 }
@@ -344,50 +347,46 @@ int Train(const Program& program, const Flags& flags) {
 
 void AddTrain(Program& program) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = program.AddCommand(
-      &program.app, "train",
+  Command command = program.AddCommand(
+      program.line.root(), "train",
       "Simulate an iteration of training: what computes, what communicates, what of that shows",
       "tutti train msft-1t 'torus(8,8,16)' -a ring,themis,ten");
   command
-      ->add_option("workload", flags->workload,
-                   fmt::format("{}, or a .csv file", fmt::join(BuiltInWorkloads(), ", ")))
-      ->required();
-  command->add_option("topology", flags->topology, "Expression or path of a .json file")
-      ->required();
+      .AddOption("workload", flags->workload,
+                 fmt::format("{}, or a .csv file", fmt::join(BuiltInWorkloads(), ", ")))
+      .Required();
+  command.AddOption("topology", flags->topology, "Expression or path of a .json file").Required();
   command
-      ->add_option("-a,--algorithm", flags->algorithms,
-                   "Algorithms of the all-reduces, separated by commas; auto: the best of all")
-      ->required();
+      .AddOption("-a,--algorithm", flags->algorithms,
+                 "Algorithms of the all-reduces, separated by commas; auto: the best of all")
+      .Required();
   command
-      ->add_option("--tensor", flags->tensor,
-                   "Ranks that a replica of the model is split over; 0: as the workload says")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 1 << 24));
-  command->add_option("--batch", flags->batch, "Samples a replica; 0: as the workload says")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 1 << 20));
+      .AddOption("--tensor", flags->tensor,
+                 "Ranks that a replica of the model is split over; 0: as the workload says")
+      .ShowDefault()
+      .Within(0, 1 << 24);
+  command.AddOption("--batch", flags->batch, "Samples a replica; 0: as the workload says")
+      .ShowDefault()
+      .Within(0, 1 << 20);
   command
-      ->add_option("--bucket", flags->bucket,
-                   "Gradients are all-reduced as soon as so many bytes are ready")
-      ->capture_default_str();
-  command->add_flag("--no-overlap", flags->no_overlap,
-                    "All gradients in one all-reduce after the backward pass");
-  command->add_option("--peak", flags->peak, "Operations a second of a rank at best (A100, fp16)")
-      ->capture_default_str();
-  command->add_option("--efficiency", flags->efficiency, "Share of --peak that is attained")
-      ->capture_default_str();
-  command->add_option("--memory", flags->memory, "Memory bandwidth of a rank")
-      ->capture_default_str();
-  command->add_option("--launch", flags->launch, "Time that every kernel takes to be launched")
-      ->capture_default_str();
-  command
-      ->add_option("--chunks", flags->chunks, "Equal chunks a shard; 0: what the algorithm needs")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 1 << 30));
-  command->add_option("--seed", flags->seed, "Seed of algorithms that draw")->capture_default_str();
+      .AddOption("--bucket", flags->bucket,
+                 "Gradients are all-reduced as soon as so many bytes are ready")
+      .ShowDefault();
+  command.AddFlag("--no-overlap", flags->no_overlap,
+                  "All gradients in one all-reduce after the backward pass");
+  command.AddOption("--peak", flags->peak, "Operations a second of a rank at best (A100, fp16)")
+      .ShowDefault();
+  command.AddOption("--efficiency", flags->efficiency, "Share of --peak that is attained")
+      .ShowDefault();
+  command.AddOption("--memory", flags->memory, "Memory bandwidth of a rank").ShowDefault();
+  command.AddOption("--launch", flags->launch, "Time that every kernel takes to be launched")
+      .ShowDefault();
+  command.AddOption("--chunks", flags->chunks, "Equal chunks a shard; 0: what the algorithm needs")
+      .ShowDefault()
+      .Within(0, 1 << 30);
+  command.AddOption("--seed", flags->seed, "Seed of algorithms that draw").ShowDefault();
   flags->sim.AddTo(command);
-  command->callback(
-      [&program, flags] { program.action = [&program, flags] { return Train(program, *flags); }; });
+  command.Runs([&program, flags] { return Train(program, *flags); });
 }
 
 }  // namespace tutti::cli

@@ -1,19 +1,23 @@
 // tutti verify
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <utility>
 
 #include "common.h"
+#include "files.h"
+#include "html.h"
 #include "routing.h"
 #include "symmetric.h"
 #include "tutti/base/cancel.h"
-#include "tutti/base/file.h"
 #include "tutti/base/memory.h"
+#include "tutti/bounds/proven_bounds.h"
+#include "tutti/lower/lowering.h"
 #include "tutti/lower/msccl_xml.h"
-#include "tutti/sched/routing_store.h"
-#include "tutti/sched/store.h"
+#include "tutti/lower/mscclpp.h"
+#include "tutti/store/store.h"
 #include "tutti/topo/expression.h"
 #include "tutti/topo/properties.h"
 #include "tutti/verify/stream.h"
@@ -27,6 +31,7 @@ struct Flags {
   std::string path, topology, dialect = "executor-nccl";
   int32_t most = 20;
   bool stream = false;
+  HtmlFlag html;
 };
 
 int Answer(const Program& program, Json out, const std::string& subject, int64_t violations,
@@ -54,7 +59,7 @@ int Answer(const Program& program, Json out, const std::string& subject, int64_t
 int JudgeXml(const Program& program, const Flags& flags) {
   const Result<MscclDialect> dialect = ParseMscclDialect(flags.dialect);
   if (!dialect) return Report(dialect.error());
-  const Result<std::string> text = ReadFile(flags.path);
+  const Result<std::string> text = ReadForeignPlan(flags.path);
   if (!text) return Report(text.error());
   const Result<std::vector<PlanFault>> faults = CheckMscclXml(*text, *dialect);
   if (!faults) return Report({faults.error().code, flags.path + ": " + faults.error().message});
@@ -67,6 +72,44 @@ int JudgeXml(const Program& program, const Flags& flags) {
                 static_cast<int64_t>(faults->size()), shown);
 }
 
+int JudgeMscclpp(const Program& program, const Flags& flags) {
+  const Result<std::string> text = ReadForeignPlan(flags.path);
+  if (!text) return Report(text.error());
+  const Result<MscclppVerdict> verdict = CheckMscclpp(*text);
+  if (!verdict) return Report({verdict.error().code, flags.path + ": " + verdict.error().message});
+  std::vector<std::pair<std::string, std::string>> shown;
+  for (const PlanFault& fault : verdict->faults)
+    if (shown.size() < static_cast<size_t>(flags.most))
+      shown.emplace_back("mscclpp", fault.message);
+  return Answer(program,
+                {{"format", "mscclpp"},
+                 {"collective", verdict->collective},
+                 {"ranks", verdict->ranks},
+                 {"thread_blocks", verdict->thread_blocks},
+                 {"operations", verdict->operations}},
+                fmt::format("{} (MSCCL++ plan: {} over {} ranks, {} operations)", flags.path,
+                            verdict->collective, verdict->ranks, verdict->operations),
+                static_cast<int64_t>(verdict->faults.size()), shown);
+}
+
+int JudgePlanFile(const Program& program, const Flags& flags) {
+  const Result<Plan> plan = ReadPlanFile(flags.path);
+  if (!plan) return Report(plan.error());
+  const std::vector<PlanFault> faults = CheckPlan(*plan);
+  std::vector<std::pair<std::string, std::string>> shown;
+  for (const PlanFault& fault : faults)
+    if (shown.size() < static_cast<size_t>(flags.most)) shown.emplace_back("plan", fault.message);
+  const Collective& collective = plan->collective;
+  return Answer(program,
+                {{"format", "plan-file"},
+                 {"collective", Name(collective.kind())},
+                 {"ranks", collective.num_ranks()},
+                 {"algorithm", plan->algorithm}},
+                fmt::format("{} (plan: {} over {} ranks by {})", flags.path,
+                            Name(collective.kind()), collective.num_ranks(), plan->algorithm),
+                static_cast<int64_t>(faults.size()), shown);
+}
+
 // Whether --topology, where it is given, names the network of the file. `ordered`: the file's links
 // are in canonical order.
 Status CheckTopology(const Flags& flags, const Topology& of_file, bool ordered) {
@@ -75,11 +118,12 @@ Status CheckTopology(const Flags& flags, const Topology& of_file, bool ordered) 
   if (!other) return tl::unexpected(other.error());
   if (ordered && !HasOrderedLinks(*other)) other = OrderLinks(*other);
   if (other->Fingerprint() == of_file.Fingerprint()) return {};
-  return MakeError(ErrorCode::kInvalidArgument,
-                   fmt::format("{}: the schedule was made for '{}' ({} ranks, {} links), which is "
-                               "not '{}' ({} ranks, {} links)",
-                               flags.path, of_file.name(), of_file.num_ranks(), of_file.num_links(),
-                               other->name(), other->num_ranks(), other->num_links()));
+  return MakeError(
+      ErrorCode::kInvalidArgument,
+      fmt::format("{}: the schedule was made for '{}' ({} ranks, {} links), which is "
+                  "not '{}' ({} ranks, {} links)",
+                  flags.path, NameOf(of_file), of_file.num_ranks(), of_file.num_links(),
+                  NameOf(*other), other->num_ranks(), other->num_links()));
 }
 
 int AnswerReport(const Program& program, Json out, const std::string& subject,
@@ -112,7 +156,7 @@ int JudgeSymmetric(const Program& program, const Flags& flags) {
       program, out,
       fmt::format("{}: {} on {} by {}, {} deliveries by symmetry from the {} of "
                   "rank 0's shard",
-                  flags.path, Name(root.collective.kind()), topology.name(), root.algorithm,
+                  flags.path, Name(root.collective.kind()), NameOf(topology), root.algorithm,
                   CountTransfers(file->schedule), root.transfers.size()),
       report);
 }
@@ -136,8 +180,26 @@ int AnswerOf(const Program& program, const Flags& flags, const Topology& topolog
   return AnswerReport(
       program, out,
       fmt::format("{}: {} on {} by {}, {} deliveries", flags.path, Name(schedule.collective.kind()),
-                  topology.name(), schedule.algorithm, report.deliveries),
+                  NameOf(topology), schedule.algorithm, report.deliveries),
       report);
+}
+
+// The schedule with what is wrong with it, on the clock of the size it was made for.
+Status WritePage(const Flags& flags, const ScheduleFile& file, const VerifyReport& report) {
+  constexpr int64_t kSize = int64_t{1} << 30;  // what `synth` takes for schedules of any size
+  if (!flags.html.given()) return {};
+  const Result<Bounds> bounds = BoundsOf(file.topology, file.schedule.collective);
+  if (!bounds) return tl::unexpected(bounds.error());
+  const bool timed = file.schedule.kind == ScheduleKind::kTimed;
+  PageData data("verify");
+  PageSchedule facts{.label = file.schedule.algorithm,
+                     .size_bytes = timed ? file.schedule.size_bytes : kSize,
+                     .bounds = &*bounds,
+                     .options = {.link_model = file.schedule.link_model}};
+  AddVerdict(report, facts);
+  if (const Status added = AddToPage(data, file.topology, file.schedule, std::move(facts)); !added)
+    return added;
+  return flags.html.Write(data);
 }
 
 int JudgeSchedule(const Program& program, const Flags& flags) {
@@ -149,6 +211,8 @@ int JudgeSchedule(const Program& program, const Flags& flags) {
   if (!streams) return Report(streams.error());
   const VerifyOptions options{.max_violations = flags.most};
   if (*streams) {
+    if (const Status shown = flags.html.Refuse("this one is proven block by block"); !shown)
+      return Report(shown.error());
     const Result<VerifyReport> report = VerifyStream(**reader, options, AvailableMemoryBytes());
     if (!report) return Report(report.error());
     return AnswerOf(program, flags, (*reader)->topology(), (*reader)->header(),
@@ -156,46 +220,58 @@ int JudgeSchedule(const Program& program, const Flags& flags) {
   }
   const Result<ScheduleFile> file = ReadSchedule(**reader);
   if (!file) return Report(file.error());
+  const VerifyReport report =
+      Verify(file->topology, file->schedule.collective, file->schedule, options);
+  if (!report.cancelled)
+    if (const Status written = WritePage(flags, *file, report); !written)
+      return Report(written.error());
   return AnswerOf(program, flags, file->topology, file->schedule, file->schedule.transfers.size(),
-                  Verify(file->topology, file->schedule.collective, file->schedule, options));
+                  report);
 }
 
 int Judge(const Program& program, const Flags& flags) {
-  if (flags.path.ends_with(".xml")) return JudgeXml(program, flags);
-  if (IsRoutingFile(flags.path)) {
-    const Result<RoutingVerdict> verdict = JudgeRouting(flags.path, flags.topology, flags.most);
-    if (!verdict) return Report(verdict.error());
-    return Answer(program, verdict->out, verdict->subject, verdict->violations, verdict->shown);
-  }
-  if (IsSymmetricFile(flags.path)) return JudgeSymmetric(program, flags);
-  return JudgeSchedule(program, flags);
+  const Result<FileKind> kind = KindOfInput(
+      flags.path, {FileKind::kSchedule, FileKind::kSymmetricSchedule, FileKind::kRouting,
+                   FileKind::kMscclXml, FileKind::kMscclppPlan, FileKind::kPlanFile});
+  if (!kind) return Report(kind.error());
+  if (const Status kept = flags.html.Check({flags.path}, ""); !kept) return Report(kept.error());
+  if (*kind != FileKind::kSchedule)
+    if (const Status shown = flags.html.Refuse(flags.path + " holds none"); !shown)
+      return Report(shown.error());
+  if (*kind == FileKind::kMscclXml) return JudgeXml(program, flags);
+  if (*kind == FileKind::kPlanFile) return JudgePlanFile(program, flags);
+  if (*kind == FileKind::kMscclppPlan) return JudgeMscclpp(program, flags);
+  if (*kind == FileKind::kSymmetricSchedule) return JudgeSymmetric(program, flags);
+  if (*kind == FileKind::kSchedule) return JudgeSchedule(program, flags);
+  const Result<RoutingVerdict> verdict = JudgeRouting(flags.path, flags.topology, flags.most);
+  if (!verdict) return Report(verdict.error());
+  return Answer(program, verdict->out, verdict->subject, verdict->violations, verdict->shown);
 }
 
 }  // namespace
 
 void AddVerify(Program& program) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = program.AddCommand(&program.app, "verify",
-                                         "Prove the schedule or routing in a file, or name the "
-                                         "first violations: who lacks what, when, "
-                                         "where",
-                                         "tutti verify torus.sched");
-  command->add_option("file", flags->path, "Schedule file, routing file, or an MSCCL .xml file")
-      ->required();
-  command->add_option("--topology", flags->topology,
-                      "Refuse a schedule that was made for another network than this");
+  Command command = program.AddCommand(program.line.root(), "verify",
+                                       "Prove the schedule or routing in a file, or name the "
+                                       "first violations: who lacks what, when, "
+                                       "where",
+                                       "tutti verify torus.sched");
   command
-      ->add_option("--dialect", flags->dialect,
-                   "Reader of an .xml file: msccl, executor-nccl or rccl")
-      ->capture_default_str();
-  command->add_option("--most", flags->most, "Violations to print")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1000000));
-  command->add_flag("--stream", flags->stream,
-                    "Read the file block by block, in little memory (by itself where memory is "
-                    "short)");
-  command->callback(
-      [&program, flags] { program.action = [&program, flags] { return Judge(program, *flags); }; });
+      .AddOption("file", flags->path,
+                 "File with a schedule, a routing, MSCCL XML or an MSCCL++ plan")
+      .Required();
+  command.AddOption("--topology", flags->topology,
+                    "Refuse a schedule that was made for another network than this");
+  command
+      .AddOption("--dialect", flags->dialect, "Reader of MSCCL XML: msccl, executor-nccl or rccl")
+      .ShowDefault();
+  command.AddOption("--most", flags->most, "Violations to print").ShowDefault().Within(1, 1000000);
+  flags->html.AddTo(command);
+  command.AddFlag("--stream", flags->stream,
+                  "Read the file block by block, in little memory (by itself where memory is "
+                  "short)");
+  command.Runs([&program, flags] { return Judge(program, *flags); });
 }
 
 }  // namespace tutti::cli

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <limits>
 #include <utility>
 
@@ -12,22 +13,40 @@ namespace {
 
 using Kind = CollectiveKind;
 
+enum class Sharding : uint8_t { kOne, kOnePerRank, kOnePerPair, kOneOrOnePerRank };
+enum class Side : uint8_t {
+  kAllRanks,
+  kRoot,
+  kOwner
+};  // of shard i: rank i; of a pair its own end
+
 struct Row {
   Kind kind;
   std::string_view name;
+  Sharding sharding;
+  Side contributors, destinations;
   Kind reversed;
 };
+// clang-format off
 constexpr std::array<Row, 9> kTable{{
-    {Kind::kAllGather, "all-gather", Kind::kReduceScatter},
-    {Kind::kReduceScatter, "reduce-scatter", Kind::kAllGather},
-    {Kind::kAllReduce, "all-reduce", Kind::kAllReduce},
-    {Kind::kBroadcast, "broadcast", Kind::kReduce},
-    {Kind::kReduce, "reduce", Kind::kBroadcast},
-    {Kind::kGather, "gather", Kind::kScatter},
-    {Kind::kScatter, "scatter", Kind::kGather},
-    {Kind::kAllToAll, "all-to-all", Kind::kAllToAll},
-    {Kind::kAllToAllV, "all-to-allv", Kind::kAllToAllV},
+    {Kind::kAllGather, "all-gather", Sharding::kOnePerRank, Side::kOwner, Side::kAllRanks, Kind::kReduceScatter},
+    {Kind::kReduceScatter, "reduce-scatter", Sharding::kOnePerRank, Side::kAllRanks, Side::kOwner, Kind::kAllGather},
+    {Kind::kAllReduce, "all-reduce", Sharding::kOneOrOnePerRank, Side::kAllRanks, Side::kAllRanks, Kind::kAllReduce},
+    {Kind::kBroadcast, "broadcast", Sharding::kOne, Side::kRoot, Side::kAllRanks, Kind::kReduce},
+    {Kind::kReduce, "reduce", Sharding::kOne, Side::kAllRanks, Side::kRoot, Kind::kBroadcast},
+    {Kind::kGather, "gather", Sharding::kOnePerRank, Side::kOwner, Side::kRoot, Kind::kScatter},
+    {Kind::kScatter, "scatter", Sharding::kOnePerRank, Side::kRoot, Side::kOwner, Kind::kGather},
+    {Kind::kAllToAll, "all-to-all", Sharding::kOnePerPair, Side::kOwner, Side::kOwner, Kind::kAllToAll},
+    {Kind::kAllToAllV, "all-to-allv", Sharding::kOnePerPair, Side::kOwner, Side::kOwner, Kind::kAllToAllV},
 }};
+// clang-format on
+
+constexpr bool RowsStandInOrder() {
+  for (size_t k = 0; k < kTable.size(); ++k)
+    if (kTable[k].kind != static_cast<Kind>(k)) return false;
+  return true;
+}
+static_assert(RowsStandInOrder());
 
 const Row& RowOf(Kind kind) { return kTable[static_cast<size_t>(kind)]; }
 
@@ -59,6 +78,27 @@ Result<int64_t> LargestRow(const std::vector<int64_t>& demand, int32_t num_ranks
   return largest;
 }
 
+Result<int32_t> NumShards(const Row& row, int32_t num_ranks, int32_t wanted) {
+  constexpr int32_t kMostRanksOfPairs = 46340;  // its square is below 2^31
+  switch (row.sharding) {
+    case Sharding::kOne:
+      return 1;
+    case Sharding::kOnePerRank:
+      return num_ranks;
+    case Sharding::kOnePerPair:
+      if (num_ranks > kMostRanksOfPairs)
+        return InvalidArgument(fmt::format("all-to-all supports at most {} ranks, got {}",
+                                           kMostRanksOfPairs, num_ranks));
+      return num_ranks * num_ranks;
+    case Sharding::kOneOrOnePerRank:
+      break;
+  }
+  if (wanted != 0 && wanted != 1 && wanted != num_ranks)
+    return InvalidArgument(fmt::format("{} over {} ranks has 1 or {} shards, not {}", row.name,
+                                       num_ranks, num_ranks, wanted));
+  return wanted == 0 ? num_ranks : wanted;
+}
+
 }  // namespace
 
 Result<Collective> Collective::Make(Kind kind, int32_t num_ranks, Options options) {
@@ -73,30 +113,11 @@ Result<Collective> Collective::Make(Kind kind, int32_t num_ranks, Options option
   if (coll.has_root()) coll.root_ = NodeId{options.root};
   if (kind != Kind::kAllToAllV && !options.demand.empty())
     return InvalidArgument(fmt::format("{} takes no demand matrix", Name(kind)));
-  switch (kind) {
-    case Kind::kBroadcast:
-    case Kind::kReduce:
-      coll.num_shards_ = 1;
-      break;
-    case Kind::kAllReduce:
-      if (options.all_reduce_shards != 0 && options.all_reduce_shards != 1 &&
-          options.all_reduce_shards != num_ranks)
-        return InvalidArgument(fmt::format("all-reduce over {} ranks has 1 or {} shards, not {}",
-                                           num_ranks, num_ranks, options.all_reduce_shards));
-      coll.num_shards_ = options.all_reduce_shards == 0 ? num_ranks : options.all_reduce_shards;
-      break;
-    case Kind::kAllToAll:
-    case Kind::kAllToAllV:
-      if (num_ranks > 46340)
-        return InvalidArgument(
-            fmt::format("all-to-all supports at most 46340 ranks, got {}", num_ranks));
-      coll.num_shards_ = num_ranks * num_ranks;
-      break;
-    default:
-      coll.num_shards_ = num_ranks;
-  }
+  const Result<int32_t> num_shards = NumShards(RowOf(kind), num_ranks, options.all_reduce_shards);
+  if (!num_shards) return tl::unexpected(num_shards.error());
+  coll.num_shards_ = *num_shards;
   coll.weight_of_size_ = coll.num_shards_;
-  if (kind == Kind::kAllToAll) coll.weight_of_size_ = num_ranks;
+  if (coll.is_all_to_all()) coll.weight_of_size_ = num_ranks;
   if (kind == Kind::kAllToAllV) {
     const Result<int64_t> largest = LargestRow(options.demand, num_ranks);
     if (!largest) return tl::unexpected(largest.error());
@@ -110,62 +131,41 @@ Result<Collective> Collective::Make(Kind kind, int32_t num_ranks, Options option
 }
 
 bool Collective::has_root() const {
-  return kind_ == Kind::kBroadcast || kind_ == Kind::kReduce || kind_ == Kind::kGather ||
-         kind_ == Kind::kScatter;
+  return RowOf(kind_).contributors == Side::kRoot || RowOf(kind_).destinations == Side::kRoot;
 }
 
-bool Collective::reduces() const {
-  return kind_ == Kind::kReduceScatter || kind_ == Kind::kAllReduce || kind_ == Kind::kReduce;
+bool Collective::reduces() const { return Reduces(kind_); }
+
+bool Collective::is_all_to_all() const { return RowOf(kind_).sharding == Sharding::kOnePerPair; }
+
+bool Collective::is_reversed_form() const {
+  const Row& row = RowOf(kind_);
+  return row.destinations == Side::kRoot || (reduces() && row.destinations == Side::kOwner);
+}
+
+bool Collective::treats_ranks_alike() const {
+  return !has_root() && !is_all_to_all() && num_shards_ == num_ranks_;
 }
 
 Collective::Ranks Collective::contributors(ShardId shard) const {
-  switch (kind_) {
-    case Kind::kAllGather:
-    case Kind::kGather:
-      return {false, NodeId{shard.value}};
-    case Kind::kBroadcast:
-    case Kind::kScatter:
-      return {false, root_};
-    case Kind::kAllToAll:
-    case Kind::kAllToAllV:
-      return {false, NodeId{shard.value / num_ranks_}};
-    case Kind::kReduceScatter:
-    case Kind::kAllReduce:
-    case Kind::kReduce:
-      break;
-  }
-  return {true, NodeId{0}};
+  const Side side = RowOf(kind_).contributors;
+  if (side == Side::kAllRanks) return {true, NodeId{0}};
+  if (side == Side::kRoot) return {false, root_};
+  return {false, NodeId{is_all_to_all() ? shard.value / num_ranks_ : shard.value}};
 }
 
 Collective::Ranks Collective::destinations(ShardId shard) const {
-  switch (kind_) {
-    case Kind::kReduceScatter:
-    case Kind::kScatter:
-      return {false, NodeId{shard.value}};
-    case Kind::kReduce:
-    case Kind::kGather:
-      return {false, root_};
-    case Kind::kAllToAll:
-    case Kind::kAllToAllV:
-      return {false, NodeId{shard.value % num_ranks_}};
-    case Kind::kAllGather:
-    case Kind::kBroadcast:
-    case Kind::kAllReduce:
-      break;
-  }
-  return {true, NodeId{0}};
+  const Side side = RowOf(kind_).destinations;
+  if (side == Side::kAllRanks) return {true, NodeId{0}};
+  if (side == Side::kRoot) return {false, root_};
+  return {false, NodeId{is_all_to_all() ? shard.value % num_ranks_ : shard.value}};
 }
 
 Rational Collective::BusFactor() const {
-  switch (kind_) {
-    case Kind::kAllReduce:
-      return Rational(2 * (int64_t{num_ranks_} - 1), num_ranks_);
-    case Kind::kBroadcast:
-    case Kind::kReduce:
-      return 1;
-    default:
-      return Rational(int64_t{num_ranks_} - 1, num_ranks_);
-  }
+  const Row& row = RowOf(kind_);
+  if (row.sharding == Sharding::kOne) return 1;
+  const int64_t passes = reduces() && row.destinations == Side::kAllRanks ? 2 : 1;
+  return Rational(passes * (int64_t{num_ranks_} - 1), num_ranks_);
 }
 
 Collective Collective::Reversed() const {
@@ -180,11 +180,27 @@ Collective Collective::Reversed() const {
 }
 
 std::string_view Name(Kind kind) { return RowOf(kind).name; }
+bool Reduces(Kind kind) { return RowOf(kind).contributors == Side::kAllRanks; }
+bool EndsAtAllRanks(Kind kind) { return RowOf(kind).destinations == Side::kAllRanks; }
+
+namespace {
+
+// "all-reduce", "allreduce", "all_reduce" and "AllReduce" are one name.
+std::string LettersOf(std::string_view name) {
+  std::string letters;
+  for (const char c : name)
+    if (c != '-' && c != '_')
+      letters += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return letters;
+}
+
+}  // namespace
 
 Result<Kind> ParseCollectiveKind(std::string_view name) {
   std::string accepted;
+  const std::string letters = LettersOf(name);
   for (const Row& row : kTable) {
-    if (row.name == name) return row.kind;
+    if (LettersOf(row.name) == letters) return row.kind;
     accepted += accepted.empty() ? "" : ", ";
     accepted += row.name;
   }

@@ -2,17 +2,20 @@
 // a family says which of its members have a given size and degree; bases.cc lists the families.
 //
 // Invariants  Every entry is true: the network has this size, degree and diameter, and the named
-//             schedule costs exactly (tl, tb). base_test.cc builds entries and checks.
+//             schedule costs exactly (tl, tb), its reduce-scatter `reduce_scatter`. base_test.cc
+//             builds entries and checks.
 // Reference   [direct-connect] Table 9.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "tutti/base/rational.h"
+#include "tutti/design/finder.h"
 
 namespace tutti::design {
 
@@ -21,6 +24,9 @@ struct BaseEntry {
   int32_t ranks = 0, degree = 0;
   int32_t tl = 0;  // of the all-gather
   Rational tb;     // in M/B
+  // Of the reduce-scatter, where that is another cost: the reversal of an all-gather on the
+  // transpose, made as the all-gather here is made. Never of a reverse-symmetric network.
+  std::optional<DesignCost> reduce_scatter;
   int32_t diameter = 0;
   bool bidirectional = false;
   bool reverse_symmetric = false;
@@ -32,7 +38,7 @@ struct BaseEntry {
   // synth/expand reaches this cost too, from a mapped or a stored schedule or as breadth-first
   // broadcast on a family.
   bool expand = true;
-  // Every rank has links to two others or more, which theorem 10 asks for.
+  // Every rank has links to two others or more, and from two or more, which theorem 10 asks for.
   bool branches = true;
   // Breadth-first broadcast on the line digraph costs what theorem 10 says; of bidirectional ones
   // and their line digraphs it does (candidate.h, CanLine).
@@ -49,6 +55,10 @@ struct BaseFamily {
 };
 
 std::span<const BaseFamily> BaseFamilies();
+
+// A simple, reverse-symmetric network on which breadth-first broadcast takes `diameter` steps and
+// the best possible bandwidth time.
+BaseEntry Optimal(std::string recipe, int32_t ranks, int32_t degree, int32_t diameter);
 
 // One function a family (files of the same name).
 void ListComplete(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entries);

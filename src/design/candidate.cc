@@ -10,16 +10,26 @@
 namespace tutti::design {
 namespace {
 
-ExpansionCost CostOf(const Candidate& candidate) {
-  return {candidate.ranks, candidate.degree, candidate.tl, candidate.tb};
+bool CostsTheSameBothWays(const Candidate& candidate) {
+  return candidate.reduce_scatter.tl == candidate.tl && candidate.reduce_scatter.tb == candidate.tb;
 }
 
-Candidate FromCost(const ExpansionCost& cost, Step step, int32_t times) {
+// `expanded` says what an expansion makes of a cost: of the all-gather's, and of the
+// reduce-scatter's, which is the all-gather's on the transpose.
+template <class Expanded>
+Candidate Expand(const Candidate& base, Step step, int32_t times, const Expanded& expanded) {
+  const ExpansionCost cost = expanded({base.ranks, base.degree, base.tl, base.tb});
   Candidate candidate;
   candidate.ranks = static_cast<int32_t>(cost.ranks);
   candidate.degree = cost.degree;
   candidate.tl = cost.tl;
   candidate.tb = cost.tb;
+  candidate.reduce_scatter = {cost.tl, cost.tb};
+  if (!CostsTheSameBothWays(base)) {
+    const ExpansionCost back =
+        expanded({base.ranks, base.degree, base.reduce_scatter.tl, base.reduce_scatter.tb});
+    candidate.reduce_scatter = {back.tl, back.tb};
+  }
   candidate.step = step;
   candidate.times = times;
   return candidate;
@@ -64,14 +74,25 @@ std::string RecipeOfProduct(const std::vector<const Candidate*>& factors) {
 
 std::string CostText(const Candidate& candidate) {
   const bool optimal = candidate.tb == BestTb(candidate.ranks);
-  return fmt::format("{} ranks of degree {}, TL {}, TB {}{}", candidate.ranks, candidate.degree,
-                     candidate.tl, candidate.tb.ToString(), optimal ? " (bandwidth-optimal)" : "");
+  std::string text =
+      fmt::format("{} ranks of degree {}, TL {}, TB {}{}", candidate.ranks, candidate.degree,
+                  candidate.tl, candidate.tb.ToString(), optimal ? " (bandwidth-optimal)" : "");
+  if (!CostsTheSameBothWays(candidate))
+    text += fmt::format(", of the reduce-scatter TL {}, TB {}", candidate.reduce_scatter.tl,
+                        candidate.reduce_scatter.tb.ToString());
+  return text;
 }
 
 }  // namespace
 
 Candidate MakeBase(const BaseEntry& entry, std::string_view reference) {
-  Candidate candidate = FromCost({entry.ranks, entry.degree, entry.tl, entry.tb}, Step::kBase, 1);
+  Candidate candidate;
+  candidate.ranks = entry.ranks;
+  candidate.degree = entry.degree;
+  candidate.tl = entry.tl;
+  candidate.tb = entry.tb;
+  candidate.reduce_scatter = entry.reduce_scatter.value_or(DesignCost{entry.tl, entry.tb});
+  TUTTI_CHECK(!entry.reduce_scatter || (!entry.reverse_symmetric && !entry.bidirectional));
   candidate.diameter = entry.diameter;
   candidate.recipe = entry.recipe;
   candidate.reference = reference;
@@ -82,9 +103,21 @@ Candidate MakeBase(const BaseEntry& entry, std::string_view reference) {
   if (entry.reverse_symmetric) candidate.properties |= kReverseSymmetric;
   if (!entry.self_loops) candidate.properties |= kNoSelfLoops;
   if (entry.bfb) candidate.properties |= kByBfb;
-  if (entry.bfb && entry.simple && entry.tb == BestTb(entry.ranks)) candidate.properties |= kFactor;
+  const Rational best_tb = BestTb(entry.ranks);
+  if (entry.bfb && entry.simple && entry.tb == best_tb && candidate.reduce_scatter.tb == best_tb)
+    candidate.properties |= kFactor;
   MarkLineByBfb(candidate);
   return candidate;
+}
+
+BaseEntry TransposeOf(const BaseEntry& entry) {
+  TUTTI_CHECK(entry.reduce_scatter.has_value());
+  BaseEntry transpose = entry;
+  transpose.recipe = fmt::format("transpose({})", entry.recipe);
+  transpose.tl = entry.reduce_scatter->tl;
+  transpose.tb = entry.reduce_scatter->tb;
+  transpose.reduce_scatter = {entry.tl, entry.tb};
+  return transpose;
 }
 
 // The mapped schedule costs what theorem 7 says. Breadth-first broadcast on the line digraph costs
@@ -100,12 +133,13 @@ bool CanLine(const Candidate& base) {
 Candidate MakeLine(const Candidate& base) {
   TUTTI_CHECK(CanLine(base));
   const bool again = base.step == Step::kLine;
-  Candidate line = FromCost(LineCost(CostOf(base)), Step::kLine, again ? base.times + 1 : 1);
+  Candidate line = Expand(base, Step::kLine, again ? base.times + 1 : 1,
+                          [](const ExpansionCost& cost) { return LineCost(cost); });
   line.operands = {again ? base.operands[0] : &base};
   line.diameter = base.diameter + 1;
   line.diameter_exact = base.diameter_exact;
-  line.properties =
-      base.properties & (kReverseSymmetric | kNoSelfLoops | kByExpand | kBranches | kLineByBfb);
+  line.properties = base.properties &
+                    (kReverseSymmetric | kNoSelfLoops | kByExpand | kBranches | kLineByBfb | kOwn);
   if (base.has(kByBfb | kLineByBfb)) line.properties |= kByBfb;
   const std::string& inner = line.operands[0]->recipe;
   line.recipe = line.times == 1 ? fmt::format("line({})", inner)
@@ -124,9 +158,10 @@ bool CanDegree(const Candidate& base) {
 // step 1. So all steps are balanced, and there are max(D, 2) of them.
 Candidate MakeDegree(const Candidate& base, int32_t n) {
   TUTTI_CHECK(CanDegree(base) && n >= 2);
-  Candidate degree = FromCost(DegreeCost(CostOf(base), n), Step::kDegree, n);
+  Candidate degree = Expand(base, Step::kDegree, n,
+                            [n](const ExpansionCost& cost) { return DegreeCost(cost, n); });
   degree.operands = {&base};
-  degree.properties = base.properties & (kBidirectional | kReverseSymmetric | kNoSelfLoops);
+  degree.properties = base.properties & (kBidirectional | kReverseSymmetric | kNoSelfLoops | kOwn);
   if (base.has(kBidirectional)) {
     degree.diameter = std::max(base.diameter, 2);
     degree.diameter_exact = base.diameter_exact;
@@ -138,7 +173,7 @@ Candidate MakeDegree(const Candidate& base, int32_t n) {
   }
   const int32_t mapped_tl = degree.tl;
   if (base.has(kFactor | kBidirectional)) {
-    degree.tl = degree.diameter;
+    degree.tl = degree.reduce_scatter.tl = degree.diameter;
     degree.properties |= kByBfb | kFactor;
   }
   if (base.has(kByExpand) && degree.tl == mapped_tl) degree.properties |= kByExpand;
@@ -151,12 +186,13 @@ Candidate MakeDegree(const Candidate& base, int32_t n) {
 Candidate MakePower(const Candidate& base, int32_t n) {
   TUTTI_CHECK(base.has(kByExpand) && n >= 2);
   const bool again = base.step == Step::kPower;
-  Candidate power = FromCost(PowerCost(CostOf(base), n), Step::kPower, again ? base.times * n : n);
+  Candidate power = Expand(base, Step::kPower, again ? base.times * n : n,
+                           [n](const ExpansionCost& cost) { return PowerCost(cost, n); });
   power.operands = {again ? base.operands[0] : &base};
   power.diameter = base.diameter * n;
   power.diameter_exact = base.diameter_exact;
   power.properties =
-      base.properties & (kBidirectional | kReverseSymmetric | kNoSelfLoops | kFactor);
+      base.properties & (kBidirectional | kReverseSymmetric | kNoSelfLoops | kFactor | kOwn);
   power.properties |= kByExpand;
   if (power.has(kFactor)) power.properties |= kByBfb;
   power.properties |= kBranches;
@@ -168,13 +204,17 @@ Candidate MakePower(const Candidate& base, int32_t n) {
 uint32_t PropertiesOfProduct(const Candidate& a, const Candidate& b) {
   const uint32_t both =
       a.properties & b.properties & (kBidirectional | kReverseSymmetric | kNoSelfLoops | kFactor);
-  return both | kByBfb | kBranches | ((both & kBidirectional) != 0 ? kLineByBfb : 0U);
+  return both | ((a.properties | b.properties) & kOwn) | kByBfb | kBranches |
+         ((both & kBidirectional) != 0 ? kLineByBfb : 0U);
 }
 
 Candidate MakeProduct(const Candidate& a, const Candidate& b) {
   TUTTI_CHECK(a.has(kFactor) && b.has(kFactor));
-  const ExpansionCost costs[] = {CostOf(a), CostOf(b)};
-  Candidate product = FromCost(ProductCost(costs), Step::kProduct, 1);
+  // Of a factor breadth-first broadcast takes the diameter and the best TB there is, both ways.
+  Candidate product = Expand(a, Step::kProduct, 1, [&b](const ExpansionCost& cost) {
+    const ExpansionCost costs[] = {cost, {b.ranks, b.degree, b.tl, b.tb}};
+    return ProductCost(costs);
+  });
   AppendFactors(a, product.operands);
   AppendFactors(b, product.operands);
   std::sort(product.operands.begin(), product.operands.end(), Before);
@@ -194,13 +234,14 @@ bool CanBidirectional(const Candidate& base) {
 
 Candidate MakeBidirectional(const Candidate& base) {
   TUTTI_CHECK(CanBidirectional(base));
-  Candidate both = FromCost(BidirectionalCost(CostOf(base)), Step::kBidirectional, 1);
+  Candidate both = Expand(base, Step::kBidirectional, 1,
+                          [](const ExpansionCost& cost) { return BidirectionalCost(cost); });
   both.operands = {&base};
   // At most that of the base; how much less takes building it.
   both.diameter = base.diameter;
   both.diameter_exact = false;
-  both.properties =
-      (base.properties & kNoSelfLoops) | kBidirectional | kReverseSymmetric | kByExpand | kBranches;
+  both.properties = (base.properties & (kNoSelfLoops | kOwn)) | kBidirectional | kReverseSymmetric |
+                    kByExpand | kBranches;
   both.recipe = fmt::format("bidirectional({})", base.recipe);
   return both;
 }

@@ -1,13 +1,15 @@
 // Candidates: networks that are known by recipe and predicted cost only, and what expansions make
 // of them.
 //
-// Invariants  C1  (tl, tb) is what the schedule of every maker in `properties` costs: kByExpand the
-//                 mapped schedules of synth/expand, kByBfb breadth-first broadcast on the whole
+// Invariants  C1  (tl, tb) is what the all-gather of every maker in `properties` costs: kByExpand
+//                 the mapped schedules of synth/expand, kByBfb breadth-first broadcast on the whole
 //                 network. At least one of the two holds.
 //             C2  Costs and properties are monotone: an expansion of a candidate that is no worse
-//             in
-//                 tl and tb and has all the properties is no worse and has all the properties.
+//                 in its costs and has all the properties is no worse and has all the properties.
 //                 Frontier (frontier.h) lives on that.
+//             C3  The same holds of the transpose and `reduce_scatter`: every property is one of
+//                 both. The transpose of an expansion is the expansion of the transposes, so each
+//                 expansion changes the two costs by the same formula, one apart from the other.
 // Reference   [direct-connect] theorems 7.1, 10 .. 13, A.6.
 #pragma once
 
@@ -34,13 +36,16 @@ enum Property : uint32_t {
   kBranches = 1 << 6,
   // Breadth-first broadcast on the line digraph costs what theorem 10 says (MakeLine).
   kLineByBfb = 1 << 7,
+  // Made of one of the asker's own bases.
+  kOwn = 1 << 8,
 };
 
 enum class Step { kBase, kLine, kDegree, kPower, kProduct, kBidirectional };
 
 struct Candidate {
-  int32_t ranks = 0, degree = 0, tl = 0;
+  int32_t ranks = 0, degree = 0, tl = 0;  // tl and tb of the all-gather
   Rational tb;
+  DesignCost reduce_scatter;
   uint32_t properties = 0;
   // Of a degree expansion of a network that is not bidirectional it may be one less.
   int32_t diameter = 0;
@@ -57,6 +62,8 @@ struct Candidate {
 };
 
 Candidate MakeBase(const BaseEntry& entry, std::string_view reference);
+// The same links turned around; `entry` has a cost of its own for the reduce-scatter.
+BaseEntry TransposeOf(const BaseEntry& entry);
 // The operands outlive the result. Each TUTTI_CHECKs what it needs of them.
 Candidate MakeLine(const Candidate& base);                      // degree >= 2
 Candidate MakeDegree(const Candidate& base, int32_t n);         // CanDegree

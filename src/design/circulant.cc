@@ -12,7 +12,6 @@
 #include "base.h"
 #include "cyclic.h"
 #include "tutti/base/random.h"
-#include "tutti/synth/expand_cost.h"
 
 namespace tutti::design {
 namespace {
@@ -132,17 +131,7 @@ class Draws {
   std::vector<Drawn> better_;  // each beats those before it
 };
 
-BaseEntry Optimal(std::string recipe, int32_t ranks, int32_t degree, int32_t diameter) {
-  BaseEntry entry;
-  entry.recipe = std::move(recipe);
-  entry.ranks = ranks;
-  entry.degree = degree;
-  entry.tl = entry.diameter = diameter;
-  entry.tb = BestTb(ranks);
-  entry.reverse_symmetric = entry.simple = entry.bfb = true;  // reversed by x -> -x
-  return entry;
-}
-
+// Reversed by x -> -x.
 void AppendCirculant(int32_t ranks, int32_t degree, const Offsets& offsets, int32_t diameter,
                      std::vector<BaseEntry>& entries) {
   entries.push_back(Optimal(fmt::format("circulant({},{})", ranks, fmt::join(offsets, ",")), ranks,

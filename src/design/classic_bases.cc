@@ -15,6 +15,15 @@ int64_t Power(int64_t base, int32_t exponent, int64_t limit) {
   return power;
 }
 
+BaseEntry OptimalBidirectional(std::string recipe, int32_t ranks, int32_t degree,
+                               int32_t diameter) {
+  BaseEntry entry = Optimal(std::move(recipe), ranks, degree, diameter);
+  entry.bidirectional = true;
+  return entry;
+}
+
+}  // namespace
+
 BaseEntry Optimal(std::string recipe, int32_t ranks, int32_t degree, int32_t diameter) {
   BaseEntry entry;
   entry.recipe = std::move(recipe);
@@ -25,15 +34,6 @@ BaseEntry Optimal(std::string recipe, int32_t ranks, int32_t degree, int32_t dia
   entry.bfb = entry.simple = entry.reverse_symmetric = true;
   return entry;
 }
-
-BaseEntry OptimalBidirectional(std::string recipe, int32_t ranks, int32_t degree,
-                               int32_t diameter) {
-  BaseEntry entry = Optimal(std::move(recipe), ranks, degree, diameter);
-  entry.bidirectional = true;
-  return entry;
-}
-
-}  // namespace
 
 void ListComplete(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entries) {
   if (ranks == degree + 1)

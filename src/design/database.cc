@@ -13,42 +13,43 @@
 #include "base.h"
 #include "tutti/base/check.h"
 #include "tutti/base/file.h"
+#include "tutti/base/hash.h"
 
 namespace tutti {
 namespace {
 
-constexpr int kVersion = 1;               // of the tables
+constexpr int kVersion = 2;               // of the tables
 constexpr int kApplication = 0x54555454;  // in SQLite's header: "TUTT"
 // Raise it when the search itself changes: what is tried, or how ties are broken.
-constexpr uint64_t kRules = 1;
+constexpr uint64_t kRules = 2;
 
 constexpr char kTables[] = R"(
 CREATE TABLE made_from (bases TEXT NOT NULL);
 CREATE TABLE coverage (degree INTEGER PRIMARY KEY, max_ranks INTEGER NOT NULL);
 CREATE TABLE frontier (
-  bidirectional INTEGER NOT NULL, degree INTEGER NOT NULL, ranks INTEGER NOT NULL,
+  kind INTEGER NOT NULL, degree INTEGER NOT NULL, ranks INTEGER NOT NULL,
   designs INTEGER NOT NULL, checksum TEXT NOT NULL,
-  PRIMARY KEY (bidirectional, degree, ranks)) WITHOUT ROWID;
+  PRIMARY KEY (kind, degree, ranks)) WITHOUT ROWID;
 CREATE TABLE design (
-  bidirectional INTEGER NOT NULL, degree INTEGER NOT NULL, ranks INTEGER NOT NULL,
+  kind INTEGER NOT NULL, degree INTEGER NOT NULL, ranks INTEGER NOT NULL,
   position INTEGER NOT NULL,
   recipe TEXT NOT NULL, algorithm TEXT NOT NULL, tl INTEGER NOT NULL, tb TEXT NOT NULL,
+  reduce_scatter_tl INTEGER NOT NULL, reduce_scatter_tb TEXT NOT NULL,
   diameter INTEGER NOT NULL, flags INTEGER NOT NULL, reasons TEXT NOT NULL,
-  PRIMARY KEY (bidirectional, degree, ranks, position)) WITHOUT ROWID;
+  PRIMARY KEY (kind, degree, ranks, position)) WITHOUT ROWID;
 )";
 
 class Hash {
  public:
   void Add(std::string_view text) {
-    for (char c : text) Mix(static_cast<unsigned char>(c));
-    Mix(0x100);  // so that "ab", "c" is not "a", "bc"
+    hash_.AddBytes(text);
+    hash_.AddSeparator();  // so that "ab", "c" is not "a", "bc"
   }
   void Add(int64_t number) { Add(fmt::to_string(number)); }
-  std::string ToText() const { return fmt::format("{:016x}", state_); }
+  std::string ToText() const { return fmt::format("{:016x}", hash_.value()); }
 
  private:
-  void Mix(uint64_t value) { state_ = (state_ ^ value) * 0x100000001b3u; }  // FNV-1a
-  uint64_t state_ = 0xcbf29ce484222325u;
+  Fnv1a hash_;
 };
 
 // What the answers depend on: the bases by name, and by what they list where that is quickly seen.
@@ -78,15 +79,21 @@ const std::string& KeyOfBases() {
   return key;
 }
 
-constexpr int64_t kDiameterExact = 1, kBidirectional = 2, kReverseSymmetric = 4,
-                  kBandwidthOptimal = 8, kMooreOptimal = 16;
+// Which frontier of a size and degree a row is of.
+enum Kind : int64_t { kOfAllGather, kOfReduceScatter, kOfAllReduce, kOfBidirectional };
+
+Kind KindOf(bool bidirectional_only, CollectiveKind collective) {
+  if (bidirectional_only) return kOfBidirectional;
+  if (collective == CollectiveKind::kReduceScatter) return kOfReduceScatter;
+  return collective == CollectiveKind::kAllReduce ? kOfAllReduce : kOfAllGather;
+}
+
+constexpr int64_t kDiameterExact = 1, kBidirectional = 2, kReverseSymmetric = 4;
 
 int64_t FlagsOf(const Design& design) {
   return (design.diameter_exact ? kDiameterExact : 0) |
          (design.bidirectional ? kBidirectional : 0) |
-         (design.reverse_symmetric ? kReverseSymmetric : 0) |
-         (design.bandwidth_optimal ? kBandwidthOptimal : 0) |
-         (design.moore_optimal ? kMooreOptimal : 0);
+         (design.reverse_symmetric ? kReverseSymmetric : 0);
 }
 
 std::string ChecksumOf(const std::vector<Design>& designs) {
@@ -96,6 +103,8 @@ std::string ChecksumOf(const std::vector<Design>& designs) {
     hash.Add(design.algorithm);
     hash.Add(design.tl);
     hash.Add(design.tb.ToString());
+    hash.Add(design.reduce_scatter.tl);
+    hash.Add(design.reduce_scatter.tb.ToString());
     hash.Add(design.diameter);
     hash.Add(FlagsOf(design));
     for (const std::string& reason : design.reasons) hash.Add(reason);
@@ -173,9 +182,6 @@ class FileDatabase final : public DesignDatabase {
         sqlite3_deserialize(connection, "main", reinterpret_cast<unsigned char*>(contents_.data()),
                             size, size, SQLITE_DESERIALIZE_READONLY) != SQLITE_OK)
       return Damaged("too short");
-    Statement application(connection, "PRAGMA application_id");
-    if (!application.Step()) return Damaged("no SQLite database");
-    if (application.Number(0) != kApplication) return Damaged("made by another program");
     Statement version(connection, "PRAGMA user_version");
     if (!version.Step()) return Damaged("no SQLite database");
     if (version.Number(0) != kVersion) return {};  // opened, but not current
@@ -195,21 +201,24 @@ class FileDatabase final : public DesignDatabase {
   const DatabaseCoverage& coverage() const override { return coverage_; }
 
   Result<std::optional<std::vector<Design>>> Find(int32_t ranks, int32_t degree,
-                                                  bool bidirectional_only) override {
+                                                  bool bidirectional_only,
+                                                  CollectiveKind collective) override {
+    const Kind kind = KindOf(bidirectional_only, collective);
     const bool covered = std::find(coverage_.degrees.begin(), coverage_.degrees.end(), degree) !=
                              coverage_.degrees.end() &&
                          2 <= ranks && ranks <= coverage_.max_ranks;
     if (!current_ || !covered) return std::nullopt;
     Statement frontier(connection_.get(),
                        "SELECT designs, checksum FROM frontier "
-                       "WHERE bidirectional = ? AND degree = ? AND ranks = ?");
-    if (!frontier.Bind(int64_t{bidirectional_only}).Bind(degree).Bind(ranks).Step())
+                       "WHERE kind = ? AND degree = ? AND ranks = ?");
+    if (!frontier.Bind(kind).Bind(degree).Bind(ranks).Step())
       return Damaged("a frontier is missing");
     std::vector<Design> designs;
     Statement rows(connection_.get(),
-                   "SELECT recipe, algorithm, tl, tb, diameter, flags, reasons FROM design "
-                   "WHERE bidirectional = ? AND degree = ? AND ranks = ? ORDER BY position");
-    rows.Bind(int64_t{bidirectional_only}).Bind(degree).Bind(ranks);
+                   "SELECT recipe, algorithm, tl, tb, reduce_scatter_tl, reduce_scatter_tb, "
+                   "diameter, flags, reasons FROM design "
+                   "WHERE kind = ? AND degree = ? AND ranks = ? ORDER BY position");
+    rows.Bind(kind).Bind(degree).Bind(ranks);
     while (rows.Step()) designs.push_back(ReadDesign(rows, ranks, degree));
     if (!rows.ok() || static_cast<int64_t>(designs.size()) != frontier.Number(0) ||
         ChecksumOf(designs) != frontier.Text(1))
@@ -226,14 +235,14 @@ class FileDatabase final : public DesignDatabase {
     design.degree = degree;
     design.tl = static_cast<int32_t>(row.Number(2));
     design.tb = Rational::Parse(row.Text(3)).value_or(Rational(-1));
-    design.diameter = static_cast<int32_t>(row.Number(4));
-    const int64_t flags = row.Number(5);
+    design.reduce_scatter.tl = static_cast<int32_t>(row.Number(4));
+    design.reduce_scatter.tb = Rational::Parse(row.Text(5)).value_or(Rational(-1));
+    design.diameter = static_cast<int32_t>(row.Number(6));
+    const int64_t flags = row.Number(7);
     design.diameter_exact = (flags & kDiameterExact) != 0;
     design.bidirectional = (flags & kBidirectional) != 0;
     design.reverse_symmetric = (flags & kReverseSymmetric) != 0;
-    design.bandwidth_optimal = (flags & kBandwidthOptimal) != 0;
-    design.moore_optimal = (flags & kMooreOptimal) != 0;
-    const std::string reasons = row.Text(6);
+    const std::string reasons = row.Text(8);
     for (size_t begin = 0; begin < reasons.size();) {
       const size_t end = std::min(reasons.find('\n', begin), reasons.size());
       design.reasons.push_back(reasons.substr(begin, end - begin));
@@ -256,21 +265,21 @@ class DatabaseWriter {
  public:
   explicit DatabaseWriter(sqlite3* connection)
       : frontier_(connection, "INSERT INTO frontier VALUES (?, ?, ?, ?, ?)"),
-        design_(connection, "INSERT INTO design VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)") {}
+        design_(connection, "INSERT INTO design VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)") {}
 
-  void Write(int32_t ranks, int32_t degree, bool bidirectional,
-             const std::vector<Design>& designs) {
+  void Write(int32_t ranks, int32_t degree, Kind kind, const std::vector<Design>& designs) {
     frontier_.Reset();
-    frontier_.Bind(int64_t{bidirectional}).Bind(degree).Bind(ranks);
+    frontier_.Bind(kind).Bind(degree).Bind(ranks);
     frontier_.Bind(static_cast<int64_t>(designs.size())).Bind(ChecksumOf(designs)).Step();
     int64_t position = 0;
     for (const Design& design : designs) {
       std::string reasons;
       for (const std::string& reason : design.reasons) reasons += reason + '\n';
       design_.Reset();
-      design_.Bind(int64_t{bidirectional}).Bind(degree).Bind(ranks).Bind(position++);
+      design_.Bind(kind).Bind(degree).Bind(ranks).Bind(position++);
       design_.Bind(design.recipe).Bind(design.algorithm).Bind(design.tl);
-      design_.Bind(design.tb.ToString()).Bind(design.diameter).Bind(FlagsOf(design));
+      design_.Bind(design.tb.ToString()).Bind(design.reduce_scatter.tl);
+      design_.Bind(design.reduce_scatter.tb.ToString()).Bind(design.diameter).Bind(FlagsOf(design));
       design_.Bind(reasons).Step();
     }
   }
@@ -296,8 +305,10 @@ bool WriteAll(sqlite3* connection, const DatabaseCoverage& coverage,
   }
   DatabaseWriter writer(connection);
   for (const SizedFrontier& sized : frontiers) {
-    writer.Write(sized.ranks, sized.degree, false, sized.designs);
-    writer.Write(sized.ranks, sized.degree, true, sized.bidirectional);
+    writer.Write(sized.ranks, sized.degree, kOfAllGather, sized.designs);
+    writer.Write(sized.ranks, sized.degree, kOfReduceScatter, sized.reduce_scatter);
+    writer.Write(sized.ranks, sized.degree, kOfAllReduce, sized.all_reduce);
+    writer.Write(sized.ranks, sized.degree, kOfBidirectional, sized.bidirectional);
   }
   return bases.ok() && covered.ok() && writer.ok() && Run(connection, "COMMIT");
 }
@@ -314,6 +325,40 @@ Status MakeFolders(const std::string& path) {
   return {};
 }
 
+// Ours by its header: of SQLite, and with our number where SQLite keeps the program's
+// (https://www.sqlite.org/fileformat2.html#the_database_header). Damage further on makes it no
+// less ours.
+bool HasOurHeader(std::string_view contents) {
+  constexpr std::string_view kMagic("SQLite format 3\0", 16);
+  constexpr size_t kApplicationAt = 68;
+  constexpr std::string_view kOurs("TUTT");
+  static_assert(kApplication == 0x54555454);
+  return contents.size() >= kApplicationAt + kOurs.size() &&
+         contents.substr(0, kMagic.size()) == kMagic &&
+         contents.substr(kApplicationAt, kOurs.size()) == kOurs;
+}
+
+// What `path` holds now: kNotFound where there is nothing, kInvalidArgument where it is not ours to
+// read or replace. An empty file is nobody's.
+Result<std::string> ReadOurs(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0 && errno == ENOENT)
+    return MakeError(ErrorCode::kNotFound, fmt::format("{}: there is no such file", path));
+  if (!S_ISREG(info.st_mode))
+    return InvalidArgument(fmt::format("{}: is not a plain file, so no database of designs", path));
+  Result<std::string> contents = ReadFile(path);
+  if (!contents || contents->empty() || HasOurHeader(*contents)) return contents;
+  return InvalidArgument(
+      fmt::format("{}: is not a database that tutti design made, so it stays as it is", path));
+}
+
+// Fine where `path` may be written.
+Status CheckReplaceable(const std::string& path) {
+  const Result<std::string> contents = ReadOurs(path);
+  if (contents || contents.error().code == ErrorCode::kNotFound) return {};
+  return tl::unexpected(contents.error());
+}
+
 struct FreeBytes {
   void operator()(unsigned char* bytes) const { sqlite3_free(bytes); }
 };
@@ -321,10 +366,7 @@ struct FreeBytes {
 }  // namespace
 
 Result<std::unique_ptr<DesignDatabase>> DesignDatabase::Open(const std::string& path) {
-  struct stat info {};
-  if (::stat(path.c_str(), &info) != 0 && errno == ENOENT)
-    return MakeError(ErrorCode::kNotFound, fmt::format("{}: there is no such file", path));
-  Result<std::string> contents = ReadFile(path);
+  Result<std::string> contents = ReadOurs(path);
   if (!contents) return tl::unexpected(contents.error());
   auto database = std::make_unique<FileDatabase>(path, *std::move(contents));
   if (Status loaded = database->Load(); !loaded) return tl::unexpected(loaded.error());
@@ -332,7 +374,8 @@ Result<std::unique_ptr<DesignDatabase>> DesignDatabase::Open(const std::string& 
 }
 
 Status DesignDatabase::Make(const std::string& path, const DatabaseCoverage& coverage) {
-  // A path that cannot be written is told before the search, not after.
+  // A path that cannot or must not be written is told before the search, not after.
+  if (Status replaceable = CheckReplaceable(path); !replaceable) return replaceable;
   if (Status made = MakeFolders(path); !made) return made;
   Result<AtomicFile> file = AtomicFile::Create(path);
   if (!file) return tl::unexpected(file.error());
@@ -356,6 +399,8 @@ Status DesignDatabase::Make(const std::string& path, const DatabaseCoverage& cov
   const std::string_view view(reinterpret_cast<const char*>(bytes.get()),
                               static_cast<size_t>(size));
   if (Status written = file->Write(view); !written) return written;
+  // Somebody may have put a file there meanwhile.
+  if (Status replaceable = CheckReplaceable(path); !replaceable) return replaceable;
   return file->Commit();
 }
 

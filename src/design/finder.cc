@@ -11,7 +11,7 @@
 #include "tutti/base/check.h"
 #include "tutti/base/parallel.h"
 #include "tutti/base/progress.h"
-#include "tutti/coll/bounds.h"
+#include "tutti/bounds/bounds.h"
 #include "tutti/synth/expand_cost.h"
 #include "tutti/topo/expression.h"
 #include "tutti/topo/properties.h"
@@ -27,49 +27,75 @@ constexpr double kBytesPerRank = 600;
 Design ToDesign(const Candidate& candidate) {
   Design result;
   result.recipe = candidate.recipe;
-  result.algorithm = candidate.has(design::kByExpand) ? "expand" : "bfb";
+  // Of a base nothing need be known how it was made.
+  const bool by_bfb = candidate.step == design::Step::kBase && candidate.has(design::kByBfb);
+  result.algorithm = candidate.has(design::kByExpand) && !by_bfb ? "expand" : "bfb";
   result.ranks = candidate.ranks;
   result.degree = candidate.degree;
   result.tl = candidate.tl;
   result.tb = candidate.tb;
+  result.reduce_scatter = candidate.reduce_scatter;
   result.diameter = candidate.diameter;
   result.diameter_exact = candidate.diameter_exact;
   result.bidirectional = candidate.has(design::kBidirectional);
   result.reverse_symmetric = candidate.has(design::kReverseSymmetric);
-  result.bandwidth_optimal = candidate.tb == BestTb(candidate.ranks);
-  result.moore_optimal = candidate.tl == MooreBoundSteps(candidate.ranks, candidate.degree);
   result.reasons = ReasonsOf(candidate);
   return result;
 }
 
-// Those of `frontier` that nobody beats in tl and tb, and for equal ones the nicest.
-std::vector<const Candidate*> Undominated(const design::Frontier& frontier, uint32_t wanted) {
-  std::vector<const Candidate*> kept;
-  for (const Candidate* candidate : frontier.candidates()) {  // ascending in (tl, tb)
-    if (!candidate->has(wanted)) continue;
-    if (!kept.empty() && kept.back()->tb < candidate->tb) continue;
-    if (!kept.empty() && kept.back()->tb == candidate->tb) {
-      const bool nicer = kept.back()->tl == candidate->tl &&
-                         std::make_pair(candidate->diameter, candidate->recipe.size()) <
-                             std::make_pair(kept.back()->diameter, kept.back()->recipe.size());
-      if (nicer) kept.back() = candidate;
-      continue;
-    }
-    kept.push_back(candidate);
-  }
-  return kept;
+DesignCost CostFor(CollectiveKind collective, DesignCost all_gather,
+                   const DesignCost& reduce_scatter) {
+  if (collective == CollectiveKind::kReduceScatter) return reduce_scatter;
+  if (collective != CollectiveKind::kAllReduce) return all_gather;
+  return {all_gather.tl + reduce_scatter.tl, all_gather.tb + reduce_scatter.tb};
 }
 
-std::vector<Design> DesignsOf(const design::Frontier& frontier, bool bidirectional_only) {
+struct Priced {
+  DesignCost cost;
+  const Candidate* candidate;
+};
+
+// The cheaper first, and of equal ones the nicer.
+bool Before(const Priced& a, const Priced& b) {
+  if (a.cost.tl != b.cost.tl) return a.cost.tl < b.cost.tl;
+  if (a.cost.tb != b.cost.tb) return a.cost.tb < b.cost.tb;
+  const Candidate &x = *a.candidate, &y = *b.candidate;
+  if (x.diameter != y.diameter) return x.diameter < y.diameter;
+  if (x.recipe.size() != y.recipe.size()) return x.recipe.size() < y.recipe.size();
+  return x.recipe < y.recipe;
+}
+
+// Those with the properties wanted that nobody beats in tl and tb of the collective.
+std::vector<Design> DesignsOf(const design::Frontier& frontier, CollectiveKind collective,
+                              uint32_t wanted) {
+  std::vector<Priced> priced;
+  for (const Candidate* candidate : frontier.candidates())
+    if (candidate->has(wanted))
+      priced.push_back(
+          {CostFor(collective, {candidate->tl, candidate->tb}, candidate->reduce_scatter),
+           candidate});
+  std::sort(priced.begin(), priced.end(), Before);
   std::vector<Design> designs;
-  for (const Candidate* candidate :
-       Undominated(frontier, bidirectional_only ? uint32_t{design::kBidirectional} : 0U))
-    designs.push_back(ToDesign(*candidate));
+  const Rational* least = nullptr;
+  for (const Priced& one : priced) {
+    if (least != nullptr && one.cost.tb >= *least) continue;
+    least = &one.cost.tb;
+    designs.push_back(ToDesign(*one.candidate));
+  }
   return designs;
 }
 
-// Only a bidirectional network can be out of reach: uniring(d,N) always exists.
-tl::unexpected<Error> NoneReaches(int32_t ranks, int32_t degree) {
+// What the asker's own bases do not reach, or else a bidirectional network: uniring(d,N) always
+// exists.
+tl::unexpected<Error> NoneReaches(const DesignQuestion& question) {
+  const int32_t ranks = question.ranks, degree = question.degree;
+  const std::string which = question.bidirectional_only ? "bidirectional network" : "network";
+  if (!question.bases.empty())
+    return InvalidArgument(
+        fmt::format("no {} of {} ranks with degree {} can be made of {}: expansions multiply its "
+                    "ranks and may add to its degree, which is {}",
+                    which, ranks, degree, question.bases.front().recipe,
+                    question.bases.front().topology.regular_degree().value_or(0)));
   std::string why, near;
   if (ranks % 2 != 0 && degree % 2 != 0) {
     why = fmt::format("{} ranks times {} ports is odd, and every cable takes two ports", ranks,
@@ -79,13 +105,15 @@ tl::unexpected<Error> NoneReaches(int32_t ranks, int32_t degree) {
     why = "no construction reaches it";
     near = fmt::format("degree {}", degree + 1);
   }
-  return MakeError(
-      ErrorCode::kInvalidArgument,
-      fmt::format("no bidirectional network of {} ranks with degree {}: {}; near are {}", ranks,
-                  degree, why, near));
+  return InvalidArgument(fmt::format("no {} of {} ranks with degree {}: {}; near are {}", which,
+                                     ranks, degree, why, near));
 }
 
 }  // namespace
+
+DesignCost Design::CostOf(CollectiveKind collective) const {
+  return CostFor(collective, {tl, tb}, reduce_scatter);
+}
 
 Status CheckDesignSize(int64_t ranks, int64_t degree) {
   if (degree < 1 || degree > kMaxDesignDegree)
@@ -117,17 +145,25 @@ Status MeasureDiameters(std::vector<Design>& designs) {
 Result<std::vector<Design>> FindFrontier(const DesignQuestion& question) {
   if (Status status = CheckDesignSize(question.ranks, question.degree); !status)
     return tl::unexpected(status.error());
+  const CollectiveKind kind = question.collective;
+  if (kind != CollectiveKind::kAllGather && kind != CollectiveKind::kReduceScatter &&
+      kind != CollectiveKind::kAllReduce)
+    return InvalidArgument(
+        fmt::format("networks are compared by all-gather, reduce-scatter and all-reduce, not by {}",
+                    Name(kind)));
   std::vector<design::BaseEntry> own;
   for (const OwnBase& base : question.bases) {
     Result<design::BaseEntry> entry = design::MeasureBase(base.topology, base.recipe);
     if (!entry) return tl::unexpected(entry.error());
     own.push_back(*std::move(entry));
   }
+  uint32_t wanted = question.bidirectional_only ? uint32_t{design::kBidirectional} : 0U;
+  if (!own.empty()) wanted |= design::kOwn;
   design::Search search(std::move(own));
   std::vector<Design> designs =
-      DesignsOf(search.All(question.ranks, question.degree), question.bidirectional_only);
+      DesignsOf(search.All(question.ranks, question.degree), kind, wanted);
   if (CancelRequested()) return tl::unexpected(CancelledError());
-  if (designs.empty()) return NoneReaches(question.ranks, question.degree);
+  if (designs.empty()) return NoneReaches(question);
   if (Status status = MeasureDiameters(designs); !status) return tl::unexpected(status.error());
   return designs;
 }
@@ -145,7 +181,11 @@ Result<std::vector<SizedFrontier>> FindAllFrontiers(const std::vector<int32_t>& 
     for (int32_t ranks = 2; ranks <= max_ranks; ++ranks) {
       if (CancelRequested()) return tl::unexpected(CancelledError());
       const design::Frontier& frontier = search.All(ranks, degree);
-      frontiers.push_back({ranks, degree, DesignsOf(frontier, false), DesignsOf(frontier, true)});
+      frontiers.push_back(
+          {ranks, degree, DesignsOf(frontier, CollectiveKind::kAllGather, 0),
+           DesignsOf(frontier, CollectiveKind::kReduceScatter, 0),
+           DesignsOf(frontier, CollectiveKind::kAllReduce, 0),
+           DesignsOf(frontier, CollectiveKind::kAllGather, design::kBidirectional)});
       progress.Add(1);
     }
   return frontiers;

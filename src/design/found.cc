@@ -19,6 +19,7 @@ struct Row {
   int32_t num, den;  // tb
   uint8_t flags;
   const char* recipe;
+  int32_t back_num = 0, back_den = 0;  // tb of the reduce-scatter, where it is another
 
   std::pair<int16_t, int16_t> size() const { return {degree, ranks}; }
 };
@@ -45,6 +46,8 @@ void ListFound(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entries) {
     entry.degree = degree;
     entry.tl = entry.diameter = row->tl;
     entry.tb = Rational(row->num, row->den);
+    if (row->back_den != 0)
+      entry.reduce_scatter = {row->tl, Rational(row->back_num, row->back_den)};
     entry.bidirectional = (row->flags & kBoth) != 0;
     entry.reverse_symmetric = (row->flags & kReverse) != 0;
     entry.simple = entry.bfb = true;

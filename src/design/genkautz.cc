@@ -27,6 +27,11 @@ struct Event {
   int32_t rank, run, change;
 };
 
+// The sources behind one out-link of the transpose's, by what lies below its ends.
+struct Arc {
+  int32_t begin, new_below_begin, new_below_end;
+};
+
 class Counter {
  public:
   Counter(int32_t degree, int32_t ranks)
@@ -45,12 +50,14 @@ class Counter {
 
   GenkautzCost Run() {
     GenkautzCost cost;
-    Rational loads;
+    Rational loads, turned;
     for (int64_t walks = 1; Advance(walks); walks *= degree_) {
       ++cost.tl;
       loads += LargestLoad();
+      turned += LargestRatio(most_turned_);
     }
     cost.tb = loads * Rational(degree_, ranks_);
+    cost.reduce_scatter_tb = turned * Rational(degree_, ranks_);
     return cost;
   }
 
@@ -58,6 +65,7 @@ class Counter {
   // Walks one link longer from every source; `walks` is d^(t-1). False when all is reached.
   bool Advance(int64_t walks) {
     events_.clear();
+    most_turned_.assign(static_cast<size_t>(degree_) + 1, 0);
     single_ = true;
     for (int32_t v = 0; v < ranks_; ++v) AdvanceFrom(v, walks);
     return !events_.empty();
@@ -71,6 +79,10 @@ class Counter {
     const int64_t last = -degree_ * low - 1;
     const int64_t first = last - degree_ * walks + 1;
     low = Residue(first);
+    if (degree_ * walks <= ranks_)
+      CountArcsApart(reached, low, static_cast<int32_t>(walks));
+    else
+      CountArcs(reached, low, static_cast<int32_t>(walks));
     // Number u is hit by u - k m for consecutive k: block -k of m numbers, the first and the last
     // of them only in part.
     const int64_t first_block = FloorDiv(first), last_block = FloorDiv(last);
@@ -162,10 +174,70 @@ class Counter {
       else
         CountWithinRuns();
     }
+    return LargestRatio(most_);
+  }
+
+  // [links] The most sources that so many links must serve alone.
+  Rational LargestRatio(const std::vector<int32_t>& most) const {
     Rational load;
-    for (int32_t length = 1; length <= degree_; ++length)
-      load = std::max(load, Rational(most_[static_cast<size_t>(length)], length));
+    for (int32_t links = 1; links <= degree_; ++links)
+      load = std::max(load, Rational(most[static_cast<size_t>(links)], links));
     return load;
+  }
+
+  // Numbers in [0, x) that are not in `reached`.
+  static int32_t NewBelow(const std::vector<Span>& reached, int32_t x) {
+    int32_t count = x;
+    for (const Span& old : reached) {
+      if (old.begin >= x) break;
+      count -= std::min(old.end, x) - old.begin;
+    }
+    return count;
+  }
+
+  // The transpose: arcs that do not overlap, so each is one link's own.
+  void CountArcsApart(const std::vector<Span>& reached, int64_t low, int32_t length) {
+    int32_t& most = most_turned_[1];
+    auto begin = static_cast<int32_t>(low);
+    for (int32_t a = 0; a < degree_; ++a) {
+      const int32_t end = begin + length;
+      int32_t count = NewBelow(reached, std::min(end, ranks_)) - NewBelow(reached, begin);
+      if (end > ranks_) count += NewBelow(reached, end - ranks_);
+      most = std::max(most, count);
+      begin = end >= ranks_ ? end - ranks_ : end;
+    }
+  }
+
+  // The transpose: arcs by where they start. Those from the p-th on, `inside` of them, are left out
+  // of a set; what lies in the gap between them is for all others.
+  void CountArcs(const std::vector<Span>& reached, int64_t low, int32_t length) {
+    arcs_.clear();
+    auto begin = static_cast<int32_t>(low);
+    for (int32_t a = 0; a < degree_; ++a) {
+      int32_t end = begin + length;
+      if (end >= ranks_) end -= ranks_;
+      arcs_.push_back({begin, NewBelow(reached, begin), NewBelow(reached, end)});
+      begin = end;
+    }
+    std::sort(arcs_.begin(), arcs_.end(),
+              [](const Arc& a, const Arc& b) { return a.begin < b.begin; });
+    const int32_t all = NewBelow(reached, ranks_);
+    int32_t& most_over_all = most_turned_[static_cast<size_t>(degree_)];
+    most_over_all = std::max(most_over_all, all);
+    for (int32_t p = 0; p < degree_; ++p) {
+      const Arc& first = arcs_[static_cast<size_t>(p)];
+      for (int32_t inside = 1; inside < degree_; ++inside) {
+        const int32_t q = p + inside - 1;
+        const bool wraps = q >= degree_;
+        const Arc& last = arcs_[static_cast<size_t>(wraps ? q - degree_ : q)];
+        const int32_t covered = last.begin + (wraps ? ranks_ : 0) - first.begin + length;
+        if (covered >= ranks_) break;
+        int32_t served = last.new_below_end - first.new_below_begin;
+        if (first.begin + covered >= ranks_) served += all;
+        int32_t& most = most_turned_[static_cast<size_t>(degree_ - inside)];
+        most = std::max(most, all - served);
+      }
+    }
   }
 
   // Sources within a run = those of exactly it, and those within it without its first or its last
@@ -199,7 +271,8 @@ class Counter {
   std::vector<std::vector<Span>> reached_;  // within t - 1 links of v: sorted, apart
   std::vector<Event> events_, sorted_;
   std::vector<int32_t> active_, within_;  // sources of a rank by the run, and within it
-  std::vector<int32_t> begin_, most_;
+  std::vector<int32_t> begin_, most_, most_turned_;
+  std::vector<Arc> arcs_;
   bool single_ = true;  // every run is one in-link
 };
 
@@ -233,9 +306,10 @@ void ListGenkautz(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entries
   entry.degree = degree;
   entry.tl = entry.diameter = cost.tl;
   entry.tb = cost.tb;
+  if (cost.reduce_scatter_tb != cost.tb) entry.reduce_scatter = {cost.tl, cost.reduce_scatter_tb};
   entry.bfb = true;
   entry.bidirectional = ranks == degree + 1;  // the complete graph
-  entry.reverse_symmetric = IsReverseSymmetric(degree, ranks);
+  entry.reverse_symmetric = !entry.reduce_scatter && IsReverseSymmetric(degree, ranks);
   // (d + 1) x = -a modulo m has a solution with 1 <= a <= d unless d + 1 divides m.
   entry.self_loops = ranks % (degree + 1) != 0;
   entry.simple = !entry.self_loops;

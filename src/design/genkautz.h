@@ -9,6 +9,13 @@
 //             largest load of u in step t is then the largest, over runs of consecutive in-links
 //             (as a cycle), of the sources that only these can serve over the length of the run: of
 //             any set of in-links, its best run does as well.
+//             On the transpose rank v hears in step t of the numbers of I_t(v) that it had not
+//             heard of, in the order of its out-links: out-link a is an arc of d^(t-1) numbers
+//             modulo m, and where d^t > m the arcs overlap. All are of one length, so none covers
+//             the end of another and more beyond it on both sides; hence of any set of arcs whose
+//             sources nobody else serves, those sources fall apart into gaps between the other arcs
+//             that share no arc of the set, and the largest load is that of one gap: from the end
+//             of one arc to the start of another.
 // Complexity  O(m D (D + d^2)) for diameter D, against O(m^2 d) for counting pairs.
 // Reference   [direct-connect] F.2, (1), (2).
 #pragma once
@@ -22,6 +29,7 @@ namespace tutti::design {
 struct GenkautzCost {
   int32_t tl = 0;  // the diameter
   Rational tb;
+  Rational reduce_scatter_tb;  // of the all-gather on the transpose, in as many steps
 };
 // degree >= 2, ranks > degree.
 GenkautzCost ComputeGenkautzCost(int32_t degree, int32_t ranks);

@@ -21,22 +21,33 @@ int32_t Root(int32_t number, int32_t n) {
   }
 }
 
+// A base, and its transpose where the two directions cost something else. Those of expansions are
+// expansions of these (C3).
+void AddBothWays(const BaseEntry& entry, std::string_view reference, uint32_t properties,
+                 std::vector<Candidate>& listed) {
+  listed.push_back(MakeBase(entry, reference));
+  listed.back().properties |= properties;
+  if (!entry.reduce_scatter) return;
+  listed.push_back(MakeBase(TransposeOf(entry), reference));
+  listed.back().properties |= properties;
+}
+
 }  // namespace
 
 void Search::List(Size size, bool factors, Bases& bases) const {
   const auto [ranks, degree] = size;
+  std::vector<Candidate>& listed = factors ? bases.factors : bases.others;
   std::vector<BaseEntry> entries;
   for (const BaseFamily& family : BaseFamilies()) {
     if (family.factors != factors || family.name == without_) continue;
     entries.clear();
     family.list(ranks, degree, entries);
-    for (const BaseEntry& entry : entries)
-      (factors ? bases.factors : bases.others).push_back(MakeBase(entry, family.reference));
+    for (const BaseEntry& entry : entries) AddBothWays(entry, family.reference, 0, listed);
   }
   if (factors)
     for (const BaseEntry& entry : own_)
       if (entry.ranks == ranks && entry.degree == degree)
-        bases.factors.push_back(MakeBase(entry, "from a file, measured"));
+        AddBothWays(entry, "from a file, measured", kOwn, listed);
   (factors ? bases.has_factors : bases.has_others) = true;
 }
 
@@ -72,7 +83,8 @@ void Search::OfferProducts(Size size, Frontier& frontier) {
       if (left.empty()) continue;
       for (const Candidate* a : left)
         for (const Candidate* b : Factors(second, degree - ports).candidates())
-          if (frontier.Wants(a->tl + b->tl, tb, PropertiesOfProduct(*a, *b)))
+          if (const DesignCost cost{a->tl + b->tl, tb};
+              frontier.Wants(cost, cost, PropertiesOfProduct(*a, *b)))
             frontier.Offer(MakeProduct(*a, *b), arena_);
     }
   }

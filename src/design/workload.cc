@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "tutti/base/check.h"
-#include "tutti/base/rational.h"
 #include "tutti/base/units.h"
+#include "tutti/topo/expression.h"
 
 namespace tutti {
 
@@ -19,46 +22,68 @@ Result<std::vector<Workload::Size>> ParseSizeDistribution(const std::string& tex
     if (*bytes < 1) return InvalidArgument(fmt::format("size '{}': at least 1 byte", part));
     Workload::Size size{*bytes, 1};
     if (colon < part.size()) {
-      const std::optional<Rational> weight = Rational::Parse(part.substr(colon + 1));
+      std::optional<Rational> weight = Rational::Parse(part.substr(colon + 1));
       if (!weight || *weight <= Rational(0))
         return InvalidArgument(
             fmt::format("'{}': wanted SIZE or SIZE:WEIGHT with a weight above 0", part));
-      size.weight = weight->ToDouble();
+      size.weight = *std::move(weight);
     }
-    sizes.push_back(size);
+    sizes.push_back(std::move(size));
     begin = end + 1;
   }
   return sizes;
 }
 
-Result<double> ExpectedSeconds(const Design& design, const Workload& workload,
-                               std::optional<double> flow) {
+Result<Rational> ExpectedSeconds(const Design& design, const Workload& workload,
+                                 std::optional<Rational> flow) {
   TUTTI_CHECK(!workload.sizes.empty());
-  double weight = 0, seconds = 0;
+  Rational weight, bytes;
   for (const Workload::Size& size : workload.sizes) {
-    const auto bytes = static_cast<double>(size.bytes);
-    double time = design.tl * workload.alpha_s + design.tb.ToDouble() * bytes / workload.bandwidth;
-    switch (workload.collective) {
-      case CollectiveKind::kAllGather:
-      case CollectiveKind::kReduceScatter:
-        break;
-      case CollectiveKind::kAllReduce:
-        time *= 2;
-        break;
-      case CollectiveKind::kAllToAll:
-        if (!flow) return InvalidArgument("the time of an all-to-all needs the flow value");
-        time = bytes / design.ranks / (*flow * workload.bandwidth / design.degree);
-        break;
-      default:
-        return InvalidArgument(
-            fmt::format("designs are compared by all-gather, reduce-scatter, all-reduce and "
-                        "all-to-all, not by {}",
-                        Name(workload.collective)));
-    }
-    seconds += size.weight * time;
+    bytes += size.weight * Rational(size.bytes);
     weight += size.weight;
   }
-  return seconds / weight;
+  bytes /= weight;
+  const Rational link(workload.link.bandwidth);
+  switch (workload.collective) {
+    case CollectiveKind::kAllGather:
+    case CollectiveKind::kReduceScatter:
+    case CollectiveKind::kAllReduce: {
+      const DesignCost cost = design.CostOf(workload.collective);
+      return Rational(cost.tl) * Rational(workload.link.alpha_ps, kPicosecondsPerSecond) +
+             cost.tb * bytes / (Rational(design.degree) * link);
+    }
+    case CollectiveKind::kAllToAll:
+      if (!flow) return InvalidArgument("the time of an all-to-all needs the flow value");
+      return bytes / Rational(design.ranks) / (*flow * link);
+    default:
+      return InvalidArgument(
+          fmt::format("designs are compared by all-gather, reduce-scatter, all-reduce and "
+                      "all-to-all, not by {}",
+                      Name(workload.collective)));
+  }
+}
+
+Result<Topology> NetworkWithLinks(const std::string& recipe, const LinkSpec& link) {
+  const bool is_call = recipe.ends_with(')');
+  const Result<Topology> named =
+      is_call ? ParseTopology(fmt::format("{},bw={},alpha={})", recipe.substr(0, recipe.size() - 1),
+                                          FormatBandwidth(link.bandwidth),
+                                          FormatDurationPs(link.alpha_ps)))
+              : ParseTopology(recipe);
+  if (!named || is_call) return named;
+  // A file, or a family without brackets, cannot say it.
+  Topology::Builder builder(named->num_ranks(), named->num_nodes() - named->num_ranks());
+  for (NodeId node : named->Nodes())
+    for (size_t loop = 0; loop < named->self_loops(node).size(); ++loop)
+      builder.AddLink(node, node, link);
+  for (LinkId id : named->Links()) builder.AddLink(named->tail(id), named->head(id), link);
+  TopologyOrigin origin = named->origin();
+  origin.original = nullptr;  // which has other bandwidths
+  builder.SetOrigin(std::move(origin));
+  std::vector<std::string> names;
+  for (NodeId node : named->Nodes()) names.push_back(named->node_name(node));
+  builder.SetNodeNames(std::move(names));
+  return std::move(builder).Build();
 }
 
 }  // namespace tutti

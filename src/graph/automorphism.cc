@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -36,33 +37,61 @@ class Forest {
   std::vector<int32_t> parent_;
 };
 
-// A number that nodes of one orbit share: the trace of the refinement with the node singled out.
+// Numbers that nodes of one orbit share: traces of the refinement with the node singled out, ended
+// ever later. Most nodes of networks without symmetry differ after a few links.
 class Fingerprints {
  public:
-  Fingerprints(const Digraph& graph, const GraphColors& colors) : graph_(graph), colors_(colors) {
-    base_.emplace(graph_, colors_, 0);
-    base_->Refine();
+  static constexpr std::array<int64_t, 3> kLinks{1024, 16384, std::numeric_limits<int64_t>::max()};
+
+  Fingerprints(const Digraph& graph, const GraphColors& colors) : refinement_(graph, colors, 0) {
+    refinement_.Refine();
   }
-  int64_t work() const { return base_->work(); }
-  uint64_t Of(NodeId node) {
-    const size_t mark = base_->Mark();
-    const uint64_t before = base_->trace();
-    const int32_t cell = base_->cell_of(node);
-    if (base_->NodesOf(cell).size() > 1) {
-      base_->ResetTrace(static_cast<uint64_t>(cell));
-      base_->Individualize(std::array{node});
-      base_->Refine();
-    }
-    const uint64_t fingerprint = base_->trace();
-    base_->Undo(mark);
-    base_->ResetTrace(before);
-    return fingerprint;
+  int64_t work() const { return refinement_.work(); }
+  int32_t cell_of(NodeId node) const { return refinement_.cell_of(node); }
+
+  // Of about kLinks[level] links.
+  uint64_t Of(NodeId node, size_t level) {
+    const int32_t cell = refinement_.cell_of(node);
+    if (refinement_.NodesOf(cell).size() == 1) return 0;
+    const size_t mark = refinement_.Mark();
+    refinement_.ResetTrace(0);
+    refinement_.Individualize(std::array{node});
+    refinement_.Refine(kLinks[level]);
+    refinement_.Undo(mark);
+    return refinement_.trace();
   }
 
  private:
-  const Digraph& graph_;
-  const GraphColors& colors_;
-  std::optional<graph::Refinement> base_;
+  graph::Refinement refinement_;
+};
+
+// Nodes of different orbits, told apart by cell and then by one fingerprint after the other, each
+// taken only where two nodes agree in all before it.
+class ApartNodes {
+ public:
+  explicit ApartNodes(Fingerprints& fingerprints) : fingerprints_(fingerprints) {}
+
+  // The nodes that may be of the orbit of `node`, which the caller adds where it is of none.
+  std::vector<NodeId>& LikelyOrbitMates(NodeId node) {
+    Group* group = &cells_[fingerprints_.cell_of(node)];
+    for (size_t level = 0; level < Fingerprints::kLinks.size() && !group->IsEmpty(); ++level) {
+      for (NodeId member : group->members)
+        group->parts[fingerprints_.Of(member, level)].members.push_back(member);
+      group->members.clear();
+      group = &group->parts[fingerprints_.Of(node, level)];
+    }
+    return group->members;
+  }
+
+ private:
+  struct Group {
+    std::vector<NodeId> members;      // as long as there are no parts
+    std::map<uint64_t, Group> parts;  // by the fingerprint of the next level
+    bool IsEmpty() const { return members.empty() && parts.empty(); }
+  };
+
+  Fingerprints& fingerprints_;
+  std::map<int32_t, Group> cells_;
 };
 
 }  // namespace
@@ -72,11 +101,7 @@ NodeOrbits FindNodeOrbits(const Digraph& graph, const GraphColors& colors, int64
   Forest forest(graph.num_nodes());
   graph::PairedSearch search(graph, graph, colors, colors);
   Fingerprints fingerprints(graph, colors);
-  // Roots that are proven (or assumed) apart, by what can tell them apart cheaply.
-  std::map<std::pair<int32_t, uint64_t>, std::vector<NodeId>> apart;
-  // The first root of each cell; most cells of symmetric graphs are one orbit, found without
-  // fingerprints.
-  std::map<int32_t, NodeId> first_of_cell;
+  ApartNodes apart(fingerprints);
   const auto try_to_join = [&](NodeId root, NodeId node) {
     const int64_t limit = budget - fingerprints.work();
     IsomorphismSearch found = search.Find(std::pair(root, node), limit);
@@ -89,17 +114,11 @@ NodeOrbits FindNodeOrbits(const Digraph& graph, const GraphColors& colors, int64
   };
   for (NodeId node : graph.Nodes()) {
     if (forest.Root(node.value) != node.value) continue;
-    const int32_t cell = search.cell_of(node);
-    if (first_of_cell.emplace(cell, node).second) continue;
     if (search.work() + fingerprints.work() > budget) {
       result.proven = false;
       break;
     }
-    const NodeId first = first_of_cell.at(cell);
-    const uint64_t fingerprint = fingerprints.Of(node);
-    auto& firsts = apart[{cell, fingerprints.Of(first)}];
-    if (firsts.empty()) firsts.push_back(first);
-    std::vector<NodeId>& roots = apart[{cell, fingerprint}];
+    std::vector<NodeId>& roots = apart.LikelyOrbitMates(node);
     bool joined = false;
     for (size_t i = 0; i < roots.size() && !joined; ++i) joined = try_to_join(roots[i], node);
     if (!joined) roots.push_back(node);

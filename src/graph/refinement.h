@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <utility>
 #include <vector>
@@ -26,8 +27,10 @@ class Refinement {
   // of the two ends the refinement. half = 0: one graph. `graph` must outlive this.
   Refinement(const Digraph& graph, const GraphColors& colors, int32_t half);
 
-  // False: paired graphs are unbalanced, so no isomorphism keeps this partition.
-  bool Refine();
+  // False: paired graphs are unbalanced, so no isomorphism keeps this partition. Ends early, at a
+  // point that does not depend on how nodes are numbered, once `most_work` links were looked at;
+  // then only trace() and Undo() are allowed.
+  bool Refine(int64_t most_work = std::numeric_limits<int64_t>::max());
   // Puts `nodes`, all of one cell that has others as well, into a cell of their own. Refine()
   // after.
   void Individualize(std::span<const NodeId> nodes);

@@ -104,6 +104,15 @@ void CheckSlots(const Plan& plan, std::vector<PlanFault>& faults) {
     check_weights(rank.input_weights, rank.input_slots);
     check_weights(rank.output_weights, rank.output_slots);
     check_weights(rank.scratch_weights, rank.scratch_slots);
+    if (!rank.scratch_shards.empty() &&
+        rank.scratch_shards.size() != static_cast<size_t>(std::max(0, rank.scratch_slots)))
+      faults.push_back({fmt::format("rank {}: the shards of {} scratch slots are given, it has {}",
+                                    r, rank.scratch_shards.size(), rank.scratch_slots)});
+    for (size_t slot = 0; slot < rank.scratch_shards.size(); ++slot)
+      if (rank.scratch_shards[slot] < 0 || rank.scratch_shards[slot] >= collective.num_shards())
+        faults.push_back(
+            {fmt::format("rank {}: scratch slot {} holds shard {}; there are {} shards", r, slot,
+                         rank.scratch_shards[slot], collective.num_shards())});
   }
 }
 
@@ -136,6 +145,7 @@ std::vector<PlanFault> CheckPlan(const Plan& plan, const CheckOptions& options) 
                 rank.scratch_slots * machine.cells_per_slot};
     for (const int64_t buffer : to.cells) total += buffer;
     to.weights = {rank.input_weights, rank.output_weights, rank.scratch_weights};
+    to.scratch_shards = rank.scratch_shards;
     for (const Stream& stream : rank.streams) {
       lower::ActionStream& list = to.streams.emplace_back();
       list.send_peer = stream.send_peer;

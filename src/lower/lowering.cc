@@ -3,11 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <map>
+#include <span>
+#include <tuple>
+#include <utility>
 
 #include "lower_internal.h"
+#include "moves.h"
 #include "rank_state.h"
+#include "tutti/base/cancel.h"
+#include "tutti/base/memory.h"
+#include "tutti/sched/structure.h"
 
 namespace tutti::lower {
 namespace {
@@ -17,10 +23,11 @@ size_t Index(int32_t i) { return static_cast<size_t>(i); }
 // The ends of transfers of each shard: its elementary intervals lie between neighbours.
 class Intervals {
  public:
-  explicit Intervals(const Schedule& schedule) : cuts_(Index(schedule.collective.num_shards())) {
-    for (const Transfer& transfer : schedule.transfers) {
-      cuts_[transfer.shard.index()].push_back(transfer.begin);
-      cuts_[transfer.shard.index()].push_back(transfer.end);
+  Intervals(const Schedule& schedule, const Moves& moves)
+      : cuts_(Index(schedule.collective.num_shards())) {
+    for (const Move& move : moves.all) {
+      cuts_[move.shard.index()].push_back(move.begin);
+      cuts_[move.shard.index()].push_back(move.end);
     }
     for (std::vector<int32_t>& cuts : cuts_) {
       cuts.push_back(0);
@@ -51,7 +58,7 @@ struct Atom {
 };
 
 struct Message {
-  LinkId link;
+  int32_t connection = 0;
   int32_t step = 0;
   std::vector<Atom> atoms;
 };
@@ -76,14 +83,14 @@ struct Piece {
 
 class Lowering {
  public:
-  Lowering(const Topology& topology, const Schedule& schedule, const Choices& choices)
-      : topology_(topology), schedule_(schedule), choices_(choices), intervals_(schedule) {
+  Lowering(const Schedule& schedule, const Moves& moves, const Choices& choices)
+      : schedule_(schedule), moves_(moves), choices_(choices), intervals_(schedule, moves) {
     plan_.collective = schedule.collective;
     plan_.units_per_shard = schedule.units_per_shard;
     plan_.algorithm = schedule.algorithm;
-    plan_.ranks.resize(Index(topology.num_ranks()));
+    plan_.ranks.resize(Index(schedule.collective.num_ranks()));
     order_.resize(plan_.ranks.size());
-    for (NodeId rank : topology.Ranks()) ranks_.emplace_back(schedule_.collective, rank);
+    for (NodeId rank : Ranks()) ranks_.emplace_back(schedule_.collective, rank);
     MakeStreams();
   }
 
@@ -91,7 +98,8 @@ class Lowering {
     if (choices_.copy_own_first) CopyOwn();
     const Status moved = schedule_.kind == ScheduleKind::kStep ? LowerSteps() : LowerTimed();
     if (!moved) return tl::unexpected(moved.error());
-    for (NodeId rank : topology_.Ranks()) {
+    for (NodeId rank : Ranks()) {
+      if (CancelRequested()) return tl::unexpected(CancelledError());
       const Status done = FinishRank(rank);
       if (!done) return tl::unexpected(done.error());
     }
@@ -102,41 +110,52 @@ class Lowering {
   }
 
  private:
+  IdRange<NodeId> Ranks() const { return {0, schedule_.collective.num_ranks()}; }
+  NodeId Sender(const Message& message) const {
+    return moves_.connections[Index(message.connection)].first;
+  }
+  NodeId Receiver(const Message& message) const {
+    return moves_.connections[Index(message.connection)].second;
+  }
+
   // Sends by (peer, channel), then receives by (peer, channel), then local copies.
   void MakeStreams() {
-    const auto num_links = static_cast<size_t>(topology_.num_links());
-    std::vector<int32_t> twin(num_links);  // number among the links with the same ends
+    const size_t count = moves_.connections.size();
+    std::vector<int32_t> twin(count);  // number among the connections with the same ends
     std::map<std::pair<NodeId, NodeId>, int32_t> seen;
-    for (LinkId link : topology_.Links())
-      twin[link.index()] = seen[{topology_.tail(link), topology_.head(link)}]++;
-    send_stream_.resize(num_links);
-    recv_stream_.resize(num_links);
-    next_channel_.assign(num_links, 0);
-    for (NodeId rank : topology_.Ranks()) {
-      std::vector<LinkId> out;
-      for (LinkId link : topology_.OutLinks(rank)) out.push_back(link);
-      AddStreams(rank, true, std::move(out), twin);
-      const auto in = topology_.InLinks(rank);
-      AddStreams(rank, false, std::vector<LinkId>(in.begin(), in.end()), twin);
+    std::vector<std::vector<int32_t>> out(plan_.ranks.size()), in(plan_.ranks.size());
+    for (size_t c = 0; c < count; ++c) {
+      const auto& [sender, receiver] = moves_.connections[c];
+      twin[c] = seen[{sender, receiver}]++;
+      out[sender.index()].push_back(static_cast<int32_t>(c));
+      in[receiver.index()].push_back(static_cast<int32_t>(c));
+    }
+    send_stream_.resize(count);
+    recv_stream_.resize(count);
+    next_channel_.assign(count, 0);
+    for (NodeId rank : Ranks()) {
+      AddStreams(rank, true, std::move(out[rank.index()]), twin);
+      AddStreams(rank, false, std::move(in[rank.index()]), twin);
       plan_.ranks[rank.index()].streams.emplace_back();
     }
   }
 
-  void AddStreams(NodeId rank, bool sends, std::vector<LinkId> links,
+  void AddStreams(NodeId rank, bool sends, std::vector<int32_t> connections,
                   const std::vector<int32_t>& twin) {
-    const auto peer = [&](LinkId link) {
-      return sends ? topology_.head(link) : topology_.tail(link);
+    const auto peer = [&](int32_t c) {
+      const auto& [sender, receiver] = moves_.connections[Index(c)];
+      return sends ? receiver : sender;
     };
-    std::sort(links.begin(), links.end(), [&](LinkId a, LinkId b) {
-      return peer(a) != peer(b) ? peer(a) < peer(b) : twin[a.index()] < twin[b.index()];
+    std::sort(connections.begin(), connections.end(), [&](int32_t a, int32_t b) {
+      return peer(a) != peer(b) ? peer(a) < peer(b) : twin[Index(a)] < twin[Index(b)];
     });
     std::vector<Stream>& streams = plan_.ranks[rank.index()].streams;
-    for (LinkId link : links) {
-      (sends ? send_stream_ : recv_stream_)[link.index()] = static_cast<int32_t>(streams.size());
+    for (const int32_t c : connections) {
+      (sends ? send_stream_ : recv_stream_)[Index(c)] = static_cast<int32_t>(streams.size());
       for (int32_t k = 0; k < choices_.channels; ++k) {
         Stream stream;
-        (sends ? stream.send_peer : stream.recv_peer) = peer(link).value;
-        stream.channel = twin[link.index()] * choices_.channels + k;
+        (sends ? stream.send_peer : stream.recv_peer) = peer(c).value;
+        stream.channel = twin[Index(c)] * choices_.channels + k;
         streams.push_back(std::move(stream));
       }
     }
@@ -179,19 +198,18 @@ class Lowering {
   }
 
   // Chooses what a message carries: the values its sender has now.
-  Status Start(const Transfer& transfer, Message& message) {
-    const NodeId tail = topology_.tail(transfer.link);
-    ShardState& state = State(tail, transfer.shard);
-    for (size_t i = intervals_.Find(transfer.shard, transfer.begin);
-         i < intervals_.Count(transfer.shard) && intervals_.Begin(transfer.shard, i) < transfer.end;
-         ++i) {
+  Status Start(const Move& move, Message& message) {
+    const NodeId sender = Sender(message);
+    ShardState& state = State(sender, move.shard);
+    for (size_t i = intervals_.Find(move.shard, move.begin);
+         i < intervals_.Count(move.shard) && intervals_.Begin(move.shard, i) < move.end; ++i) {
       if (state.place[i] == kNowhere)
         return InvalidArgument(fmt::format(
-            "step {}: rank {} sends units [{}, {}) of shard {} over link {} without holding them",
-            message.step, tail.value, intervals_.Begin(transfer.shard, i),
-            intervals_.End(transfer.shard, i), transfer.shard.value, transfer.link.value));
+            "step {}: rank {} sends units [{}, {}) of shard {} to rank {} without holding them",
+            message.step, sender.value, intervals_.Begin(move.shard, i),
+            intervals_.End(move.shard, i), move.shard.value, Receiver(message).value));
       ++state.cell(state.place[i], i).sends_under_way;
-      message.atoms.push_back({transfer.shard, i, transfer.op, state.place[i]});
+      message.atoms.push_back({move.shard, i, move.op, state.place[i]});
     }
     return {};
   }
@@ -217,7 +235,7 @@ class Lowering {
 
   Result<Piece> PieceOf(const Message& message, size_t a) {
     const Atom& atom = message.atoms[a];
-    const NodeId tail = topology_.tail(message.link), head = topology_.head(message.link);
+    const NodeId tail = Sender(message), head = Receiver(message);
     ShardState& state = State(head, atom.shard);
     const Place held = state.place[atom.interval];
     if (atom.op == TransferOp::kReduce && held == kNowhere)
@@ -246,14 +264,14 @@ class Lowering {
 
   void EmitPiece(const Message& message, const Piece& piece) {
     const int32_t channel =
-        std::exchange(next_channel_[message.link.index()],
-                      (next_channel_[message.link.index()] + 1) % choices_.channels);
+        std::exchange(next_channel_[Index(message.connection)],
+                      (next_channel_[Index(message.connection)] + 1) % choices_.channels);
     EmitSend(message, piece, channel);
     EmitReceive(message, piece, channel);
   }
 
   void EmitSend(const Message& message, const Piece& piece, int32_t channel) {
-    const NodeId tail = topology_.tail(message.link);
+    const NodeId tail = Sender(message);
     Instruction send;
     send.op = OpCode::kSend;
     send.src = piece.sent;
@@ -263,7 +281,8 @@ class Lowering {
       const Atom& atom = message.atoms[a];
       AfterWriter(State(tail, atom.shard).cell(atom.from, atom.interval), send.after);
     }
-    const Dependency at = Emit(tail, send_stream_[message.link.index()] + channel, std::move(send));
+    const Dependency at =
+        Emit(tail, send_stream_[Index(message.connection)] + channel, std::move(send));
     for (size_t a = piece.first; a <= piece.last; ++a) {
       const Atom& atom = message.atoms[a];
       Cell& cell = State(tail, atom.shard).cell(atom.from, atom.interval);
@@ -273,7 +292,7 @@ class Lowering {
   }
 
   void EmitReceive(const Message& message, const Piece& piece, int32_t channel) {
-    const NodeId head = topology_.head(message.link);
+    const NodeId head = Receiver(message);
     Instruction recv;
     recv.op = piece.op == TransferOp::kCopy ? OpCode::kRecv : OpCode::kRecvReduce;
     recv.src = piece.src;
@@ -287,7 +306,8 @@ class Lowering {
       if (piece.op == TransferOp::kReduce)
         AfterWriter(state.cell(state.place[atom.interval], atom.interval), recv.after);
     }
-    const Dependency at = Emit(head, recv_stream_[message.link.index()] + channel, std::move(recv));
+    const Dependency at =
+        Emit(head, recv_stream_[Index(message.connection)] + channel, std::move(recv));
     for (size_t a = piece.first; a <= piece.last; ++a) {
       const Atom& atom = message.atoms[a];
       ShardState& state = State(head, atom.shard);
@@ -306,94 +326,84 @@ class Lowering {
   }
 
   // What is sent in a step is the state after the step before: all messages of a step start, then
-  // they arrive link by link.
+  // those that end in it arrive, connection by connection. Only through switches a message ends in
+  // a later step.
   Status LowerSteps() {
-    std::vector<Transfer> now;
-    std::vector<Message> messages;
-    const std::vector<Transfer>& all = schedule_.transfers;
-    for (size_t first = 0; first < all.size();) {
+    std::vector<const Move*> moves;
+    moves.reserve(moves_.all.size());
+    for (const Move& move : moves_.all) moves.push_back(&move);
+    std::stable_sort(moves.begin(), moves.end(), [](const Move* a, const Move* b) {
+      return std::tuple(a->start, a->finish, a->connection, a->shard, a->begin) <
+             std::tuple(b->start, b->finish, b->connection, b->shard, b->begin);
+    });
+    std::map<int64_t, std::vector<Message>> under_way;  // by the step in which they arrive
+    for (size_t first = 0; first < moves.size() || !under_way.empty();) {
+      const int64_t now = std::min(first < moves.size() ? moves[first]->start : INT64_MAX,
+                                   under_way.empty() ? INT64_MAX : under_way.begin()->first);
       size_t last = first;
-      while (last < all.size() && all[last].step == all[first].step) ++last;
-      now.assign(all.begin() + static_cast<std::ptrdiff_t>(first),
-                 all.begin() + static_cast<std::ptrdiff_t>(last));
-      std::stable_sort(now.begin(), now.end(), [](const Transfer& a, const Transfer& b) {
-        if (a.link != b.link) return a.link < b.link;
-        return a.shard != b.shard ? a.shard < b.shard : a.begin < b.begin;
-      });
-      messages.clear();
-      for (size_t i = 0; i < now.size(); ++i) {
-        const Transfer& transfer = now[i];
-        const bool same_link = i > 0 && now[i - 1].link == transfer.link;
-        if (same_link && now[i - 1].shard == transfer.shard && now[i - 1].end > transfer.begin)
-          return InvalidArgument(
-              fmt::format("step {}: link {} carries units [{}, {}) of shard {} twice",
-                          transfer.step, transfer.link.value, transfer.begin,
-                          std::min(transfer.end, now[i - 1].end), transfer.shard.value));
-        if (!same_link) messages.push_back({transfer.link, transfer.step, {}});
-        if (!Moves(transfer)) continue;
-        const Status started = Start(transfer, messages.back());
-        if (!started) return started;
-      }
-      for (const Message& message : messages) {
-        const Status finished = Finish(message);
-        if (!finished) return finished;
-      }
+      while (last < moves.size() && moves[last]->start == now) ++last;
+      if (const Status started =
+              StartStep(std::span(moves).subspan(first, last - first), under_way);
+          !started)
+        return started;
       first = last;
+      if (under_way.empty() || under_way.begin()->first != now) continue;
+      for (const Message& message : under_way.begin()->second)
+        if (const Status finished = Finish(message); !finished) return finished;
+      under_way.erase(under_way.begin());
+      if (CancelRequested()) return tl::unexpected(CancelledError());
     }
     return {};
   }
 
-  // Transfers start when they start and count when they have arrived. Instructions are in order of
+  // `now`: the moves that start in one step, by the step in which they arrive, then connection.
+  Status StartStep(std::span<const Move* const> now,
+                   std::map<int64_t, std::vector<Message>>& under_way) {
+    for (size_t i = 0; i < now.size(); ++i) {
+      const Move& move = *now[i];
+      const bool same =
+          i > 0 && now[i - 1]->connection == move.connection && now[i - 1]->finish == move.finish;
+      if (same && now[i - 1]->shard == move.shard && now[i - 1]->end > move.begin) {
+        const auto& [sender, receiver] = moves_.connections[Index(move.connection)];
+        return InvalidArgument(
+            fmt::format("step {}: rank {} sends units [{}, {}) of shard {} twice to rank {}",
+                        move.step, sender.value, move.begin, std::min(move.end, now[i - 1]->end),
+                        move.shard.value, receiver.value));
+      }
+      std::vector<Message>& messages = under_way[move.finish];
+      if (!same) messages.push_back({move.connection, move.step, {}});
+      if (const Status started = Start(move, messages.back()); !started) return started;
+    }
+    return {};
+  }
+
+  // Moves start when they start and count when they have arrived. Instructions are in order of
   // arrival, so that whatever one waits for comes before it.
   Status LowerTimed() {
-    struct Event {
-      int64_t time_ps;
-      bool start;
-      int32_t transfer;
-    };
-    const std::vector<Transfer>& all = schedule_.transfers;
+    const std::vector<Move>& all = moves_.all;
+    using Event = std::tuple<int64_t, bool, size_t>;  // time, start (after arrivals), move
     std::vector<Event> events;
-    std::vector<Message> messages(all.size());
-    int32_t step = -1;
+    std::vector<Message> messages;
     for (size_t i = 0; i < all.size(); ++i) {
-      if (i == 0 || schedule_.start_ps[i] != schedule_.start_ps[i - 1]) ++step;
-      messages[i] = {all[i].link, step, {}};
-      if (!Moves(all[i])) continue;
-      const int64_t start = schedule_.start_ps[i];
-      events.push_back({start, true, static_cast<int32_t>(i)});
-      events.push_back({ArrivalPs(all[i], start), false, static_cast<int32_t>(i)});
+      messages.push_back({all[i].connection, all[i].step, {}});
+      events.emplace_back(all[i].start, true, i);
+      events.emplace_back(all[i].finish, false, i);
     }
-    std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
-      if (a.time_ps != b.time_ps) return a.time_ps < b.time_ps;
-      return a.start != b.start ? b.start : a.transfer < b.transfer;
-    });
-    for (const Event& event : events) {
-      Message& message = messages[Index(event.transfer)];
-      const Status done =
-          event.start ? Start(all[Index(event.transfer)], message) : Finish(message);
-      if (!done) return done;
-      if (!event.start) message.atoms = {};
+    std::sort(events.begin(), events.end());
+    size_t done = 0;
+    for (const auto& [time, start, i] : events) {
+      const Status lowered = start ? Start(all[i], messages[i]) : Finish(messages[i]);
+      if (!lowered) return lowered;
+      if (!start) messages[i].atoms = {};
+      if (++done % kBetweenCancelChecks == 0 && CancelRequested())
+        return tl::unexpected(CancelledError());
     }
     return {};
-  }
-
-  int64_t ArrivalPs(const Transfer& transfer, int64_t start_ps) const {
-    const Rational bytes = schedule_.collective.ShardBytes(transfer.shard, schedule_.size_bytes) *
-                           Rational(transfer.units(), schedule_.units_per_shard);
-    const LinkSpec& spec = topology_.spec(transfer.link);
-    const Rational arrival =
-        Rational(start_ps) + Rational(spec.alpha_ps) + Rational(BandwidthPs(bytes, spec.bandwidth));
-    return arrival.Num64().value_or(std::numeric_limits<int64_t>::max());
-  }
-
-  // Shards without bytes need no messages.
-  bool Moves(const Transfer& transfer) const {
-    return schedule_.collective.weight(transfer.shard) > 0;
   }
 
   // Own contributions that the rank itself has to deliver, at the start.
   void CopyOwn() {
-    for (NodeId rank : topology_.Ranks())
+    for (NodeId rank : Ranks())
       for (int32_t slot = 0; slot < NumOutputSlots(schedule_.collective, rank); ++slot)
         CopyHome(rank, OutputShard(schedule_.collective, rank, slot), kInInput);
   }
@@ -448,6 +458,8 @@ class Lowering {
                                          intervals_.End(shard, interval), shard.value));
     }
     plan.scratch_slots = ranks_[rank.index()].num_scratch_slots();
+    for (ShardId shard : ranks_[rank.index()].scratch_shards())
+      plan.scratch_shards.push_back(shard.value);
     if (!collective.demand().empty()) SetWeights(rank);
     PruneDependencies(order_[rank.index()], plan);
     DropEmptyStreams(plan);
@@ -466,62 +478,63 @@ class Lowering {
       plan.scratch_weights.push_back(collective.weight(shard));
   }
 
-  const Topology& topology_;
+  static constexpr size_t kBetweenCancelChecks = 4096;
+
   const Schedule& schedule_;
+  const Moves& moves_;
   Choices choices_;
   Intervals intervals_;
   Plan plan_{schedule_.collective, 1, 1, {}, {}};
   std::vector<RankState> ranks_;
   std::vector<std::vector<Dependency>> order_;      // of emission, a rank
-  std::vector<int32_t> send_stream_, recv_stream_;  // of each link's first channel
-  std::vector<int32_t> next_channel_;               // of each link
+  std::vector<int32_t> send_stream_, recv_stream_;  // of each connection's first channel
+  std::vector<int32_t> next_channel_;               // of each connection
   ReaderPool readers_;
 };
 
-Status CheckStructure(const Topology& topology, const Schedule& schedule, const Choices& choices) {
-  if (topology.has_switches())
-    return InvalidArgument(
-        "plans need a network of ranks only, and this one has switches; unwind(...) removes them");
+Status CheckInput(const Topology& topology, const Schedule& schedule, const Choices& choices) {
   if (choices.channels < 1 || choices.channels > 1024)
     return InvalidArgument(fmt::format("channels must be in [1, 1024], got {}", choices.channels));
-  if (schedule.collective.num_ranks() != topology.num_ranks())
-    return InvalidArgument(fmt::format("the schedule is for {} ranks, the topology has {}",
-                                       schedule.collective.num_ranks(), topology.num_ranks()));
-  if (schedule.topology_fingerprint != topology.Fingerprint())
-    return InvalidArgument("the schedule was made for another topology (fingerprints differ)");
-  if (schedule.units_per_shard < 1 || schedule.num_steps < 0)
-    return InvalidArgument(fmt::format("units_per_shard {} and num_steps {} out of range",
-                                       schedule.units_per_shard, schedule.num_steps));
-  const bool timed = schedule.kind == ScheduleKind::kTimed;
-  if (schedule.start_ps.size() != (timed ? schedule.transfers.size() : 0))
-    return InvalidArgument(fmt::format("the schedule has {} start times for {} transfers",
-                                       schedule.start_ps.size(), schedule.transfers.size()));
   if (schedule.size_bytes < 0)
     return InvalidArgument(fmt::format("size_bytes {} is negative", schedule.size_bytes));
-  for (size_t i = 0; i < schedule.transfers.size(); ++i) {
-    const Transfer& transfer = schedule.transfers[i];
-    const bool in_range = 0 <= transfer.shard.value &&
-                          transfer.shard.value < schedule.collective.num_shards() &&
-                          0 <= transfer.begin && transfer.begin < transfer.end &&
-                          transfer.end <= schedule.units_per_shard && 0 <= transfer.link.value &&
-                          transfer.link.value < topology.num_links() && 0 <= transfer.step &&
-                          (timed ? transfer.step == 0 && schedule.start_ps[i] >= 0
-                                 : transfer.step < schedule.num_steps);
-    if (!in_range)
-      return InvalidArgument(fmt::format("transfer {} has a field out of range (invariant S2)", i));
-    const bool ascends = i == 0 || (timed ? schedule.start_ps[i - 1] <= schedule.start_ps[i]
-                                          : schedule.transfers[i - 1].step <= transfer.step);
-    if (!ascends) return InvalidArgument(fmt::format("transfer {} is out of order", i));
+  return CheckMadeFor(topology, schedule);
+}
+
+// Refuses from counts, before anything of the plan is there: what each rank keeps of the intervals
+// of its shards, and the instructions.
+Status CheckPlanMemory(const Schedule& schedule, const Moves& moves) {
+  constexpr int64_t kBytesPerInterval = sizeof(Cell) + sizeof(Place);
+  constexpr int64_t kBytesPerMessage = 2 * (sizeof(Instruction) + 4 * sizeof(Dependency));
+  constexpr int64_t kBytesPerAtom = sizeof(Atom) + 16;  // and one that has read it
+  const Intervals intervals(schedule, moves);
+  std::vector<int64_t> moves_of(Index(schedule.collective.num_shards()), 0);
+  int64_t atoms = 0, cells = 0;
+  for (const Move& move : moves.all) {
+    ++moves_of[move.shard.index()];
+    atoms += static_cast<int64_t>(intervals.Find(move.shard, move.end) -
+                                  intervals.Find(move.shard, move.begin));
   }
-  return {};
+  for (const ShardId shard : schedule.collective.Shards())
+    cells += static_cast<int64_t>(intervals.Count(shard)) *
+             std::min<int64_t>(moves_of[shard.index()] + 1, schedule.collective.num_ranks());
+  const auto messages = static_cast<int64_t>(moves.all.size());
+  return CheckMemory(
+      fmt::format("a plan of {} messages of together {} pieces of {} chunks a shard", messages,
+                  atoms, schedule.units_per_shard),
+      cells * kBytesPerInterval + messages * kBytesPerMessage + atoms * kBytesPerAtom,
+      AvailableMemoryBytes());
 }
 
 }  // namespace
 
 Result<Plan> LowerWith(const Topology& topology, const Schedule& schedule, const Choices& choices) {
-  const Status sound = CheckStructure(topology, schedule, choices);
+  const Status sound = CheckInput(topology, schedule, choices);
   if (!sound) return tl::unexpected(sound.error());
-  return Lowering(topology, schedule, choices).Run();
+  const Result<Moves> moves = MovesOf(topology, schedule);
+  if (!moves) return tl::unexpected(moves.error());
+  if (const Status fits = CheckPlanMemory(schedule, *moves); !fits)
+    return tl::unexpected(fits.error());
+  return Lowering(schedule, *moves, choices).Run();
 }
 
 }  // namespace tutti::lower

@@ -8,6 +8,7 @@
 #include "happens_before.h"
 #include "machine_index.h"
 #include "machine_memory.h"
+#include "tutti/base/cancel.h"
 
 namespace tutti::lower {
 namespace {
@@ -31,8 +32,8 @@ class Run {
       const int32_t s = awake_.front();
       awake_.pop_front();
       streams_[Index(s)].awake = false;
-      while (faults_.size() < kMaxFaults && Advance(s)) {
-      }
+      while (faults_.size() < kMaxFaults && Advance(s))
+        if (CancelRequested()) return faults_.push_back({"interrupted"});
     }
     if (faults_.size() >= kMaxFaults) return;
     if (ReportDeadlock()) return;

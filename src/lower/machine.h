@@ -47,6 +47,7 @@ struct MachineRank {
   std::array<int64_t, 3> cells{};               // of input, output, scratch
   std::array<std::vector<int64_t>, 3> weights;  // of their slots; empty: all 1
   std::vector<ActionStream> streams;
+  std::vector<int32_t> scratch_shards = {};  // the only shard each slot may hold; empty: any
 };
 
 // How faults name things: ranks, streams and instructions, or gpus, tbs and steps.

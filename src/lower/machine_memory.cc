@@ -109,6 +109,12 @@ void MachineMemory::CheckHome(int32_t rank, const Operand& operand, int64_t at, 
   const auto slot = Index(offset / machine_.cells_per_slot);
   const int64_t weight = weights.empty() ? 1 : weights[slot];
   const ShardId shard{static_cast<int32_t>(value.position / machine_.cells_per_slot)};
+  const auto& scratch_shards = machine_.ranks[Index(rank)].scratch_shards;
+  if (operand.buffer == Buffer::kScratch && !scratch_shards.empty() &&
+      scratch_shards[slot] != shard.value)
+    faults_.push_back(
+        {fmt::format("{}: puts {} into scratch slot {}, which is of shard {}",
+                     index_.NameOf(action), NameOf(value), slot, scratch_shards[slot])});
   if (value.position % machine_.cells_per_slot == offset % machine_.cells_per_slot &&
       weight == machine_.collective.weight(shard))
     return;

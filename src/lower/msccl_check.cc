@@ -3,10 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
 
 #include "machine.h"
 #include "msccl_file.h"
+#include "tutti/base/cancel.h"
 
 namespace tutti::lower {
 namespace {
@@ -18,15 +23,18 @@ class Judge {
   Judge(const MscclFile& file, const MscclReader& reader, std::vector<PlanFault>& faults)
       : file_(file), reader_(reader), faults_(faults) {}
 
-  void Run() {
+  std::optional<MscclMeaning> Run() {
     for (MscclExcess& excess : FindExcess(file_, reader_)) Fault("limit", excess.message);
     FindUses();
     for (size_t g = 0; g < file_.gpus.size(); ++g)
       for (size_t t = 0; t < file_.gpus[g].tbs.size(); ++t) CheckThreadBlock(g, t);
-    const std::optional<Collective> collective = MakeCollective();
-    if (!faults_.empty() || !collective) return;
+    std::optional<Collective> collective = MakeCollective();
+    if (!faults_.empty() || !collective) return std::nullopt;
     for (const bool in_place : {false, true})
       if (in_place ? file_.in_place : file_.out_of_place) RunOnce(*collective, in_place);
+    for (size_t g = 0; g < file_.gpus.size(); ++g)
+      for (size_t t = 0; t < file_.gpus[g].tbs.size(); ++t) CompareEnds(g, t);
+    return MscclMeaning{std::move(*collective), chunks_per_slot_};
   }
 
  private:
@@ -64,6 +72,58 @@ class Judge {
     const std::vector<MscclThreadBlock>& tbs = file_.gpus[Index(gpu)].tbs;
     return std::any_of(tbs.begin(), tbs.end(),
                        [&](const MscclThreadBlock& tb) { return tb.chan == chan && wanted(tb); });
+  }
+
+  // What a step says of the places of the message that it sends or receives, where it has room for
+  // them: a reduction's source is what it reduces with, and what is forwarded goes where only the
+  // next rank says.
+  struct Ends {
+    size_t step = 0;
+    std::optional<Operand> from, to;
+  };
+  static std::vector<Ends> EndsOf(const MscclThreadBlock& tb, bool sent) {
+    std::vector<Ends> messages;
+    for (size_t s = 0; s < tb.steps.size(); ++s) {
+      const MscclStep& step = tb.steps[s];
+      const MscclOp& op = kMscclOps[step.op];
+      if (!(sent ? op.sends : op.receives)) continue;
+      Ends& ends = messages.emplace_back();
+      ends.step = s;
+      if (sent) {
+        if (!op.receives) ends.from = step.src;
+        if (!op.receives) ends.to = step.dst;
+        if (op.receives && op.writes) ends.from = step.dst;
+      } else {
+        if (!op.reads) ends.from = step.src;
+        if (op.writes) ends.to = step.dst;
+      }
+    }
+    return messages;
+  }
+
+  // Both ends of every message from this thread block on name the same places. That there are as
+  // many messages at both ends is for the run to say.
+  void CompareEnds(size_t g, size_t t) {
+    const MscclThreadBlock& tb = file_.gpus[g].tbs[t];
+    if (tb.send < 0) return;
+    const std::vector<MscclThreadBlock>& others = file_.gpus[Index(tb.send)].tbs;
+    for (size_t other = 0; other < others.size(); ++other) {
+      if (others[other].recv != static_cast<int64_t>(g) || others[other].chan != tb.chan) continue;
+      const std::vector<Ends> sent = EndsOf(tb, true), received = EndsOf(others[other], false);
+      for (size_t i = 0; i < std::min(sent.size(), received.size()); ++i)
+        for (const auto& [here, there, what] :
+             {std::tuple(sent[i].from, received[i].from, "source"),
+              std::tuple(sent[i].to, received[i].to, "destination")})
+          if (here && there && *here != *there)
+            Fault(Where(g, t, sent[i].step),
+                  fmt::format("sends with the {} {}, and {} receives it with the {} {}", what,
+                              PlaceText(*here), Where(Index(tb.send), other, received[i].step),
+                              what, PlaceText(*there)));
+    }
+  }
+
+  static std::string PlaceText(const Operand& operand) {
+    return fmt::format("{}[{}]", "ios"[static_cast<size_t>(operand.buffer)], operand.offset);
   }
 
   void CheckThreadBlock(size_t g, size_t t) {
@@ -208,6 +268,20 @@ class Judge {
             fmt::format("too large to check: {} chunks of memory, at most {}", total, kMaxChunks));
       return;
     }
+    // What orders accesses keeps a number for each action and thread block of a gpu.
+    constexpr int64_t kMaxClocks = int64_t{1} << 28;
+    int64_t clocks = 0;
+    for (size_t g = 0; g < machine.ranks.size(); ++g) {
+      const std::vector<ActionStream>& streams = machine.ranks[g].streams;
+      for (const ActionStream& stream : streams)
+        clocks += std::ssize(stream.actions) * std::ssize(streams);
+      if (clocks <= kMaxClocks) continue;
+      Fault(fmt::format("gpu {}", g),
+            fmt::format("too large to check: more than {} pairs of a step and a thread block up "
+                        "to it",
+                        kMaxClocks));
+      return;
+    }
     for (PlanFault& fault : RunMachine(machine))
       Fault(in_place ? "in place" : "out of place", fault.message);
   }
@@ -242,6 +316,12 @@ class Judge {
 };
 
 }  // namespace
+
+std::optional<MscclMeaning> JudgeMsccl(const MscclFile& file, const MscclReader& reader,
+                                       std::vector<PlanFault>& faults) {
+  return Judge(file, reader, faults).Run();
+}
+
 }  // namespace tutti::lower
 
 namespace tutti {
@@ -251,7 +331,8 @@ Result<std::vector<PlanFault>> CheckMscclXml(std::string_view xml, MscclDialect 
   std::vector<PlanFault> faults;
   const Result<lower::MscclFile> file = lower::ReadMsccl(xml, reader, faults);
   if (!file) return tl::unexpected(file.error());
-  if (faults.empty()) lower::Judge(*file, reader, faults).Run();
+  if (faults.empty()) lower::JudgeMsccl(*file, reader, faults);
+  if (CancelRequested()) return tl::unexpected(CancelledError());
   return faults;
 }
 

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -91,6 +92,15 @@ struct MscclExcess {
 };
 // Every limit of the reader that the file exceeds.
 std::vector<MscclExcess> FindExcess(const MscclFile& file, const MscclReader& reader);
+
+// What a file says that it does: the collective and its root, and how its buffers are cut.
+struct MscclMeaning {
+  Collective collective;
+  int64_t chunks_per_slot = 1;
+};
+// Judges a file that was read without faults; nothing where its collective is not defined.
+std::optional<MscclMeaning> JudgeMsccl(const MscclFile& file, const MscclReader& reader,
+                                       std::vector<PlanFault>& faults);
 
 std::string WriteMsccl(const MscclFile& file);
 // Faults of format go to `faults`; the file is whole when there are none. kCorrupt: not XML.

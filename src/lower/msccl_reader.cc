@@ -138,7 +138,14 @@ class Reader {
       tb.send = IntIn(child, "send", inner, -1, ngpus - 1);
       tb.recv = IntIn(child, "recv", inner, -1, ngpus - 1);
       tb.chan = IntIn(child, "chan", inner, 0, nchannels - 1);
-      for (const pugi::xml_node& step : child.children("step"))
+      const auto steps = child.children("step");
+      const auto length = static_cast<int64_t>(std::distance(steps.begin(), steps.end()));
+      if (length > reader_.max_steps) {
+        Fault(inner, fmt::format("{} takes at most {} steps a thread block, got {}", reader_.name,
+                                 reader_.max_steps, length));
+        continue;
+      }
+      for (const pugi::xml_node& step : steps)
         tb.steps.push_back(
             ReadStep(step, fmt::format("{} step {}", inner, tb.steps.size()), tb.steps.size()));
     }

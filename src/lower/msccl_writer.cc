@@ -95,11 +95,50 @@ class ChannelChooser {
   int32_t num_channels_ = 1;
 };
 
+// How many chunks the reader cuts its own count of elements into.
+int64_t ChunksPerLoop(const Collective& collective, int64_t units_per_shard) {
+  const bool between_root_and_owners = collective.has_root() && collective.num_shards() > 1;
+  return between_root_and_owners ? units_per_shard : units_per_shard * collective.weight_of_size();
+}
+
+// The two ends of each connection. Its streams hold nothing else, and what is sent first is
+// received first: instructions of equal index are the two sides of one message.
+class Connections {
+ public:
+  explicit Connections(const Plan& plan) {
+    for (size_t r = 0; r < plan.ranks.size(); ++r) {
+      const auto rank = static_cast<int32_t>(r);
+      for (const Stream& stream : plan.ranks[r].streams) {
+        if (stream.send_peer >= 0) send_[{rank, stream.send_peer, stream.channel}] = &stream;
+        if (stream.recv_peer >= 0) receive_[{stream.recv_peer, rank, stream.channel}] = &stream;
+      }
+    }
+  }
+
+  // What the other rank does with the message of `stream`, one of `rank`.
+  const Instruction& OtherEnd(int32_t rank, const Stream& stream, size_t instruction) const {
+    const Stream* other = stream.send_peer >= 0
+                              ? receive_.at({rank, stream.send_peer, stream.channel})
+                              : send_.at({stream.recv_peer, rank, stream.channel});
+    return other->instructions.at(instruction);
+  }
+
+ private:
+  using Connection = std::tuple<int32_t, int32_t, int32_t>;  // sender, receiver, channel
+
+  std::map<Connection, const Stream*> send_, receive_;
+};
+
 // One gpu of the file from one rank of the plan.
 class GpuWriter {
  public:
-  GpuWriter(const Plan& plan, int32_t rank, const ChannelChooser& channels, bool paired)
-      : rank_(plan.ranks[Index(rank)]), id_(rank), channels_(channels), paired_(paired) {
+  GpuWriter(const Plan& plan, int32_t rank, const ChannelChooser& channels,
+            const Connections& connections, bool paired)
+      : rank_(plan.ranks[Index(rank)]),
+        id_(rank),
+        channels_(channels),
+        connections_(connections),
+        paired_(paired) {
     const int64_t units = plan.units_per_shard;
     gpu_.chunks = {rank_.input_slots * units, rank_.output_slots * units,
                    rank_.scratch_slots * units};
@@ -196,7 +235,7 @@ class GpuWriter {
         steps.push_back(nop);
       }
       for (int64_t done = 0; done < instruction.count; done += kMscclMaxCount) {
-        MscclStep step = StepOf(instruction, done);
+        MscclStep step = StepOf(which, done);
         if (done == 0 && !needed.empty()) WaitFor(needed.back(), step);
         steps.push_back(step);
       }
@@ -209,13 +248,19 @@ class GpuWriter {
     needed_.insert({step.depid, step.deps});
   }
 
-  // Both places are named also where only one counts: a reader checks both, a checker compares
-  // those of the two ends.
-  static MscclStep StepOf(const Instruction& instruction, int64_t done) {
+  // Both ends of a message name where it leaves the sender and where it goes at the receiver: a
+  // runtime looks at its own side only, checkers compare the two. A receive that reduces has no
+  // room for the sender's place: its source is what it reduces with.
+  MscclStep StepOf(const Dependency& which, int64_t done) const {
+    const Instruction& instruction = At(which);
+    const auto other = [&]() -> const Instruction& {
+      return connections_.OtherEnd(id_, rank_.streams[Index(which.stream)],
+                                   Index(which.instruction));
+    };
     MscclStep step;
     step.op = OpOf(instruction.op);
-    step.src = instruction.op == OpCode::kRecv ? instruction.dst : instruction.src;
-    step.dst = instruction.op == OpCode::kSend ? instruction.src : instruction.dst;
+    step.src = instruction.op == OpCode::kRecv ? other().src : instruction.src;
+    step.dst = instruction.op == OpCode::kSend ? other().dst : instruction.dst;
     step.src.offset += done;
     step.dst.offset += done;
     step.cnt = std::min(instruction.count - done, kMscclMaxCount);
@@ -225,6 +270,7 @@ class GpuWriter {
   const RankPlan& rank_;
   int32_t id_;
   const ChannelChooser& channels_;
+  const Connections& connections_;
   bool paired_;
   MscclGpu gpu_;
   std::vector<size_t> tb_of_;                   // of each stream
@@ -241,19 +287,6 @@ std::string NameOf(const Plan& plan) {
   return name.substr(0, 63);
 }
 
-// How many chunks the reader cuts its own count of elements into.
-int64_t ChunksPerLoop(const Plan& plan) {
-  switch (plan.collective.kind()) {
-    case CollectiveKind::kGather:
-    case CollectiveKind::kScatter:
-      return plan.units_per_shard;
-    case CollectiveKind::kAllToAll:
-      return int64_t{plan.units_per_shard} * plan.collective.num_ranks();
-    default:
-      return int64_t{plan.units_per_shard} * plan.collective.num_shards();
-  }
-}
-
 MscclFile ToFile(const Plan& plan, const MscclReader& reader, const MscclOptions& options,
                  bool paired) {
   constexpr int64_t kDefaultLargest = int64_t{1} << 27;
@@ -261,7 +294,7 @@ MscclFile ToFile(const Plan& plan, const MscclReader& reader, const MscclOptions
   file.name = NameOf(plan);
   file.proto = options.protocol;
   file.coll = CollOf(reader, plan.collective.kind());
-  file.nchunksperloop = ChunksPerLoop(plan);
+  file.nchunksperloop = ChunksPerLoop(plan.collective, plan.units_per_shard);
   file.min_bytes = options.min_bytes;
   file.max_bytes = options.max_bytes;
   // This reader takes 0 for "never".
@@ -270,10 +303,26 @@ MscclFile ToFile(const Plan& plan, const MscclReader& reader, const MscclOptions
   file.in_place = options.in_place;
   file.out_of_place = !options.in_place || reader.reads_outofplace;
   const ChannelChooser channels(plan, paired);
+  const Connections connections(plan);
   file.nchannels = channels.num_channels();
   for (int32_t r = 0; r < static_cast<int32_t>(plan.ranks.size()); ++r)
-    file.gpus.push_back(GpuWriter(plan, r, channels, paired).Write());
+    file.gpus.push_back(GpuWriter(plan, r, channels, connections, paired).Write());
   return file;
+}
+
+// From the counts alone: offsets have 16 bits, and a call must have a byte for each chunk.
+Status CheckChunks(const Schedule& schedule, const MscclOptions& options) {
+  const int64_t chunks = ChunksPerLoop(schedule.collective, schedule.units_per_shard);
+  if (chunks > kMscclMaxOffset + 1)
+    return MakeError(
+        ErrorCode::kInfeasible,
+        fmt::format("{} chunks a shard make {} chunks of a call; 16-bit offsets number at most {}",
+                    schedule.units_per_shard, chunks, kMscclMaxOffset + 1));
+  if (options.max_bytes > 0 && options.max_bytes < chunks)
+    return InvalidArgument(
+        fmt::format("calls of at most {} bytes cannot be cut into the {} chunks of this schedule",
+                    options.max_bytes, chunks));
+  return {};
 }
 
 Status CheckOptions(const Schedule& schedule, const MscclReader& reader,
@@ -294,7 +343,7 @@ Status CheckOptions(const Schedule& schedule, const MscclReader& reader,
                      fmt::format("{} has no collective {}", reader.name, Name(kind)));
   if (options.in_place && kind == CollectiveKind::kAllToAll)
     return MakeError(ErrorCode::kInfeasible, "all-to-all has no in-place form");
-  return {};
+  return CheckChunks(schedule, options);
 }
 
 }  // namespace
@@ -361,6 +410,8 @@ Result<std::string> ToMscclXml(const Topology& topology, const Schedule& schedul
         if (!paired) return xml;
         // Both directions in one thread block may wait for each other: only a run can tell.
         const Result<std::vector<PlanFault>> faults = CheckMscclXml(xml, options.dialect);
+        if (!faults && faults.error().code == ErrorCode::kCancelled)
+          return tl::unexpected(faults.error());
         if (faults && faults->empty()) return xml;
         continue;
       }

@@ -4,16 +4,8 @@
 
 #include <iterator>
 
-#include "tutti/base/check.h"
-
 namespace tutti {
 namespace {
-
-using Kind = CollectiveKind;
-
-bool IsAllToAll(const Collective& collective) {
-  return collective.kind() == Kind::kAllToAll || collective.kind() == Kind::kAllToAllV;
-}
 
 std::string_view BufferName(Buffer buffer) {
   switch (buffer) {
@@ -71,90 +63,6 @@ void AppendWeights(std::string_view name, const std::vector<int64_t>& weights, s
 }
 
 }  // namespace
-
-int32_t NumInputSlots(const Collective& collective, NodeId rank) {
-  switch (collective.kind()) {
-    case Kind::kAllGather:
-    case Kind::kBroadcast:
-    case Kind::kReduce:
-    case Kind::kGather:
-      return 1;
-    case Kind::kScatter:
-      return rank == collective.root() ? collective.num_ranks() : 0;
-    case Kind::kAllReduce:
-      return collective.num_shards();
-    case Kind::kReduceScatter:
-    case Kind::kAllToAll:
-    case Kind::kAllToAllV:
-      break;
-  }
-  return collective.num_ranks();
-}
-
-int32_t NumOutputSlots(const Collective& collective, NodeId rank) {
-  switch (collective.kind()) {
-    case Kind::kReduceScatter:
-    case Kind::kBroadcast:
-    case Kind::kReduce:
-    case Kind::kScatter:
-      return 1;
-    case Kind::kGather:
-      return rank == collective.root() ? collective.num_ranks() : 0;
-    case Kind::kAllReduce:
-      return collective.num_shards();
-    case Kind::kAllGather:
-    case Kind::kAllToAll:
-    case Kind::kAllToAllV:
-      break;
-  }
-  return collective.num_ranks();
-}
-
-int32_t InputSlot(const Collective& collective, NodeId rank, ShardId shard) {
-  if (!collective.contributors(shard).Contains(rank)) return -1;
-  if (IsAllToAll(collective)) return shard.value % collective.num_ranks();
-  return NumInputSlots(collective, rank) == 1 ? 0 : shard.value;
-}
-
-int32_t OutputSlot(const Collective& collective, NodeId rank, ShardId shard) {
-  if (!collective.destinations(shard).Contains(rank)) return -1;
-  if (IsAllToAll(collective)) return shard.value / collective.num_ranks();
-  return NumOutputSlots(collective, rank) == 1 ? 0 : shard.value;
-}
-
-ShardId InputShard(const Collective& collective, NodeId rank, int32_t slot) {
-  TUTTI_DCHECK(0 <= slot && slot < NumInputSlots(collective, rank));
-  switch (collective.kind()) {
-    case Kind::kAllGather:
-    case Kind::kGather:
-      return ShardId{rank.value};
-    case Kind::kAllToAll:
-    case Kind::kAllToAllV:
-      return ShardId{rank.value * collective.num_ranks() + slot};
-    default:
-      return ShardId{slot};
-  }
-}
-
-ShardId OutputShard(const Collective& collective, NodeId rank, int32_t slot) {
-  TUTTI_DCHECK(0 <= slot && slot < NumOutputSlots(collective, rank));
-  switch (collective.kind()) {
-    case Kind::kReduceScatter:
-    case Kind::kScatter:
-      return ShardId{rank.value};
-    case Kind::kAllToAll:
-    case Kind::kAllToAllV:
-      return ShardId{slot * collective.num_ranks() + rank.value};
-    default:
-      return ShardId{slot};
-  }
-}
-
-int32_t InPlaceInputSlot(const Collective& collective, NodeId rank, int32_t output_slot) {
-  if (IsAllToAll(collective) || output_slot < 0 || output_slot >= NumOutputSlots(collective, rank))
-    return -1;
-  return InputSlot(collective, rank, OutputShard(collective, rank, output_slot));
-}
 
 std::string PlanToText(const Plan& plan) {
   std::string text = fmt::format("plan {} ranks={} units_per_shard={} channels={} algorithm={}\n",

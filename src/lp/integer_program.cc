@@ -27,13 +27,16 @@
 namespace tutti {
 namespace {
 
-// When the search has to end: the user interrupts, or its time is over. It is asked within linear
+// When the search has to end: the user interrupts, or a limit is reached. It is asked within linear
 // programs, too: one of them may take longer than all the rest.
 class End {
  public:
-  explicit End(double seconds) : deadline_(seconds) {}
+  explicit End(const IntegerLimits& limits)
+      : deadline_(limits.seconds), most_iterations_(limits.iterations) {}
+  void CountIteration() { ++iterations_; }
   bool HasCome() {
-    has_come_ = has_come_ || CancelRequested() || deadline_.HasPassed();
+    has_come_ = has_come_ || CancelRequested() || deadline_.HasPassed() ||
+                (most_iterations_ > 0 && iterations_ >= most_iterations_);
     return has_come_;
   }
   // It has stopped something, whose verdict is none then.
@@ -41,6 +44,7 @@ class End {
 
  private:
   Deadline deadline_;
+  int64_t most_iterations_, iterations_ = 0;
   bool has_come_ = false;
 };
 
@@ -57,12 +61,47 @@ class StopSearch : public CbcEventHandler {
 class StopProgram : public ClpEventHandler {
  public:
   explicit StopProgram(End& end) : end_(&end) {}
-  int event(Event) override { return end_->HasCome() ? 0 : -1; }
+  int event(Event what) override {
+    if (what == endOfIteration) end_->CountIteration();
+    return end_->HasCome() ? 0 : -1;
+  }
   ClpEventHandler* clone() const override { return new StopProgram(*this); }
 
  private:
   End* end_;
 };
+
+std::string LimitsText(const IntegerLimits& limits) {
+  std::string text = fmt::format("{} nodes", limits.nodes);
+  if (limits.iterations > 0) text += fmt::format(", {} simplex iterations", limits.iterations);
+  if (limits.seconds > 0) text += fmt::format(", {} s", limits.seconds);
+  return text;
+}
+
+void SetLimits(const IntegerLimits& limits, CbcModel& model) {
+  model.setLogLevel(0);
+  model.solver()->messageHandler()->setLogLevel(0);
+  model.setUseElapsedTime(true);
+  if (limits.seconds > 0) model.setMaximumSeconds(limits.seconds);
+  model.setMaximumNodes(limits.nodes);
+  if (limits.first_is_enough) model.setMaximumSolutions(1);
+}
+
+// The model keeps copies.
+void AddCutsAndHeuristics(CbcModel& model) {
+  CglProbing probing;
+  probing.setUsingObjective(true);
+  probing.setRowCuts(3);
+  CglGomory gomory;
+  model.addCutGenerator(&probing, -1, "Probing");
+  model.addCutGenerator(&gomory, -1, "Gomory");
+  CbcRounding rounding(model);
+  CbcHeuristicFPump pump(model);
+  CbcHeuristicDiveCoefficient dive(model);
+  model.addHeuristic(&rounding);
+  model.addHeuristic(&pump);
+  model.addHeuristic(&dive);
+}
 
 double Bound(double value) { return std::clamp(value, -COIN_DBL_MAX, COIN_DBL_MAX); }
 
@@ -127,6 +166,95 @@ bool IntegerProgram::Holds(const std::vector<double>& columns) const {
   return true;
 }
 
+// One branch and cut. The library may throw a CoinError.
+class IntegerProgram::Search {
+ public:
+  Search(const IntegerProgram& program, const IntegerLimits& limits)
+      : program_(program), limits_(limits), end_(limits) {}
+  Result<IntegerSolution> Run();
+
+ private:
+  void Load(OsiClpSolverInterface& solver) const;
+  Result<IntegerSolution> SolutionOf(const CbcModel& model) const;
+
+  const IntegerProgram& program_;
+  const IntegerLimits& limits_;
+  End end_;
+};
+
+void IntegerProgram::Search::Load(OsiClpSolverInterface& solver) const {
+  std::vector<double> low, high, cost, row_low, row_high;
+  for (const Column& column : program_.columns_) {
+    low.push_back(Bound(column.lower));
+    high.push_back(Bound(column.upper));
+    cost.push_back(column.cost);
+  }
+  std::vector<int> starts = {0}, indices;
+  std::vector<double> values;
+  for (const Row& row : program_.rows_) {
+    row_low.push_back(Bound(row.lower));
+    row_high.push_back(Bound(row.upper));
+    for (const Entry& entry : row.entries) {
+      indices.push_back(entry.column);
+      values.push_back(entry.value);
+    }
+    starts.push_back(static_cast<int>(indices.size()));
+  }
+  CoinPackedMatrix matrix(false, 0, 0);
+  matrix.setDimensions(0, program_.num_columns());
+  matrix.appendRows(program_.num_rows(), starts.data(), indices.data(), values.data(),
+                    program_.num_columns());
+  solver.loadProblem(matrix, low.data(), high.data(), cost.data(), row_low.data(), row_high.data());
+  for (int32_t j = 0; j < program_.num_columns(); ++j)
+    if (program_.columns_[static_cast<size_t>(j)].whole) solver.setInteger(j);
+}
+
+// The best columns that the search has found, rounded and checked again.
+Result<IntegerSolution> IntegerProgram::Search::SolutionOf(const CbcModel& model) const {
+  const bool stopped = end_.has_come();
+  IntegerSolution solution;
+  solution.columns.assign(model.bestSolution(), model.bestSolution() + program_.num_columns());
+  for (size_t j = 0; j < program_.columns_.size(); ++j) {
+    double& value = solution.columns[j];
+    if (program_.columns_[j].whole) value = std::round(value);
+    solution.objective += program_.columns_[j].cost * value;
+  }
+  if (!program_.Holds(solution.columns))
+    return MakeError(ErrorCode::kResourceExhausted,
+                     "the answer of the branch and cut does not hold when rounded");
+  solution.proven = model.isProvenOptimal() && !stopped;
+  solution.bound = solution.objective;
+  if (!solution.proven)
+    solution.bound =
+        stopped ? -kNoLimit : std::min(solution.objective, model.getBestPossibleObjValue());
+  return solution;
+}
+
+Result<IntegerSolution> IntegerProgram::Search::Run() {
+  OsiClpSolverInterface solver;
+  solver.messageHandler()->setLogLevel(0);
+  solver.setHintParam(OsiDoReducePrint, true, OsiHintTry);
+  Load(solver);
+  const StopProgram stop_program(end_);
+  solver.getModelPtr()->passInEventHandler(&stop_program);
+
+  CbcModel model(solver);
+  const StopSearch stop_search(end_);
+  model.passInEventHandler(&stop_search);
+  SetLimits(limits_, model);
+  AddCutsAndHeuristics(model);
+  model.initialSolve();
+  if (!end_.HasCome()) model.branchAndBound();
+
+  if (CancelRequested()) return tl::unexpected(CancelledError());
+  if (model.bestSolution() != nullptr) return SolutionOf(model);
+  if (model.isProvenInfeasible() && !end_.has_come())
+    return MakeError(ErrorCode::kInfeasible, "the integer program is infeasible");
+  return MakeError(ErrorCode::kResourceExhausted,
+                   fmt::format("no answer to {} rows and {} columns within {}", program_.num_rows(),
+                               program_.num_columns(), LimitsText(limits_)));
+}
+
 Result<IntegerSolution> IntegerProgram::Solve(const IntegerLimits& limits) const {
   if (!fault_.empty()) return InvalidArgument(fault_);
   if (CancelRequested()) return tl::unexpected(CancelledError());
@@ -136,88 +264,8 @@ Result<IntegerSolution> IntegerProgram::Solve(const IntegerLimits& limits) const
     if (!Holds({})) return MakeError(ErrorCode::kInfeasible, "the integer program is infeasible");
     return nothing;
   }
-  End end(limits.seconds);
   try {
-    OsiClpSolverInterface solver;
-    solver.messageHandler()->setLogLevel(0);
-    solver.setHintParam(OsiDoReducePrint, true, OsiHintTry);
-    CoinPackedMatrix matrix(false, 0, 0);
-    matrix.setDimensions(0, num_columns());
-    std::vector<double> low, high, cost, row_low, row_high;
-    for (const Column& column : columns_) {
-      low.push_back(Bound(column.lower));
-      high.push_back(Bound(column.upper));
-      cost.push_back(column.cost);
-    }
-    std::vector<int> starts = {0}, indices;
-    std::vector<double> values;
-    for (const Row& row : rows_) {
-      row_low.push_back(Bound(row.lower));
-      row_high.push_back(Bound(row.upper));
-      for (const Entry& entry : row.entries) {
-        indices.push_back(entry.column);
-        values.push_back(entry.value);
-      }
-      starts.push_back(static_cast<int>(indices.size()));
-    }
-    matrix.appendRows(num_rows(), starts.data(), indices.data(), values.data(), num_columns());
-    solver.loadProblem(matrix, low.data(), high.data(), cost.data(), row_low.data(),
-                       row_high.data());
-    for (int32_t j = 0; j < num_columns(); ++j)
-      if (columns_[static_cast<size_t>(j)].whole) solver.setInteger(j);
-
-    const StopProgram stop_program(end);
-    solver.getModelPtr()->passInEventHandler(&stop_program);
-
-    CbcModel model(solver);
-    model.setLogLevel(0);
-    model.solver()->messageHandler()->setLogLevel(0);
-    const StopSearch stop_search(end);
-    model.passInEventHandler(&stop_search);
-    model.setUseElapsedTime(true);
-    model.setMaximumSeconds(limits.seconds);
-    model.setMaximumNodes(limits.nodes);
-    if (limits.first_is_enough) model.setMaximumSolutions(1);
-    CglProbing probing;
-    probing.setUsingObjective(true);
-    probing.setRowCuts(3);
-    CglGomory gomory;
-    model.addCutGenerator(&probing, -1, "Probing");
-    model.addCutGenerator(&gomory, -1, "Gomory");
-    CbcRounding rounding(model);
-    CbcHeuristicFPump pump(model);
-    CbcHeuristicDiveCoefficient dive(model);
-    model.addHeuristic(&rounding);
-    model.addHeuristic(&pump);
-    model.addHeuristic(&dive);
-    model.initialSolve();
-    if (!end.HasCome()) model.branchAndBound();
-
-    if (CancelRequested()) return tl::unexpected(CancelledError());
-    if (model.bestSolution() == nullptr) {
-      if (model.isProvenInfeasible() && !end.has_come())
-        return MakeError(ErrorCode::kInfeasible, "the integer program is infeasible");
-      return MakeError(ErrorCode::kResourceExhausted,
-                       fmt::format("no answer to {} rows and {} columns within {} s and {} nodes",
-                                   num_rows(), num_columns(), limits.seconds, limits.nodes));
-    }
-    IntegerSolution solution;
-    solution.columns.assign(model.bestSolution(), model.bestSolution() + num_columns());
-    for (size_t j = 0; j < columns_.size(); ++j) {
-      double& value = solution.columns[j];
-      if (columns_[j].whole) value = std::round(value);
-      solution.objective += columns_[j].cost * value;
-    }
-    if (!Holds(solution.columns))
-      return MakeError(ErrorCode::kResourceExhausted,
-                       "the answer of the branch and cut does not hold when rounded");
-    solution.proven = model.isProvenOptimal() && !end.has_come();
-    solution.bound = solution.objective;
-    if (!solution.proven)
-      solution.bound = end.has_come()
-                           ? -kNoLimit
-                           : std::min(solution.objective, model.getBestPossibleObjValue());
-    return solution;
+    return Search(*this, limits).Run();
   } catch (const CoinError& error) {
     return MakeError(ErrorCode::kResourceExhausted,
                      fmt::format("the branch and cut gave up: {}", error.message()));

@@ -7,7 +7,9 @@
 #include <string_view>
 #include <utility>
 
+#include "residual.h"
 #include "simplex.h"
+#include "tutti/base/cancel.h"
 
 namespace tutti {
 
@@ -49,16 +51,6 @@ std::string FaultOfEntry(std::string_view what, int32_t index, int32_t count, do
     return fmt::format("{} {} does not exist, there are {}", what, index, count);
   if (!std::isfinite(value)) return fmt::format("the entry of {} {} is {}", what, index, value);
   return {};
-}
-
-Rational Abs(const Rational& value) { return value < Rational(0) ? Rational(0) - value : value; }
-
-// By how much `value` leaves [lower, upper].
-Rational Outside(const Rational& value, double lower, double upper) {
-  Rational out = 0;
-  if (std::isfinite(lower)) out = std::max(out, Rational::FromDouble(lower) - value);
-  if (std::isfinite(upper)) out = std::max(out, value - Rational::FromDouble(upper));
-  return out;
 }
 
 // The least of price * value over [lower, upper]; a price that points at no bound counts 0 and is
@@ -123,7 +115,9 @@ int32_t LinearProgram::AddRow(double lower, double upper, const std::vector<Entr
 
 Result<LpSolution> LinearProgram::Solve(Check check) {
   if (!fault_.empty()) return InvalidArgument(fault_);
-  switch (simplex_->Solve()) {
+  const Simplex::Outcome outcome = simplex_->Solve();
+  if (CancelRequested()) return tl::unexpected(CancelledError());
+  switch (outcome) {
     case Simplex::Outcome::kInfeasible:
       return MakeError(ErrorCode::kInfeasible, "the linear program is infeasible");
     case Simplex::Outcome::kUnbounded:

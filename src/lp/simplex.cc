@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <limits>
 
+#include "tutti/base/cancel.h"
+
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wconversion"
 #pragma GCC diagnostic ignored "-Wshadow"
+#include <ClpEventHandler.hpp>
 #include <ClpSimplex.hpp>
 #pragma GCC diagnostic pop
 
@@ -13,6 +16,12 @@ namespace tutti {
 namespace {
 
 double Bound(double value) { return std::clamp(value, -COIN_DBL_MAX, COIN_DBL_MAX); }
+
+class StopWhenCancelled : public ClpEventHandler {
+ public:
+  int event(Event) override { return CancelRequested() ? 0 : -1; }
+  ClpEventHandler* clone() const override { return new StopWhenCancelled(*this); }
+};
 
 // Rows or columns collected for one call: the library copies its matrix each time it grows.
 struct Pending {
@@ -39,6 +48,8 @@ class Simplex::Model {
   explicit Model(bool maximize) {
     clp_.setLogLevel(0);
     clp_.setOptimizationDirection(maximize ? -1 : 1);
+    const StopWhenCancelled stop;
+    clp_.passInEventHandler(&stop);
   }
 
   void AddColumn(double lower, double upper, double cost, std::span<const int> rows,
@@ -87,7 +98,67 @@ class Simplex::Model {
     return {first, first + clp_.numberRows()};
   }
 
+  Basis LastBasis() const { return BasisOf(clp_); }
+
+  std::optional<Basis> BasisUnder(const Limits& limits, const Basis& start) const {
+    ClpSimplex copy(clp_);
+    copy.setOptimizationDirection(1);
+    for (int i = 0; i < copy.numberColumns(); ++i) {
+      const auto at = static_cast<size_t>(i);
+      copy.setColumnBounds(i, Bound(limits.column_lower[at]), Bound(limits.column_upper[at]));
+      copy.setObjectiveCoefficient(i, limits.cost[at]);
+      copy.setColumnStatus(i, StatusOf(start.columns[at]));
+    }
+    for (int i = 0; i < copy.numberRows(); ++i) {
+      const auto at = static_cast<size_t>(i);
+      copy.setRowBounds(i, Bound(limits.row_lower[at]), Bound(limits.row_upper[at]));
+      copy.setRowStatus(i, StatusOf(start.rows[at]));
+    }
+    try {
+      copy.dual();
+      if (copy.status() != 0) copy.primal();
+      if (copy.status() != 0) return std::nullopt;
+    } catch (const CoinError&) {
+      return std::nullopt;
+    }
+    return BasisOf(copy);
+  }
+
  private:
+  static ClpSimplex::Status StatusOf(At at) {
+    switch (at) {
+      case At::kBetween:
+        return ClpSimplex::basic;
+      case At::kLower:
+        return ClpSimplex::atLowerBound;
+      case At::kUpper:
+        return ClpSimplex::atUpperBound;
+      case At::kZero:
+        break;
+    }
+    return ClpSimplex::isFree;
+  }
+
+  // By the values: the library's words for the two bounds of a row are not those for a column.
+  static At Place(ClpSimplex::Status status, double value, double lower, double upper) {
+    if (status == ClpSimplex::basic) return At::kBetween;
+    const bool has_lower = lower > -COIN_DBL_MAX, has_upper = upper < COIN_DBL_MAX;
+    if (!has_lower && !has_upper) return At::kZero;
+    if (!has_upper || (has_lower && value - lower <= upper - value)) return At::kLower;
+    return At::kUpper;
+  }
+
+  static Basis BasisOf(const ClpSimplex& clp) {
+    Basis basis;
+    for (int i = 0; i < clp.numberColumns(); ++i)
+      basis.columns.push_back(Place(clp.getColumnStatus(i), clp.primalColumnSolution()[i],
+                                    clp.columnLower()[i], clp.columnUpper()[i]));
+    for (int i = 0; i < clp.numberRows(); ++i)
+      basis.rows.push_back(Place(clp.getRowStatus(i), clp.primalRowSolution()[i], clp.rowLower()[i],
+                                 clp.rowUpper()[i]));
+    return basis;
+  }
+
   void FlushColumns() {
     if (columns_.size() == 0) return;
     clp_.addColumns(columns_.size(), columns_.lower.data(), columns_.upper.data(),
@@ -131,5 +202,9 @@ void Simplex::AddRow(double lower, double upper, std::span<const int> columns,
 Simplex::Outcome Simplex::Solve() { return model_->Solve(); }
 std::vector<double> Simplex::Columns() const { return model_->Columns(); }
 std::vector<double> Simplex::RowPrices() const { return model_->RowPrices(); }
+Simplex::Basis Simplex::LastBasis() const { return model_->LastBasis(); }
+std::optional<Simplex::Basis> Simplex::BasisUnder(const Limits& limits, const Basis& start) const {
+  return model_->BasisUnder(limits, start);
+}
 
 }  // namespace tutti

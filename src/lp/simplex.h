@@ -1,7 +1,9 @@
 // Simplex: the few calls of the solver library that this room needs. Its headers stay in the .cc.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -10,6 +12,16 @@ namespace tutti {
 class Simplex {
  public:
   enum class Outcome { kOptimal, kInfeasible, kUnbounded, kGaveUp };
+
+  // Where the answer of a basis has a column, or the sum of a row.
+  enum class At : uint8_t { kBetween, kLower, kUpper, kZero };  // kZero: between no bounds
+  struct Basis {
+    std::vector<At> columns, rows;
+  };
+  // What may differ while the entries stay. Of a minimum.
+  struct Limits {
+    std::vector<double> column_lower, column_upper, cost, row_lower, row_upper;
+  };
 
   explicit Simplex(bool maximize);
   ~Simplex();
@@ -25,6 +37,11 @@ class Simplex {
   // After kOptimal.
   std::vector<double> Columns() const;
   std::vector<double> RowPrices() const;
+  Basis LastBasis() const;
+
+  // The basis of the optimum under other limits, from `start`; nothing where there is none. Leaves
+  // the program as it is.
+  std::optional<Basis> BasisUnder(const Limits& limits, const Basis& start) const;
 
  private:
   class Model;

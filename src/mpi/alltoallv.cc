@@ -17,7 +17,8 @@ using alltoallv::Algorithm;
 using alltoallv::Method;
 
 int Exchange(CommunicatorState& state, const CallSide& send, const CallSide& receive,
-             const Algorithm& algorithm) {
+             const Algorithm& named) {
+  const Algorithm algorithm = Resolved(named, state.size());
   const bool direct = IsDirect(algorithm.method);
   Call call;
   int error = call.Prepare(state.duplicate(), state.rank(), state.size(), send, receive, direct,
@@ -54,21 +55,21 @@ int IntraState(MPI_Comm communicator, CommunicatorState** state) {
   if (*state != nullptr) return MPI_SUCCESS;
   int inter = 0;
   if (const int error = PMPI_Comm_test_inter(communicator, &inter)) return error;
-  return inter != 0 ? MPI_SUCCESS : CommunicatorState::Light(communicator, state);
+  return inter != 0 ? MPI_SUCCESS : CommunicatorState::FindOrCreateLocal(communicator, state);
 }
 
 // Adds what one side of a call says of its size: the larger side counts.
 int AddSide(const int* counts, int count, MPI_Datatype type, int size, CallSize* call_size) {
   MPI_Count type_bytes = 0;
   if (const int error = PMPI_Type_size_x(type, &type_bytes)) return error;
-  std::int64_t elements = std::int64_t{count} * size, largest = count;
+  int64_t elements = int64_t{count} * size, largest = count;
   for (int peer = 0; counts != nullptr && peer < size; ++peer) {
     elements += counts[peer];
-    largest = std::max<std::int64_t>(largest, counts[peer]);
+    largest = std::max<int64_t>(largest, counts[peer]);
   }
-  call_size->total_bytes = std::max<std::int64_t>(call_size->total_bytes, elements * type_bytes);
+  call_size->total_bytes = std::max<int64_t>(call_size->total_bytes, elements * type_bytes);
   call_size->largest_block_bytes =
-      std::max<std::int64_t>(call_size->largest_block_bytes, largest * type_bytes);
+      std::max<int64_t>(call_size->largest_block_bytes, largest * type_bytes);
   return MPI_SUCCESS;
 }
 
@@ -83,7 +84,7 @@ int ServeByChoice(MPI_Comm communicator, CommunicatorState& state, const Measure
   if (const int error = BeginCall(communicator, state, size, &choice))
     return Reported(communicator, error);
   const int served = call(choice.algorithm);
-  LatestServed().own_seconds = choice.own_s;
+  LatestServed().native_seconds = choice.native_s;
   const int ended = EndCall(state, choice);
   return served != MPI_SUCCESS ? served : Reported(communicator, ended);
 }
@@ -104,7 +105,7 @@ int Alltoallv(const void* send, const int send_counts[], const int send_displace
     if (state == nullptr) return serve({.method = Method::kMpi});
     if (const SettledChoice* settled = Settled(*state)) {
       const int error = serve(settled->algorithm);
-      LatestServed().own_seconds = settled->own_s;
+      LatestServed().native_seconds = settled->native_s;
       return error;
     }
     return ServeByChoice(

@@ -11,7 +11,7 @@ namespace {
 
 struct Buffer {
   std::byte* data;
-  std::int64_t capacity;
+  int64_t capacity;
 };
 
 struct Pool {
@@ -25,18 +25,18 @@ Pool& ThePool() {
   return *pool;
 }
 
-constexpr std::int64_t kLeastCapacity = 4096;
+constexpr int64_t kMinCapacity = 4096;
 
 }  // namespace
 
-Lease::Lease(std::int64_t bytes) {
+Lease::Lease(int64_t bytes) {
   Pool& pool = ThePool();
   Buffer outgrown{nullptr, 0};
   {
     const std::scoped_lock lock(pool.mutex);
-    const auto fits = std::lower_bound(
-        pool.free.begin(), pool.free.end(), bytes,
-        [](const Buffer& each, std::int64_t need) { return each.capacity < need; });
+    const auto fits =
+        std::lower_bound(pool.free.begin(), pool.free.end(), bytes,
+                         [](const Buffer& each, int64_t need) { return each.capacity < need; });
     if (fits != pool.free.end()) {
       data_ = fits->data;
       capacity_ = fits->capacity;
@@ -50,8 +50,8 @@ Lease::Lease(std::int64_t bytes) {
   }
   // Freed first, so that old and new are not needed at once.
   std::free(outgrown.data);
-  const std::int64_t capacity = std::max(bytes, kLeastCapacity);
-  data_ = static_cast<std::byte*>(std::malloc(static_cast<std::size_t>(capacity)));
+  const int64_t capacity = std::max(bytes, kMinCapacity);
+  data_ = static_cast<std::byte*>(std::malloc(static_cast<size_t>(capacity)));
   if (data_ != nullptr) capacity_ = capacity;
 }
 
@@ -61,7 +61,7 @@ Lease::~Lease() {
   const std::scoped_lock lock(pool.mutex);
   const auto place = std::lower_bound(
       pool.free.begin(), pool.free.end(), capacity_,
-      [](const Buffer& each, std::int64_t capacity) { return each.capacity < capacity; });
+      [](const Buffer& each, int64_t capacity) { return each.capacity < capacity; });
   pool.free.insert(place, Buffer{data_, capacity_});
 }
 

@@ -4,15 +4,16 @@
 
 namespace tutti::mpi {
 
-int Call::Measure(const Side& side, int size, bool packed, std::int64_t* offset,
-                  std::int64_t* bytes, std::int64_t* total) {
-  std::int64_t sum = 0;
+int Call::Measure(const Side& side, int size, bool packed, int64_t* offset, int64_t* bytes,
+                  int64_t* total) {
+  int64_t sum = 0;
   int signs = 0;
   for (int peer = 0; peer < size; ++peer) {
     const int count = side.CountOf(peer);
     signs |= count;
     bytes[peer] = count * side.shape.size;
-    offset[peer] = packed ? sum : side.OffsetOf(peer);
+    // Nobody looks at where an empty block lies: it may be anywhere, and the buffer null.
+    offset[peer] = packed ? sum : bytes[peer] == 0 ? 0 : side.OffsetOf(peer);
     sum += bytes[peer];
   }
   *total = sum;
@@ -35,8 +36,8 @@ int Call::Prepare(MPI_Comm communicator, int rank, int size, const CallSide& sen
   }
   pack_ = in_place || (!send_.shape.plain && !direct);
   unpack_ = !receive_.shape.plain && !direct;
-  std::int64_t send_total = 0;
-  std::int64_t receive_total = 0;
+  int64_t send_total = 0;
+  int64_t receive_total = 0;
   if (const int error = Measure(send_, size, pack_, bytes.send_offset.data(),
                                 bytes.send_bytes.data(), &send_total)) {
     return error;
@@ -45,7 +46,7 @@ int Call::Prepare(MPI_Comm communicator, int rank, int size, const CallSide& sen
                                 bytes.receive_bytes.data(), &receive_total)) {
     return error;
   }
-  const auto own = static_cast<std::size_t>(rank);
+  const auto own = static_cast<size_t>(rank);
   if (bytes.send_bytes[own] != bytes.receive_bytes[own]) return MPI_ERR_TRUNCATE;
   if (pack_) packed_send_ = Lease(send_total);
   if (unpack_) packed_receive_ = Lease(receive_total);
@@ -85,9 +86,10 @@ DirectExchange Call::direct() const {
 
 int Call::Pack(Trace* trace) {
   if (!pack_) return MPI_SUCCESS;
-  Lap lap(trace);
+  StopWatch watch(trace);
   for (int peer = 0; peer < blocks_.size; ++peer) {
-    const auto at = static_cast<std::size_t>(peer);
+    const auto at = static_cast<size_t>(peer);
+    if (blocks_.send_bytes[at] == 0) continue;
     const std::byte* from = static_cast<const std::byte*>(send_.base) + send_.OffsetOf(peer);
     std::byte* into = packed_send_.data() + blocks_.send_offset[at];
     if (send_.shape.plain) {
@@ -98,23 +100,24 @@ int Call::Pack(Trace* trace) {
                                 blocks_.communicator, blocks_.rank);
     if (error != MPI_SUCCESS) return error;
   }
-  lap.EndsAs(&Trace::rearrange_s);
+  watch.Charge(&Trace::rearrange_s);
   return MPI_SUCCESS;
 }
 
 int Call::Unpack(Trace* trace) {
   if (!unpack_) return MPI_SUCCESS;
-  Lap lap(trace);
+  StopWatch watch(trace);
   auto* base = static_cast<std::byte*>(const_cast<void*>(receive_.base));
   for (int peer = 0; peer < blocks_.size; ++peer) {
-    const auto at = static_cast<std::size_t>(peer);
+    const auto at = static_cast<size_t>(peer);
+    if (blocks_.receive_bytes[at] == 0) continue;
     const int error =
         UnpackBlock(packed_receive_.data() + blocks_.receive_offset[at], blocks_.receive_bytes[at],
                     base + receive_.OffsetOf(peer), receive_.CountOf(peer), receive_.type,
                     blocks_.communicator, blocks_.rank);
     if (error != MPI_SUCCESS) return error;
   }
-  lap.EndsAs(&Trace::rearrange_s);
+  watch.Charge(&Trace::rearrange_s);
   return MPI_SUCCESS;
 }
 

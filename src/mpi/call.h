@@ -1,18 +1,16 @@
-// What: a call of MPI_Alltoallv or MPI_Alltoall made ready for an algorithm: counts and
+// Call: a call of MPI_Alltoallv or MPI_Alltoall made ready for an algorithm: counts and
 // displacements in bytes, derived datatypes and MPI_IN_PLACE packed away where the algorithm moves
 // bytes.
 //
-// Model: direct algorithms hand datatypes to the MPI library as they are; all others move
-// packed bytes. A plain side is never packed; in place what is to be sent is saved first, since it
-// gets overwritten.
-//   call.Prepare(...); call.Pack(trace); <the algorithm over call.blocks() or call.direct()>;
-//   call.Unpack(trace)
-//
-// Errors: an MPI error code: MPI_ERR_TYPE for no datatype, MPI_ERR_COUNT for a negative
-// count, MPI_ERR_TRUNCATE where a rank sends itself another number of bytes than it receives,
-// MPI_ERR_NO_MEM.
-//
-// Threads: one at a time.
+// Model       Direct algorithms hand datatypes to the MPI library as they are; all others move
+//             packed bytes. A plain side is never packed; in place what is to be sent is saved
+//             first, since it gets overwritten.
+//               call.Prepare(...); call.Pack(trace);
+//               <the algorithm over call.blocks() or call.direct()>; call.Unpack(trace)
+// Errors      An MPI error code: MPI_ERR_TYPE for no datatype, MPI_ERR_COUNT for a negative count,
+//             MPI_ERR_TRUNCATE where a rank sends itself another number of bytes than it receives,
+//             MPI_ERR_NO_MEM.
+// Threads     One at a time.
 #pragma once
 
 #include <mpi.h>
@@ -55,17 +53,17 @@ class Call {
     TypeShape shape;
 
     int CountOf(int peer) const { return counts == nullptr ? count : counts[peer]; }
-    std::int64_t OffsetOf(int peer) const {
-      const std::int64_t elements =
-          displacements == nullptr ? std::int64_t{peer} * count : displacements[peer];
+    int64_t OffsetOf(int peer) const {
+      const int64_t elements =
+          displacements == nullptr ? int64_t{peer} * count : displacements[peer];
       return elements * shape.extent;
     }
   };
 
   // Fills bytes of every block and where it lies (or would, packed in ascending order) and their
   // sum.
-  static int Measure(const Side& side, int size, bool packed, std::int64_t* offset,
-                     std::int64_t* bytes, std::int64_t* total);
+  static int Measure(const Side& side, int size, bool packed, int64_t* offset, int64_t* bytes,
+                     int64_t* total);
 
   Side send_, receive_;
   bool pack_ = false;

@@ -7,12 +7,12 @@ namespace tutti::mpi {
 namespace {
 
 // Handles are used again: what a thread remembers is void once any state is gone.
-std::atomic<std::uint64_t> states_deleted{0};
+std::atomic<uint64_t> states_deleted{0};
 
 struct LatestState {
   MPI_Comm communicator = MPI_COMM_NULL;
   CommunicatorState* state = nullptr;
-  std::uint64_t deleted = 0;
+  uint64_t deleted = 0;
 };
 
 LatestState& LatestOfThread() {
@@ -26,7 +26,7 @@ int DeleteState(MPI_Comm /*communicator*/, int /*key*/, void* value, void* /*ext
   return MPI_SUCCESS;
 }
 
-// The key of our attribute, made once a process.
+// The key of our attribute, made once per process.
 int StateKey(int* key) {
   static std::mutex mutex;
   static int made = MPI_KEYVAL_INVALID;
@@ -50,12 +50,12 @@ int SameRanks(MPI_Comm communicator, MPI_Comm* own) {
 }
 
 int CommunicatorState::Of(MPI_Comm communicator, CommunicatorState** state) {
-  if (const int error = Light(communicator, state)) return error;
+  if (const int error = FindOrCreateLocal(communicator, state)) return error;
   if ((*state)->duplicate_ != MPI_COMM_NULL) return MPI_SUCCESS;
   return SameRanks(communicator, &(*state)->duplicate_);
 }
 
-int CommunicatorState::Light(MPI_Comm communicator, CommunicatorState** state) {
+int CommunicatorState::FindOrCreateLocal(MPI_Comm communicator, CommunicatorState** state) {
   int key = MPI_KEYVAL_INVALID;
   if (const int error = StateKey(&key)) return error;
   int found = 0;
@@ -72,7 +72,7 @@ int CommunicatorState::Light(MPI_Comm communicator, CommunicatorState** state) {
   if (const int error = PMPI_Comm_size(communicator, &made->size_)) return error;
   for (auto* each : {&made->bytes_.send_offset, &made->bytes_.send_bytes,
                      &made->bytes_.receive_offset, &made->bytes_.receive_bytes}) {
-    each->resize(static_cast<std::size_t>(made->size_));
+    each->resize(static_cast<size_t>(made->size_));
   }
   if (const int error = PMPI_Comm_set_attr(communicator, key, made.get())) return error;
   *state = made.release();

@@ -1,14 +1,13 @@
-// What: what Tutti keeps for a communicator of the program: a communicator of its own over the same
-// ranks, and what folders of this room remember from call to call.
+// CommunicatorState: what Tutti keeps for a communicator of the program: a communicator of its own
+// over the same ranks, and what folders of this room remember from call to call.
 //
-// Model: kept as an attribute of the program's communicator; made at the first call on it, freed
-// when the program frees it. A duplicate that the program makes starts afresh. The own communicator
-// has the same ranks in the same order, none of the program's attributes, and returns errors, so
-// that they reach the program's error handler of its own communicator.
-//
-// Errors: an MPI error code.
-//
-// Threads: one thread at a time a communicator, as for collectives.
+// Model       Kept as an attribute of the program's communicator; made at the first call on it,
+//             freed when the program frees it. A duplicate that the program makes starts afresh.
+//             The own communicator has the same ranks in the same order, none of the program's
+//             attributes, and returns errors, so that they reach the program's error handler of its
+//             own communicator.
+// Errors      An MPI error code.
+// Threads     One thread at a time per communicator, as for collectives.
 #pragma once
 
 #include <mpi.h>
@@ -36,7 +35,7 @@ class CommunicatorState {
 
   // The same without a communicator of its own as long as Of() was not called: local. For those
   // who may never need one.
-  static int Light(MPI_Comm communicator, CommunicatorState** state);
+  static int FindOrCreateLocal(MPI_Comm communicator, CommunicatorState** state);
 
   // What these gave this thread last, if that was for this communicator; else null. A comparison.
   static CommunicatorState* Latest(MPI_Comm communicator);
@@ -55,7 +54,7 @@ class CommunicatorState {
 
   // Scratch for the counts and displacements of one call, in bytes: `size` each.
   struct Bytes {
-    std::vector<std::int64_t> send_offset, send_bytes, receive_offset, receive_bytes;
+    std::vector<int64_t> send_offset, send_bytes, receive_offset, receive_bytes;
   };
   Bytes& bytes() { return bytes_; }
 

@@ -34,12 +34,12 @@ double unsettled_s = 0;
 
 }  // namespace
 
-void CountCopy(std::int64_t bytes) {
+void CountCopy(int64_t bytes) {
   const CopyCosts& costs = Costs();
   unsettled_s += costs.seconds_a_copy + costs.seconds_a_byte * static_cast<double>(bytes);
 }
 
-void CountTable(std::int64_t bytes) {
+void CountTable(int64_t bytes) {
   unsettled_s += Costs().seconds_a_byte * static_cast<double>(bytes);
 }
 

@@ -83,7 +83,7 @@ int ShapeOf(MPI_Datatype type, TypeShape* shape) {
   return IsOneRun(type, &shape->plain);
 }
 
-int PackBlock(const std::byte* from, int elements, MPI_Datatype type, std::int64_t bytes,
+int PackBlock(const std::byte* from, int elements, MPI_Datatype type, int64_t bytes,
               std::byte* packed, MPI_Comm communicator, int rank) {
   if (bytes == 0) return MPI_SUCCESS;
   CountCopy(bytes);
@@ -99,7 +99,7 @@ int PackBlock(const std::byte* from, int elements, MPI_Datatype type, std::int64
   return error;
 }
 
-int UnpackBlock(const std::byte* packed, std::int64_t bytes, std::byte* into, int elements,
+int UnpackBlock(const std::byte* packed, int64_t bytes, std::byte* into, int elements,
                 MPI_Datatype type, MPI_Comm communicator, int rank) {
   if (bytes == 0) return MPI_SUCCESS;
   CountCopy(bytes);

@@ -1,15 +1,13 @@
-// What: what the engine must know of a datatype, and moving blocks of derived ones to and from
-// plain bytes.
+// What the engine must know of a datatype, and moving blocks of derived ones to and from plain
+// bytes.
 //
-// Model: elements of a *plain* datatype lie one behind the other in the order of their
-// type map: their bytes can be sent as they lie. All others are packed into their `size` bytes an
-// element, in the order of the type map, which is what any datatype of the same signature unpacks.
-//
-// Errors: an MPI error code.
-//
-// Threads: any.
-//
-// Reference: MPI 4.0 section 5.1.
+// Model       Elements of a *plain* datatype lie one behind the other in the order of their type
+//             map: their bytes can be sent as they lie. All others are packed into their `size`
+//             bytes per element, in the order of the type map, which is what any datatype of the
+//             same signature unpacks.
+// Errors      An MPI error code.
+// Threads     Any.
+// Reference   MPI 4.0 section 5.1.
 #pragma once
 
 #include <mpi.h>
@@ -20,8 +18,8 @@
 namespace tutti::mpi {
 
 struct TypeShape {
-  std::int64_t size = 0;    // bytes of an element without holes
-  std::int64_t extent = 0;  // bytes from one element to the next
+  int64_t size = 0;    // bytes of an element without holes
+  int64_t extent = 0;  // bytes from one element to the next
   bool plain = false;
 };
 
@@ -30,9 +28,9 @@ int ShapeOf(MPI_Datatype type, TypeShape* shape);
 // `elements` at `from` become elements * size bytes at `packed`, and back; holes are not touched.
 // The communicator is Tutti's own: blocks above INT_MAX bytes, which MPI_Pack cannot count, go as a
 // message to itself.
-int PackBlock(const std::byte* from, int elements, MPI_Datatype type, std::int64_t bytes,
+int PackBlock(const std::byte* from, int elements, MPI_Datatype type, int64_t bytes,
               std::byte* packed, MPI_Comm communicator, int rank);
-int UnpackBlock(const std::byte* packed, std::int64_t bytes, std::byte* into, int elements,
+int UnpackBlock(const std::byte* packed, int64_t bytes, std::byte* into, int elements,
                 MPI_Datatype type, MPI_Comm communicator, int rank);
 
 }  // namespace tutti::mpi

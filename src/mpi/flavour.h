@@ -1,4 +1,4 @@
-// What: which MPI this copy of the room was compiled for: "openmpi", "mpich" or "smpi".
+// Which MPI this copy of the room was compiled for: "openmpi", "mpich" or "smpi".
 #pragma once
 
 namespace tutti::mpi {

@@ -3,7 +3,7 @@
 #include "copy.h"
 
 namespace tutti::mpi {
-int MakePiecesType(std::int64_t bytes, std::int64_t piece, MPI_Datatype* type) {
+int MakePiecesType(int64_t bytes, int64_t piece, MPI_Datatype* type) {
   const Pieces pieces = SplitIntoPieces(bytes, piece);
   MPI_Datatype whole = MPI_DATATYPE_NULL;
   if (const int error = PMPI_Type_contiguous(static_cast<int>(piece), MPI_BYTE, &whole)) {
@@ -18,12 +18,12 @@ int MakePiecesType(std::int64_t bytes, std::int64_t piece, MPI_Datatype* type) {
   return error;
 }
 
-Pieces SplitIntoPieces(std::int64_t bytes, std::int64_t piece) {
+Pieces SplitIntoPieces(int64_t bytes, int64_t piece) {
   return {.whole = static_cast<int>(bytes / piece), .rest = static_cast<int>(bytes % piece)};
 }
 
-int SendBytes(const std::byte* from, std::int64_t bytes, int to, Tag tag, MPI_Comm communicator,
-              MPI_Request* request, std::int64_t piece) {
+int SendBytes(const std::byte* from, int64_t bytes, int to, Tag tag, MPI_Comm communicator,
+              MPI_Request* request, int64_t piece) {
   SettleCopies();
   if (bytes <= piece) {
     return PMPI_Isend(from, static_cast<int>(bytes), MPI_BYTE, to, static_cast<int>(tag),
@@ -36,8 +36,8 @@ int SendBytes(const std::byte* from, std::int64_t bytes, int to, Tag tag, MPI_Co
   return error;
 }
 
-int ReceiveBytes(std::byte* into, std::int64_t bytes, int from, Tag tag, MPI_Comm communicator,
-                 MPI_Request* request, std::int64_t piece) {
+int ReceiveBytes(std::byte* into, int64_t bytes, int from, Tag tag, MPI_Comm communicator,
+                 MPI_Request* request, int64_t piece) {
   if (bytes <= piece) {
     return PMPI_Irecv(into, static_cast<int>(bytes), MPI_BYTE, from, static_cast<int>(tag),
                       communicator, request);

@@ -1,12 +1,10 @@
-// What: nonblocking messages of any number of bytes, and waiting for them, as the engine does it.
+// Nonblocking messages of any number of bytes, and waiting for them, as the engine does it.
 //
-// Model: up to kLargestPiece bytes a message is so many MPI_BYTE. Above, counts of type int do not
-// suffice: the message is one element of a datatype of whole pieces and a rest, so that it stays
-// one message whatever its size.
-//
-// Errors: an MPI error code.
-//
-// Threads: as the MPI library allows.
+// Model       Up to kLargestPiece bytes a message is so many MPI_BYTE. Above, counts of type int do
+//             not suffice: the message is one element of a datatype of whole pieces and a rest, so
+//             that it stays one message whatever its size.
+// Errors      An MPI error code.
+// Threads     As the MPI library allows.
 #pragma once
 
 #include <mpi.h>
@@ -17,7 +15,7 @@
 
 namespace tutti::mpi {
 
-inline constexpr std::int64_t kLargestPiece = std::int64_t{1} << 30;
+inline constexpr int64_t kLargestPiece = int64_t{1} << 30;
 
 // Tags on Tutti's own duplicates of communicators.
 enum class Tag : int { kData = 1, kSizes = 2, kPack = 3, kNode = 4 };  // and above, by lanes
@@ -28,15 +26,15 @@ struct Pieces {
 };
 
 // bytes == whole * piece + rest. Right for every int64 that has at most INT_MAX pieces.
-Pieces SplitIntoPieces(std::int64_t bytes, std::int64_t piece = kLargestPiece);
+Pieces SplitIntoPieces(int64_t bytes, int64_t piece = kLargestPiece);
 
 // A committed datatype of `bytes` bytes, more than a piece; the caller frees it.
-int MakePiecesType(std::int64_t bytes, std::int64_t piece, MPI_Datatype* type);
+int MakePiecesType(int64_t bytes, int64_t piece, MPI_Datatype* type);
 
-int SendBytes(const std::byte* from, std::int64_t bytes, int to, Tag tag, MPI_Comm communicator,
-              MPI_Request* request, std::int64_t piece = kLargestPiece);
-int ReceiveBytes(std::byte* into, std::int64_t bytes, int from, Tag tag, MPI_Comm communicator,
-                 MPI_Request* request, std::int64_t piece = kLargestPiece);
+int SendBytes(const std::byte* from, int64_t bytes, int to, Tag tag, MPI_Comm communicator,
+              MPI_Request* request, int64_t piece = kLargestPiece);
+int ReceiveBytes(std::byte* into, int64_t bytes, int from, Tag tag, MPI_Comm communicator,
+                 MPI_Request* request, int64_t piece = kLargestPiece);
 
 // Waits for all; MPI_REQUEST_NULL is legal. SMPI's Waitall takes quadratic time: there one by one.
 int WaitForAll(std::span<MPI_Request> requests);

@@ -9,7 +9,6 @@
 #include "communicator_state.h"
 #include "copy.h"
 #include "exchange/direct.h"
-#include "exchange/run.h"
 #include "exchange/tuna.h"
 #include "message.h"
 #include "tutti/mpi/alltoallv.h"
@@ -46,7 +45,7 @@ class Own {
     if (const int error = PMPI_Comm_size(communicator_, &size)) return error;
     for (auto* each :
          {&bytes_.send_offset, &bytes_.send_bytes, &bytes_.receive_offset, &bytes_.receive_bytes}) {
-      each->resize(static_cast<std::size_t>(size));
+      each->resize(static_cast<size_t>(size));
     }
     return call_.Prepare(communicator_, rank, size, arguments.send, arguments.receive, direct,
                          bytes_);
@@ -83,7 +82,7 @@ class PersistentTuna final : public PersistentAlltoallv {
   int Make(const Arguments& arguments) {
     if (const int error = own_.Make(arguments, /*direct=*/false)) return error;
     const BlockExchange& blocks = own_.call().blocks();
-    const int radix = RadixOrDefault(arguments.algorithm.radix, blocks.size);
+    const int radix = arguments.algorithm.radix;
     if (const int error = ExchangeTunaSizes(blocks, radix, &sizes_)) return error;
     tuna_ = std::make_unique<Tuna>(
         blocks, TunaOptions{.radix = radix, .known_sizes = sizes_.data()}, nullptr);
@@ -101,7 +100,7 @@ class PersistentTuna final : public PersistentAlltoallv {
 
  private:
   Own own_;
-  std::vector<std::int64_t> sizes_;
+  std::vector<int64_t> sizes_;
   std::unique_ptr<Tuna> tuna_;
 };
 
@@ -137,18 +136,18 @@ class PersistentDirect final : public PersistentAlltoallv {
     if (const int error = StartBatch(0)) return error;
     if (own_is_message_) return MPI_SUCCESS;
     const BlockExchange& blocks = exchange_.blocks;
-    const auto own = static_cast<std::size_t>(blocks.rank);
+    const auto own = static_cast<size_t>(blocks.rank);
     CopyBytes(blocks.receive + blocks.receive_offset[own], blocks.send + blocks.send_offset[own],
               blocks.send_bytes[own]);
     return MPI_SUCCESS;
   }
 
   int Wait() override {
-    for (std::size_t batch = 0; batch < batch_ends_.size(); ++batch) {
+    for (size_t batch = 0; batch < batch_ends_.size(); ++batch) {
       if (batch > 0) {
         if (const int error = StartBatch(batch)) return error;
       }
-      const std::size_t begin = BatchBegin(batch);
+      const size_t begin = BatchBegin(batch);
       if (const int error = WaitForAll({requests_.data() + begin, batch_ends_[batch] - begin})) {
         return error;
       }
@@ -157,20 +156,18 @@ class PersistentDirect final : public PersistentAlltoallv {
   }
 
  private:
-  std::size_t BatchBegin(std::size_t batch) const {
-    return batch == 0 ? 0 : batch_ends_[batch - 1];
-  }
+  size_t BatchBegin(size_t batch) const { return batch == 0 ? 0 : batch_ends_[batch - 1]; }
 
-  int StartBatch(std::size_t batch) {
+  int StartBatch(size_t batch) {
     SettleCopies();
-    const std::size_t begin = BatchBegin(batch);
+    const size_t begin = BatchBegin(batch);
     const auto count = static_cast<int>(batch_ends_[batch] - begin);
     return count == 0 ? MPI_SUCCESS : PMPI_Startall(count, requests_.data() + begin);
   }
 
   // A persistent request of `bytes` bytes, or of `count` elements of a type.
   template <class InitOf>
-  int Add(std::int64_t bytes, const int* count, MPI_Datatype type, const InitOf& init) {
+  int Add(int64_t bytes, const int* count, MPI_Datatype type, const InitOf& init) {
     if (bytes == 0) return MPI_SUCCESS;
     MPI_Request request = MPI_REQUEST_NULL;
     int error = MPI_SUCCESS;
@@ -192,7 +189,7 @@ class PersistentDirect final : public PersistentAlltoallv {
   int AddStep(const DirectStep& step) {
     const BlockExchange& blocks = exchange_.blocks;
     if (step.receive_from >= 0) {
-      const auto from = static_cast<std::size_t>(step.receive_from);
+      const auto from = static_cast<size_t>(step.receive_from);
       const int* counts = exchange_.receive_counts;
       const int error =
           Add(blocks.receive_bytes[from], counts == nullptr ? nullptr : counts + from,
@@ -204,7 +201,7 @@ class PersistentDirect final : public PersistentAlltoallv {
       if (error != MPI_SUCCESS) return error;
     }
     if (step.send_to < 0) return MPI_SUCCESS;
-    const auto to = static_cast<std::size_t>(step.send_to);
+    const auto to = static_cast<size_t>(step.send_to);
     const int* counts = exchange_.send_counts;
     return Add(blocks.send_bytes[to], counts == nullptr ? nullptr : counts + to,
                exchange_.send_type, [&](int count, MPI_Datatype type, MPI_Request* request) {
@@ -218,7 +215,7 @@ class PersistentDirect final : public PersistentAlltoallv {
   DirectExchange exchange_;
   bool own_is_message_ = false;
   std::vector<MPI_Request> requests_;
-  std::vector<std::size_t> batch_ends_;
+  std::vector<size_t> batch_ends_;
 };
 
 template <class Kind>
@@ -240,6 +237,8 @@ int PersistentAlltoallv::Init(const void* send, const int send_counts[],
   int inter = 0;
   if (const int error = PMPI_Comm_test_inter(communicator, &inter)) return error;
   if (inter != 0) return MPI_ERR_COMM;
+  int size = 0;
+  if (const int error = PMPI_Comm_size(communicator, &size)) return error;
   const Arguments arguments{.send = {.base = send,
                                      .counts = send_counts,
                                      .displacements = send_displacements,
@@ -249,9 +248,10 @@ int PersistentAlltoallv::Init(const void* send, const int send_counts[],
                                         .displacements = receive_displacements,
                                         .type = receive_type},
                             .communicator = communicator,
-                            .algorithm = algorithm};
-  if (IsDirect(algorithm.method)) return MakeKind<PersistentDirect>(arguments, made);
-  if (algorithm.method == Method::kTuna) return MakeKind<PersistentTuna>(arguments, made);
+                            .algorithm = Resolved(algorithm, size)};
+  const Method method = arguments.algorithm.method;
+  if (IsDirect(method)) return MakeKind<PersistentDirect>(arguments, made);
+  if (method == Method::kTuna) return MakeKind<PersistentTuna>(arguments, made);
   *made = std::make_unique<Repeated>(arguments);
   return MPI_SUCCESS;
 }

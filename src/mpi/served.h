@@ -1,5 +1,7 @@
-// What: what the latest all-to-all of this thread was really served by, for those who report on it.
-// Threads: each has its own.
+// Served: what the latest all-to-all of this thread was really served by, for those who report on
+// it.
+//
+// Threads     Each has its own.
 #pragma once
 
 #include "tutti/alltoallv/algorithm.h"
@@ -8,7 +10,7 @@ namespace tutti::mpi {
 
 struct Served {
   alltoallv::Algorithm algorithm;  // never auto
-  double own_seconds = -1;         // what the MPI library's own is believed to take; < 0: not known
+  double native_seconds = -1;      // what the native algorithm is believed to take; < 0: not known
 };
 
 // Whoever decides writes it before the exchange begins.

@@ -1,4 +1,4 @@
-// What: sizes of blocks travel in the fewest bytes that hold them: code that works on any width.
+// Sizes of blocks travel in the fewest bytes that hold them: code that works on any width.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@ template <class Use>
 void WithWidth(int width, const Use& use) {
   switch (width) {
     case 1:
-      return use(std::uint8_t{});
+      return use(uint8_t{});
     case 2:
-      return use(std::uint16_t{});
+      return use(uint16_t{});
     case 4:
-      return use(std::uint32_t{});
+      return use(uint32_t{});
     default:
-      return use(std::uint64_t{});
+      return use(uint64_t{});
   }
 }
 

@@ -21,12 +21,13 @@ bool Receives(OpCode op) { return op == OpCode::kRecv || op == OpCode::kRecvRedu
 
 class Compiler {
  public:
-  Compiler(const Plan& plan, const Layout& layout) : plan_(plan), layout_(layout) {}
+  Compiler(const Plan& plan, const SlotMap& slots) : plan_(plan), slots_(slots) {}
 
   Result<Program> Run(int64_t piece_bytes) {
     if (plan_.units_per_shard < 1)
       return InvalidArgument(fmt::format("a shard has {} units", plan_.units_per_shard));
     program_.units = plan_.units_per_shard;
+    program_.element_bytes = slots_.element_bytes();
     program_.ranks.resize(plan_.ranks.size());
     Status status = Connect();
     if (status) status = MatchMessages();
@@ -59,16 +60,19 @@ class Compiler {
   Status CompileInstruction(int32_t rank, int32_t stream, int32_t index);
   Status AddSegments(int32_t rank, const Instruction& instruction, int32_t remote_rank,
                      const Operand& remote);
+  // A copy from where it copies to, in place.
+  bool MovesNothing(int32_t rank, const Instruction& instruction) const;
+  void AddResults(int32_t rank);
   void IndexSends(int32_t rank);
   void AddHazards(int32_t rank, int32_t stream, int32_t index);
   void ChooseTiles(int64_t piece_bytes);
 
   // The memory of a slot: in place, an input slot is the output slot it coincides with.
   size_t MemoryOf(int32_t rank, Buffer buffer, int32_t slot) const {
-    const int32_t inputs = layout_.NumSlots(rank, Buffer::kInput);
-    const int32_t outputs = layout_.NumSlots(rank, Buffer::kOutput);
+    const int32_t inputs = slots_.NumSlots(rank, Buffer::kInput);
+    const int32_t outputs = slots_.NumSlots(rank, Buffer::kOutput);
     if (buffer == Buffer::kInput) {
-      const int32_t alias = layout_.AliasOfInput(rank, slot);
+      const int32_t alias = slots_.AliasOfInput(rank, slot);
       return static_cast<size_t>(alias < 0 ? slot : inputs + alias);
     }
     return static_cast<size_t>(buffer == Buffer::kOutput ? inputs + slot : inputs + outputs + slot);
@@ -88,7 +92,7 @@ class Compiler {
   }
 
   const Plan& plan_;
-  const Layout& layout_;
+  const SlotMap& slots_;
   Program program_;
   std::map<std::tuple<int32_t, int32_t, int32_t>, int32_t> connection_ids_;
   // By connection: instructions that send, of the sender's stream.
@@ -147,7 +151,7 @@ Status Compiler::CheckOperand(int32_t rank, const Operand& operand, int64_t coun
   if (operand.buffer > Buffer::kScratch)
     return InvalidArgument(
         fmt::format("buffer {} is none of 0, 1, 2", static_cast<int>(operand.buffer)));
-  const int64_t units = int64_t{layout_.NumSlots(rank, operand.buffer)} * plan_.units_per_shard;
+  const int64_t units = int64_t{slots_.NumSlots(rank, operand.buffer)} * plan_.units_per_shard;
   if (operand.offset < 0 || count > units || operand.offset > units - count)
     return InvalidArgument(fmt::format("units {} to {} are outside a buffer of {} units",
                                        operand.offset, operand.offset + count, units));
@@ -218,9 +222,9 @@ Status Compiler::MatchMessages() {
 
 void Compiler::IndexSends(int32_t rank) {
   const RankPlan& rank_plan = plan_.ranks[static_cast<size_t>(rank)];
-  const int32_t slots = layout_.NumSlots(rank, Buffer::kInput) +
-                        layout_.NumSlots(rank, Buffer::kOutput) +
-                        layout_.NumSlots(rank, Buffer::kScratch);
+  const int32_t slots = slots_.NumSlots(rank, Buffer::kInput) +
+                        slots_.NumSlots(rank, Buffer::kOutput) +
+                        slots_.NumSlots(rank, Buffer::kScratch);
   sends_from_.assign(static_cast<size_t>(slots), {});
   for (size_t s = 0; s < rank_plan.streams.size(); ++s) {
     int32_t ordinal = 0;
@@ -260,15 +264,12 @@ Status Compiler::AddSegments(int32_t rank, const Instruction& instruction, int32
   struct Side {
     int32_t rank = 0;
     const Operand* operand = nullptr;
-    int64_t Segment::*start = nullptr;
+    SlotAddress Segment::*start = nullptr;  // null: the other rank's
   };
   std::vector<Side> sides;
-  if (remote_rank >= 0) sides.push_back({remote_rank, &remote, &Segment::from});
-  if (instruction.op == OpCode::kRecvReduce)
-    sides.push_back({rank, &instruction.src, &Segment::combine});
-  if (instruction.op == OpCode::kSend || instruction.op == OpCode::kCopy)
-    sides.push_back({rank, &instruction.src, &Segment::from});
-  if (Writes(instruction.op)) sides.push_back({rank, &instruction.dst, &Segment::to});
+  if (remote_rank >= 0) sides.push_back({remote_rank, &remote, nullptr});
+  if (Reads(instruction.op)) sides.push_back({rank, &instruction.src, &Segment::src});
+  if (Writes(instruction.op)) sides.push_back({rank, &instruction.dst, &Segment::dst});
   const int64_t units = program_.units;
   for (int64_t done = 0; done < instruction.count;) {
     Segment segment;
@@ -276,7 +277,7 @@ Status Compiler::AddSegments(int32_t rank, const Instruction& instruction, int32
       const int64_t unit = side.operand->offset + done;
       const auto slot = static_cast<int32_t>(unit / units);
       const auto first = static_cast<int32_t>(unit % units);
-      const int64_t elements = layout_.SlotElements(side.rank, side.operand->buffer, slot);
+      const int64_t elements = slots_.SlotElements(side.rank, side.operand->buffer, slot);
       if (&side != &sides.front() && first != segment.first_unit)
         return InvalidArgument(
             fmt::format("one side starts at unit {} of a shard, the other at unit {}",
@@ -286,7 +287,10 @@ Status Compiler::AddSegments(int32_t rank, const Instruction& instruction, int32
                                            segment.elements, elements));
       segment.first_unit = first;
       segment.elements = elements;
-      segment.*side.start = layout_.SlotOffset(side.rank, side.operand->buffer, slot);
+      if (side.start == nullptr) continue;
+      const Buffer buffer = side.operand->buffer;
+      segment.*
+          side.start = {slots_.SlotStart(side.rank, buffer, slot) * slots_.element_bytes(), buffer};
     }
     segment.last_unit = static_cast<int32_t>(
         std::min<int64_t>(units, segment.first_unit + instruction.count - done));
@@ -294,6 +298,37 @@ Status Compiler::AddSegments(int32_t rank, const Instruction& instruction, int32
     ProgramOf(rank).segments.push_back(segment);
   }
   return {};
+}
+
+bool Compiler::MovesNothing(int32_t rank, const Instruction& instruction) const {
+  if (instruction.op != OpCode::kCopy) return false;
+  const auto places = [this, rank, &instruction](const Operand& operand) {
+    std::vector<std::pair<size_t, int32_t>> found;
+    ForEachSlot(rank, operand, instruction.count, [&found](size_t memory, int32_t first, int32_t) {
+      found.emplace_back(memory, first);
+    });
+    return found;
+  };
+  return places(instruction.src) == places(instruction.dst);
+}
+
+// Neighbouring slots become one range.
+void Compiler::AddResults(int32_t rank) {
+  const Collective& collective = plan_.collective;
+  std::vector<ResultRange>& results = ProgramOf(rank).results;
+  const int64_t size = slots_.element_bytes();
+  for (int32_t slot = 0; slot < slots_.NumSlots(rank, Buffer::kOutput); ++slot) {
+    const ShardId shard = OutputShard(collective, NodeId{rank}, slot);
+    if (!collective.destinations(shard).Contains(NodeId{rank})) continue;
+    const int64_t offset = slots_.SlotStart(rank, Buffer::kOutput, slot) * size;
+    const int64_t elements = slots_.SlotElements(rank, Buffer::kOutput, slot);
+    const bool follows =
+        !results.empty() && results.back().offset + results.back().elements * size == offset;
+    if (follows)
+      results.back().elements += elements;
+    else
+      results.push_back({offset, elements});
+  }
 }
 
 Status Compiler::CompileInstruction(int32_t rank, int32_t stream, int32_t index) {
@@ -321,11 +356,7 @@ Status Compiler::CompileInstruction(int32_t rank, int32_t stream, int32_t index)
   program.waits.insert(program.waits.end(), instruction.after.begin(), instruction.after.end());
   step.last_wait = static_cast<int32_t>(program.waits.size());
   step.first_hazard = static_cast<int32_t>(program.hazards.size());
-  const bool moves_nothing =
-      instruction.op == OpCode::kCopy &&
-      std::all_of(program.segments.begin() + step.first_segment, program.segments.end(),
-                  [](const Segment& segment) { return segment.from == segment.to; });
-  if (Writes(instruction.op) && !moves_nothing) AddHazards(rank, stream, index);
+  if (Writes(instruction.op) && !MovesNothing(rank, instruction)) AddHazards(rank, stream, index);
   step.last_hazard = static_cast<int32_t>(program.hazards.size());
   if (instruction.op == OpCode::kSend) {
     compiled.sends.push_back(static_cast<int32_t>(program.steps.size()));
@@ -338,6 +369,7 @@ Status Compiler::CompileInstruction(int32_t rank, int32_t stream, int32_t index)
 Status Compiler::CompileRank(int32_t rank) {
   const RankPlan& rank_plan = plan_.ranks[static_cast<size_t>(rank)];
   IndexSends(rank);
+  AddResults(rank);
   for (size_t s = 0; s < rank_plan.streams.size(); ++s) {
     StreamProgram& compiled = ProgramOf(rank).streams[s];
     compiled.first_step = static_cast<int32_t>(ProgramOf(rank).steps.size());
@@ -358,7 +390,7 @@ void Compiler::ChooseTiles(int64_t piece_bytes) {
       const int64_t in_tile = (segment.elements + tiles - 1) / tiles;
       elements += Scale(segment.last_unit - segment.first_unit, in_tile, program_.units) + 1;
     }
-    return elements * layout_.element_bytes();
+    return elements * slots_.element_bytes();
   };
   int64_t largest = 0;
   for (const RankProgram& program : program_.ranks)
@@ -377,8 +409,8 @@ void Compiler::ChooseTiles(int64_t piece_bytes) {
 
 }  // namespace
 
-Result<Program> MakeProgram(const Plan& plan, const Layout& layout, int64_t piece_bytes) {
-  return Compiler(plan, layout).Run(piece_bytes);
+Result<Program> MakeProgram(const Plan& plan, const SlotMap& slots, int64_t piece_bytes) {
+  return Compiler(plan, slots).Run(piece_bytes);
 }
 
 }  // namespace tutti

@@ -1,12 +1,14 @@
 // Program: a plan laid out for execution at one size: flat arrays, byte offsets, matched messages.
+// It is pure in (plan, slots, piece size): no address stands in it, so that one program serves all
+// calls of that count, type and placement; a Binding says where a rank's buffers are.
 //
 // Model       The slots of all buffers are cut into `tiles` equal parts, and every stream executes
 //             its instructions once a tile: a *pass*. Tiles do not overlap in memory and the same
 //             instructions move each of them, so that a rank may be in several passes at once, and
 //             a partial sum is still in the cache when the next rank reads it.
 //             Messages are matched when the plan is loaded: the k-th send of a connection meets its
-//             k-th receive, and the receiver knows where the sender's data lie. A running
-//             connection needs counters only.
+//             k-th receive. Both ends cut a message into the same segments, so that the receiver
+//             can pair its own with the sender's.
 // Addresses   Unit u of slot s, in tile t of T, of a slot with E elements: the tile starts at
 //             element floor(t * E / T) and has E_t elements; the unit starts floor(u * E_t / U)
 //             elements behind (include/tutti/lower/plan.h, "any E works", with E_t as E).
@@ -21,20 +23,38 @@
 // Errors      kInvalidArgument names rank, stream and instruction of the fault, with both sides.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 #include "layout.h"
+#include "slot_map.h"
 #include "tutti/base/result.h"
 #include "tutti/lower/plan.h"
 
 namespace tutti {
 
+// Where the buffers of one rank lie: input, output, scratch.
+struct Binding {
+  std::array<std::byte*, 3> base{};
+};
+
+// The start of a slot.
+struct SlotAddress {
+  int64_t offset = 0;  // bytes from the start of the buffer
+  Buffer buffer = Buffer::kInput;
+
+  std::byte* In(const Binding& binding) const {
+    return binding.base[static_cast<size_t>(buffer)] + offset;
+  }
+};
+
+// A stretch of an instruction within one slot; the other side of a message has one of its own.
 struct Segment {
-  int64_t from = 0;      // slot start that is read: the sender's, or of a copy's source; bytes
-  int64_t combine = 0;   // slot start of the local operand of a reduction
-  int64_t to = 0;        // slot start that is written
+  SlotAddress src;       // what is sent or copied, or the local operand of a reduction
+  SlotAddress dst;       // what is written
   int64_t elements = 0;  // of the slot
   int32_t first_unit = 0, last_unit = 0;  // half open
 };
@@ -58,12 +78,19 @@ struct StreamProgram {
   std::vector<int32_t> sends;  // steps that send, from first_step on
 };
 
+// A part of the output that holds results: what an average divides.
+struct ResultRange {
+  int64_t offset = 0;  // bytes from the start of the output
+  int64_t elements = 0;
+};
+
 struct RankProgram {
   std::vector<StreamProgram> streams;
   std::vector<Step> steps;
   std::vector<Segment> segments;
   std::vector<Dependency> waits;
   std::vector<Hazard> hazards;
+  std::vector<ResultRange> results;
 };
 
 struct ConnectionProgram {
@@ -75,13 +102,17 @@ struct ConnectionProgram {
 
 struct Program {
   int32_t units = 1;
+  int32_t element_bytes = 1;
   int64_t tiles = 1;
   std::vector<RankProgram> ranks;
   std::vector<ConnectionProgram> connections;
 };
 
 // Tiles are chosen so that the largest message of a pass is about `piece_bytes`.
-Result<Program> MakeProgram(const Plan& plan, const Layout& layout, int64_t piece_bytes);
+Result<Program> MakeProgram(const Plan& plan, const SlotMap& slots, int64_t piece_bytes);
+inline Result<Program> MakeProgram(const Plan& plan, const Layout& layout, int64_t piece_bytes) {
+  return MakeProgram(plan, layout.slots(), piece_bytes);
+}
 
 // The elements of a segment in one tile: from the start of the slot, half open.
 struct ElementRange {

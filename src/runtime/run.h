@@ -8,8 +8,9 @@
 namespace tutti {
 
 struct RunMode {
-  Tuning tuning;
+  Tuning tuning = {};
   bool in_threads = false;
+  Death death = {};
 };
 
 Result<RunReport> RunPlanAs(const Plan& plan, const RunOptions& options, const RunMode& mode);

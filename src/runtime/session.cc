@@ -3,9 +3,14 @@
 #include <fmt/format.h>
 #include <time.h>
 
+#include <algorithm>
 #include <new>
+#include <random>
 #include <thread>
 #include <utility>
+
+#include "futex.h"
+#include "tutti/base/hash.h"
 
 namespace tutti {
 namespace {
@@ -22,6 +27,13 @@ int64_t NowNs() {
   return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
+void Bell::Wake(WaitsFor at_least) {
+  if (state_->waiting.load() < at_least) return;
+  if (state_->waiting.exchange(WaitsFor::kNo) == WaitsFor::kNo) return;
+  state_->bell.fetch_add(1);
+  FutexWakeAll(state_->bell);
+}
+
 Session::Session(const Plan& plan, const RunOptions& options, const Tuning& tuning, Layout layout,
                  Program program)
     : plan_(&plan),
@@ -34,14 +46,15 @@ Session::Session(const Plan& plan, const RunOptions& options, const Tuning& tuni
   crowded_ = static_cast<unsigned>(num_ranks()) > std::thread::hardware_concurrency();
 }
 
-Result<Session> Session::Make(const Plan& plan, const RunOptions& options, const Tuning& tuning) {
+Result<Session> Session::MakeIdle(const Plan& plan, const RunOptions& options, const Tuning& tuning,
+                                  std::optional<int32_t> only) {
   if (options.iterations < 1 || options.warmup < 0 || options.warmup > 1'000'000'000 ||
       options.iterations > 1'000'000'000)
     return InvalidArgument(
         fmt::format("a run needs 0 to 10^9 iterations to warm up and 1 to 10^9 to measure, got {} "
                     "and {}",
                     options.warmup, options.iterations));
-  Result<Layout> layout = Layout::Make(plan, options);
+  Result<Layout> layout = Layout::Make(plan, options, only);
   if (!layout) return tl::unexpected(layout.error());
   Result<Program> program = MakeProgram(plan, *layout, tuning.piece_bytes);
   if (!program) return tl::unexpected(program.error());
@@ -50,6 +63,27 @@ Result<Session> Session::Make(const Plan& plan, const RunOptions& options, const
   if (!memory) return tl::unexpected(memory.error());
   session.memory_ = std::move(*memory);
   session.Construct();
+  return session;
+}
+
+Result<Session> Session::Make(const Plan& plan, const RunOptions& options, const Tuning& tuning) {
+  Result<Session> session = MakeIdle(plan, options, tuning, std::nullopt);
+  if (session && options.transport == Transport::kTcp)
+    if (const Status listening = session->Listen(); !listening)
+      return tl::unexpected(listening.error());
+  return session;
+}
+
+Result<Session> Session::MakeForRank(const Plan& plan, const RunOptions& options,
+                                     const Tuning& tuning, int32_t rank, const TcpOptions& tcp) {
+  Result<Session> session = MakeIdle(plan, options, tuning, rank);
+  if (!session) return session;
+  TcpOptions of_call = tcp;
+  of_call.signature = session->CallSignature();
+  Result<std::unique_ptr<TcpTransport>> transport = TcpTransport::Listen(rank, of_call);
+  if (!transport) return tl::unexpected(transport.error());
+  session->transports_.resize(session->program_.ranks.size());
+  session->transports_[static_cast<size_t>(rank)] = std::move(*transport);
   return session;
 }
 
@@ -75,8 +109,11 @@ int64_t Session::Arrange() {
   executed_at_ = take(num_executed_ * 8, kPage);
   if (options_.record_trace)
     events_at_ = take(num_events * static_cast<int64_t>(sizeof(RunEvent)), kPage);
+  // Over TCP senders save messages in memory of their own.
+  const bool bounces = options_.transport == Transport::kShared;
   for (const ConnectionProgram& connection : program_.connections)
-    bounce_at_.push_back(take(connection.largest_message * static_cast<int64_t>(kBounces), 64));
+    bounce_at_.push_back(
+        take(bounces ? connection.largest_message * static_cast<int64_t>(kBounces) : 0, 64));
   data_at_ = take(layout_.total_bytes(), kPage);
   return end;
 }
@@ -86,9 +123,57 @@ void Session::Construct() {
   new (At<ControlState>(control_at_)) ControlState();
   for (int32_t r = 0; r < num_ranks(); ++r) new (&rank(r)) RankState();
   for (size_t c = 0; c < program_.connections.size(); ++c)
-    new (&connection(static_cast<int32_t>(c))) ConnectionState();
+    new (At<ConnectionState>(connections_at_) + c) ConnectionState();
   for (int64_t i = 0; i < num_executed_; ++i)
     new (At<std::atomic<uint64_t>>(executed_at_) + i) std::atomic<uint64_t>(0);
+  for (int32_t r = 0; r < num_ranks(); ++r) {
+    bells_.emplace_back(rank(r));
+    Binding& binding = bindings_.emplace_back();
+    for (const Buffer buffer : {Buffer::kInput, Buffer::kOutput, Buffer::kScratch})
+      binding.base[static_cast<size_t>(buffer)] = data() + layout_.BufferOffset(r, buffer);
+  }
+}
+
+uint64_t Session::CallSignature() const {
+  Fnv1a call;
+  call.AddBytes(PlanToText(*plan_));
+  for (const int64_t word : {int64_t{static_cast<int>(options_.type)},
+                             int64_t{static_cast<int>(options_.op)}, options_.size_bytes})
+    call.AddWord(word);
+  return call.value();
+}
+
+Status Session::Listen() {
+  std::random_device random;
+  const auto word = [&random] { return uint64_t{random()} << 32 | random(); };
+  const TcpOptions tcp{.cookie = {word(), word()}, .signature = CallSignature(), .patience_s = 10};
+  for (int32_t rank = 0; rank < num_ranks(); ++rank) {
+    Result<std::unique_ptr<TcpTransport>> transport = TcpTransport::Listen(rank, tcp);
+    if (!transport) return tl::unexpected(transport.error());
+    endpoints_.push_back((*transport)->endpoint());
+    transports_.push_back(std::move(*transport));
+  }
+  return {};
+}
+
+void Session::NoteFault(int32_t rank, const Error& error) const {
+  std::array<char, 256>& fault = this->rank(rank).fault;
+  const size_t length = std::min(error.message.size(), fault.size() - 1);
+  std::copy_n(error.message.begin(), length, fault.begin());
+}
+
+SharedChannel Session::ChannelOf(int32_t connection) const {
+  const auto c = static_cast<size_t>(connection);
+  const ConnectionProgram& program = program_.connections[c];
+  return {.state = At<ConnectionState>(connections_at_) + connection,
+          .bounces = memory_.data() + bounce_at_[c],
+          .largest_message = program.largest_message,
+          .program = &program_,
+          .sender = program.sender,
+          .sender_stream = program.sender_stream,
+          .sender_binding = &binding(program.sender),
+          .wake_sender = &bell(program.sender),
+          .wake_receiver = &bell(program.receiver)};
 }
 
 }  // namespace tutti

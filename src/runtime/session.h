@@ -1,31 +1,28 @@
 // Session: everything one run needs, made before the ranks start: the program, the patterns, and
 // the shared memory with buffers, connections, bells and results.
 //
-// Model       A *connection* counts messages: `posted` by the sender, `acked` by the receiver, both
-//             for ever, over passes and iterations. Message m may be posted once m - kWindow is
-//             acked. The receiver claims a message and reads the sender's buffer. Where the sender
-//             must overwrite that buffer and the receiver has not come yet (it may be waiting for
-//             this very rank: two ranks that exchange a buffer in place), the sender claims the
-//             message and saves it to a bounce buffer. It may do so for kBounces messages beyond
-//             the last acked one: plans that need FIFOs of that depth do not deadlock. A rank that
-//             can do nothing sleeps on its *bell*; who posts or acks rings it.
+// Model       Ranks are joined by SharedConnections. A rank that can do nothing sleeps on its
+//             *bell*; who posts or acknowledges rings it.
 // Memory      Buffers as Layout says, bounce buffers, events of the trace and the control words.
-// Threads     Atomics are the only words that two ranks touch at once; buffers are handed over by
-//             posted (release of the source) and acked (release of the reader).
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels.h"
 #include "layout.h"
 #include "pattern.h"
 #include "program.h"
+#include "shared_connection.h"
 #include "shared_memory.h"
+#include "tcp_transport.h"
 #include "tutti/base/result.h"
 #include "tutti/runtime/executor.h"
 
@@ -39,18 +36,13 @@ struct Tuning {
   int32_t passes_ahead = 4;          // of a stream before the last one of its rank
 };
 
-inline constexpr uint64_t kWindow = 16;
-inline constexpr uint64_t kBounces = 2;
-
-enum class Claim : uint32_t { kOpen, kTaken, kSaving, kSaved };
-enum class WaitsFor : uint32_t { kNo, kForMessages, kForAnything };
-enum class Phase : uint32_t { kPreparing, kRunning, kDraining, kAtBarrier, kChecking, kFinished };
-
-struct ConnectionState {
-  alignas(64) std::atomic<uint64_t> posted{0};
-  alignas(64) std::atomic<uint64_t> acked{0};
-  alignas(64) std::atomic<Claim> claim[kWindow]{};
+// For tests of failures: this rank kills itself before its k-th instruction. -1: none does.
+struct Death {
+  int32_t rank = -1;
+  int64_t at_instruction = 0;
 };
+
+enum class Phase : uint32_t { kPreparing, kRunning, kDraining, kAtBarrier, kChecking, kFinished };
 
 struct RankState {
   alignas(64) std::atomic<uint32_t> bell{0};
@@ -60,6 +52,18 @@ struct RankState {
   std::atomic<int64_t> wrong{0};
   std::atomic<int64_t> events{0};
   std::atomic<int64_t> ended_ns{0};  // its last iteration
+  // Why it ended before it had finished, with a zero behind; "": it says nothing.
+  std::array<char, 256> fault{};
+};
+
+// The bell of a rank, from the side of who rings.
+class Bell final : public Waker {
+ public:
+  explicit Bell(RankState& state) : state_(&state) {}
+  void Wake(WaitsFor at_least) override;
+
+ private:
+  RankState* state_;
 };
 
 struct ControlState {
@@ -75,6 +79,14 @@ class Session {
  public:
   // `plan` must outlive the session.
   static Result<Session> Make(const Plan& plan, const RunOptions& options, const Tuning& tuning);
+  // Of one rank, whose buffers alone it holds and which listens; the others are elsewhere and have no
+  // place yet. options.transport is kTcp.
+  static Result<Session> MakeForRank(const Plan& plan, const RunOptions& options,
+                                     const Tuning& tuning, int32_t rank, const TcpOptions& tcp);
+  void SetDeath(const Death& death) { death_ = death; }
+  const Death& death() const { return death_; }
+  // Where each rank listens.
+  void SetEndpoints(std::vector<Endpoint> endpoints) { endpoints_ = std::move(endpoints); }
 
   const Plan& plan() const { return *plan_; }
   const RunOptions& options() const { return options_; }
@@ -88,16 +100,20 @@ class Session {
   int32_t spins() const { return crowded_ ? tuning_.crowded_spins : tuning_.spins; }
 
   std::byte* data() const { return memory_.data() + data_at_; }
-  std::byte* bounce(int32_t connection, uint64_t message) const {
-    const auto c = static_cast<size_t>(connection);
-    return memory_.data() + bounce_at_[c] +
-           static_cast<int64_t>(message % kBounces) * program_.connections[c].largest_message;
+  // Where the buffers of a rank lie.
+  const Binding& binding(int32_t rank) const { return bindings_[static_cast<size_t>(rank)]; }
+  // What the two ends of a connection have in common; its wakers are the bells of the ranks.
+  SharedChannel ChannelOf(int32_t connection) const;
+  // Over TCP, else null.
+  TcpTransport* transport(int32_t rank) const {
+    return transports_.empty() ? nullptr : transports_[static_cast<size_t>(rank)].get();
   }
+  const Endpoint& endpoint(int32_t rank) const { return endpoints_[static_cast<size_t>(rank)]; }
+  Bell& bell(int32_t rank) const { return bells_[static_cast<size_t>(rank)]; }
   ControlState& control() const { return *At<ControlState>(control_at_); }
   RankState& rank(int32_t rank) const { return At<RankState>(ranks_at_)[rank]; }
-  ConnectionState& connection(int32_t connection) const {
-    return At<ConnectionState>(connections_at_)[connection];
-  }
+  // Why a rank ended before it had finished; for its supervisor.
+  void NoteFault(int32_t rank, const Error& error) const;
   // Instructions a stream has executed in all passes; for dependencies and for the supervisor.
   std::atomic<uint64_t>& executed(int32_t rank, int32_t stream) const {
     return At<std::atomic<uint64_t>>(
@@ -111,6 +127,9 @@ class Session {
  private:
   Session(const Plan& plan, const RunOptions& options, const Tuning& tuning, Layout layout,
           Program program);
+  // All but sockets.
+  static Result<Session> MakeIdle(const Plan& plan, const RunOptions& options, const Tuning& tuning,
+                                  std::optional<int32_t> only);
   template <class T>
   T* At(int64_t offset) const {
     return reinterpret_cast<T*>(memory_.data() + offset);
@@ -118,14 +137,23 @@ class Session {
   // Lays the areas out behind one another; the bytes they need.
   int64_t Arrange();
   void Construct();
+  // All ranks, before they start: so each knows where the others listen.
+  Status Listen();
+  // What both ends of a connection have to call alike.
+  uint64_t CallSignature() const;
 
   const Plan* plan_;
   RunOptions options_;
   Tuning tuning_;
+  Death death_;
   Layout layout_;
   Program program_;
   std::unique_ptr<Pattern> pattern_;
   SharedMemory memory_;
+  std::vector<Binding> bindings_;
+  std::vector<std::unique_ptr<TcpTransport>> transports_;  // by rank; null where it is elsewhere
+  std::vector<Endpoint> endpoints_;                        // by rank, over TCP
+  mutable std::vector<Bell> bells_;                        // ringing changes the shared memory only
   bool crowded_ = false;
   int64_t control_at_ = 0, ranks_at_ = 0, connections_at_ = 0, executed_at_ = 0;
   int64_t events_at_ = 0, data_at_ = 0;

@@ -9,13 +9,15 @@
 
 #include <cerrno>
 #include <cstring>
+#include <deque>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "futex.h"
-#include "rank_runner.h"
+#include "trial_rank.h"
 #include "tutti/base/cancel.h"
+#include "tutti/base/check.h"
 
 namespace tutti {
 namespace {
@@ -91,35 +93,39 @@ class Children {
   Status Watch();
 
  private:
-  [[noreturn]] void BeChild(RankRunner& runner, pid_t parent);
+  [[noreturn]] void RunChild(int32_t rank, pid_t parent);
   void KillAll();
   // The fault, if rank's process has ended before it finished.
   Status LookAt(int32_t rank);
   Status LookAtProgress();
 
   const Session& session_;
-  std::vector<RankRunner> runners_;
+  std::deque<TrialRank> runners_;
   std::vector<pid_t> pids_;  // 0 once reaped
   uint64_t beats_ = 0;
   int64_t last_beat_ns_ = 0;
 };
 
-void Children::BeChild(RankRunner& runner, pid_t parent) {
+void Children::RunChild(int32_t rank, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  signal(SIGINT, SIG_IGN);  // the parent decides what an interrupt means
-  if (getppid() == parent) runner.Run();
-  _exit(0);
+  // The parent decides what an interrupt means; `timeout` sends its signal to all of a group.
+  for (const int interrupt : {SIGINT, SIGTERM, SIGHUP}) signal(interrupt, SIG_IGN);
+  if (getppid() != parent) _exit(0);
+  const Status ran = runners_[static_cast<size_t>(rank)].Run();
+  if (ran) _exit(0);
+  session_.NoteFault(rank, ran.error());
+  _exit(1);
 }
 
 Status Children::Start() {
   const pid_t parent = getpid();
-  for (RankRunner& runner : runners_) {
+  for (int32_t rank = 0; rank < session_.num_ranks(); ++rank) {
     const pid_t pid = fork();
-    if (pid == 0) BeChild(runner, parent);
+    if (pid == 0) RunChild(rank, parent);
     if (pid < 0)
-      return MakeError(ErrorCode::kResourceExhausted,
-                       fmt::format("cannot start a process for rank {}: {}", pids_.size(),
-                                   std::strerror(errno)));
+      return MakeError(
+          ErrorCode::kResourceExhausted,
+          fmt::format("cannot start a process for rank {}: {}", rank, std::strerror(errno)));
     pids_.push_back(pid);
   }
   return {};
@@ -142,6 +148,8 @@ Status Children::LookAt(int32_t rank) {
   if (ended == 0 || (ended < 0 && errno == EINTR)) return {};
   pid = 0;
   if (session_.rank(rank).phase.load() == Phase::kFinished) return {};
+  if (const char* fault = session_.rank(rank).fault.data(); *fault != 0)
+    return MakeError(ErrorCode::kPeerFailed, fmt::format("rank {}: {}", rank, fault));
   uint64_t executed = 0;
   const auto& streams = session_.program().ranks[static_cast<size_t>(rank)].streams;
   for (size_t s = 0; s < streams.size(); ++s)
@@ -200,10 +208,11 @@ Status RunAsProcesses(const Session& session) {
 }
 
 void RunAsThreads(const Session& session) {
-  std::vector<RankRunner> runners;
+  std::deque<TrialRank> runners;
   for (int32_t rank = 0; rank < session.num_ranks(); ++rank) runners.emplace_back(session, rank);
   std::vector<std::thread> threads;
-  for (RankRunner& runner : runners) threads.emplace_back([&runner] { runner.Run(); });
+  for (TrialRank& runner : runners)
+    threads.emplace_back([&runner] { TUTTI_CHECK(runner.Run().has_value()); });
   for (std::thread& thread : threads) thread.join();
 }
 

@@ -62,4 +62,14 @@ Result<ReduceOp> ParseReduceOp(std::string_view name) {
   return InvalidArgument(fmt::format("unknown reduction '{}'; accepted are {}", name, accepted));
 }
 
+std::string_view Name(Transport transport) {
+  return transport == Transport::kTcp ? "tcp" : "shared";
+}
+
+Result<Transport> ParseTransport(std::string_view name) {
+  for (const Transport transport : {Transport::kShared, Transport::kTcp})
+    if (Name(transport) == name) return transport;
+  return InvalidArgument(fmt::format("unknown transport '{}'; accepted are shared and tcp", name));
+}
+
 }  // namespace tutti

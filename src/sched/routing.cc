@@ -1,7 +1,6 @@
 #include "tutti/sched/routing.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "tutti/base/check.h"
 
@@ -40,6 +39,12 @@ Routing RoutingBuilder::Finish() && {
   return std::move(routing_);
 }
 
+Result<Collective> CollectiveOf(const Routing& routing) {
+  return Collective::Make(
+      routing.demand.empty() ? CollectiveKind::kAllToAll : CollectiveKind::kAllToAllV,
+      routing.num_ranks, {.demand = routing.demand});
+}
+
 std::vector<int64_t> LinkUnits(const Topology& topology, const Routing& routing) {
   std::vector<int64_t> units(static_cast<size_t>(topology.num_links()));
   for (const PathId path : IdRange<PathId>(0, static_cast<int32_t>(routing.num_paths())))
@@ -59,11 +64,49 @@ Rational MeanDemand(const Routing& routing) {
   return total / Rational(ranks * (ranks - 1));
 }
 
+namespace {
+
+// What each rank sends to others, and what it receives from them.
+struct OwnDemand {
+  std::vector<Rational> sent, received;  // by rank
+};
+
+OwnDemand OwnDemandOf(std::span<const int64_t> demand, int32_t num_ranks) {
+  const auto ranks = static_cast<size_t>(num_ranks);
+  if (demand.empty()) {
+    const std::vector<Rational> alike(ranks, Rational(num_ranks - 1));
+    return {alike, alike};
+  }
+  OwnDemand own{std::vector<Rational>(ranks), std::vector<Rational>(ranks)};
+  for (size_t source = 0; source < ranks; ++source)
+    for (size_t destination = 0; destination < ranks; ++destination) {
+      const int64_t entry = demand[source * ranks + destination];
+      if (source == destination || entry == 0) continue;
+      own.sent[source] += Rational(entry);
+      own.received[destination] += Rational(entry);
+    }
+  return own;
+}
+
+}  // namespace
+
+std::optional<Rational> HostRate(const Topology& topology, std::span<const int64_t> demand) {
+  if (!topology.has_host_limits()) return std::nullopt;
+  const OwnDemand own = OwnDemandOf(demand, topology.num_ranks());
+  Rational slowest;  // seconds a byte a unit of demand
+  for (const NodeId rank : topology.Ranks())
+    if (const auto limit = topology.host_bandwidth(rank))
+      slowest = std::max(
+          slowest, std::max(own.sent[rank.index()], own.received[rank.index()]) / Rational(*limit));
+  if (slowest.is_zero()) return std::nullopt;
+  Rational total;
+  for (const Rational& sent : own.sent) total += sent;
+  const int64_t ranks = topology.num_ranks();
+  const Rational mean = total / Rational(ranks * (ranks - 1));
+  return mean / (slowest * Rational(topology.min_bandwidth()));
+}
+
 Rational RoutingRate(const Topology& topology, const Routing& routing) {
-  int64_t smallest = 0;
-  for (const LinkId link : topology.Links())
-    smallest =
-        smallest == 0 ? topology.bandwidth(link) : std::min(smallest, topology.bandwidth(link));
   // The busiest link's units a byte/s of it.
   Rational busiest;
   const std::vector<int64_t> units = LinkUnits(topology, routing);
@@ -72,7 +115,10 @@ Rational RoutingRate(const Topology& topology, const Routing& routing) {
     if (busiest < load) busiest = load;
   }
   if (busiest == Rational(0)) return Rational(0);
-  return Rational(routing.units_per_demand) * MeanDemand(routing) / (busiest * Rational(smallest));
+  const Rational of_links = Rational(routing.units_per_demand) * MeanDemand(routing) /
+                            (busiest * Rational(topology.min_bandwidth()));
+  const std::optional<Rational> of_hosts = HostRate(topology, routing.demand);
+  return of_hosts ? std::min(of_links, *of_hosts) : of_links;
 }
 
 }  // namespace tutti

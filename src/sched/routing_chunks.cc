@@ -180,6 +180,15 @@ Routing LimitUnits(const Topology& topology, const Routing& routing, int64_t max
   return best;
 }
 
+Routing LimitUnitsByLoss(const Topology& topology, const Routing& routing) {
+  Routing limited = LimitUnits(topology, routing, kFewUnits);
+  for (int64_t units = 2 * kFewUnits; units <= kMostUnits; units *= 2) {
+    if (RateLoss(topology, routing, limited) < Rational(1, kSmallLoss)) break;
+    limited = LimitUnits(topology, routing, units);
+  }
+  return limited;
+}
+
 Rational RateLoss(const Topology& topology, const Routing& before, const Routing& after) {
   const Rational rate = RoutingRate(topology, before);
   if (rate.is_zero()) return {};

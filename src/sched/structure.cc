@@ -1,4 +1,4 @@
-#include "structure.h"
+#include "tutti/sched/structure.h"
 
 #include <fmt/format.h>
 
@@ -62,6 +62,13 @@ Status CheckStructure(const Topology& topology, const Schedule& schedule) {
           fmt::format("transfer {}: {}", i, checker.Explain(schedule.transfers[i], start_ps)));
   }
   return {};
+}
+
+Status CheckMadeFor(const Topology& topology, const Schedule& schedule) {
+  if (schedule.topology_fingerprint != topology.Fingerprint())
+    return InvalidArgument("the schedule was made for another topology than " +
+                           (topology.name().empty() ? std::string("this one") : topology.name()));
+  return CheckStructure(topology, schedule);
 }
 
 }  // namespace tutti

@@ -10,17 +10,7 @@
 
 namespace tutti {
 
-bool HasSymmetricForm(const Collective& collective) {
-  switch (collective.kind()) {
-    case CollectiveKind::kAllGather:
-    case CollectiveKind::kReduceScatter:
-      return true;
-    case CollectiveKind::kAllReduce:
-      return collective.num_shards() == collective.num_ranks();
-    default:
-      return false;
-  }
-}
+bool HasSymmetricForm(const Collective& collective) { return collective.treats_ranks_alike(); }
 
 int64_t CountTransfers(const SymmetricSchedule& schedule) {
   return schedule.root.collective.num_ranks() *

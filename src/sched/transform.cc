@@ -15,10 +15,6 @@ namespace {
 
 constexpr int64_t kMaxInt32 = std::numeric_limits<int32_t>::max();
 
-bool IsAllToAll(CollectiveKind kind) {
-  return kind == CollectiveKind::kAllToAll || kind == CollectiveKind::kAllToAllV;
-}
-
 // A copy of everything but the transfers.
 Schedule WithoutTransfers(const Schedule& schedule, Collective collective) {
   Schedule header{.collective = std::move(collective)};
@@ -213,7 +209,7 @@ class Turned {
   Turned(const Collective& collective, const std::vector<LinkId>& link_map)
       : link_map_(link_map),
         all_reduce_(collective.kind() == CollectiveKind::kAllReduce),
-        transposes_(IsAllToAll(collective.kind())),
+        transposes_(collective.is_all_to_all()),
         num_ranks_(collective.num_ranks()),
         op_(collective.Reversed().reduces() ? TransferOp::kReduce : TransferOp::kCopy) {}
 
@@ -298,7 +294,7 @@ Result<Schedule> Rename(const Schedule& schedule, const std::vector<NodeId>& nod
   result.transfers = schedule.transfers;
   result.start_ps = schedule.start_ps;
   const int32_t n = schedule.collective.num_ranks();
-  const bool by_pair = IsAllToAll(schedule.collective.kind());
+  const bool by_pair = schedule.collective.is_all_to_all();
   const bool by_rank = !by_pair && schedule.collective.num_shards() == n;
   const auto image = [&](int32_t rank) { return node_map[static_cast<size_t>(rank)].value; };
   for (Transfer& transfer : result.transfers) {

@@ -1,19 +1,15 @@
 #include "tutti/sim/flow_simulator.h"
 
 #include <algorithm>
-#include <functional>
 #include <limits>
-#include <queue>
 #include <utility>
 
 #include "tutti/base/cancel.h"
 #include "tutti/sched/routing_chunks.h"
+#include "tutti/sim/fair_sharing.h"
 
 namespace tutti {
 namespace {
-
-// Times closer than this to each other are one event, and rates one level: what rounding leaves.
-constexpr double kSame = 1e-12;
 
 // Links, then what ranks send, then what they receive.
 class Resources {
@@ -57,100 +53,21 @@ class Resources {
   std::vector<double> capacity_;
 };
 
-class FairSharing {
- public:
-  FairSharing(const Resources& resources, const Routing& routing)
-      : resources_(resources), routing_(routing) {
-    const auto paths = static_cast<size_t>(routing.num_paths());
-    rate_.resize(paths);
-    std::vector<int32_t> users(resources.size() + 1);
-    ForPaths([&](size_t, size_t resource) { ++users[resource + 1]; });
-    first_.assign(users.begin(), users.end());
-    for (size_t i = 1; i < first_.size(); ++i) first_[i] += first_[i - 1];
-    path_.resize(static_cast<size_t>(first_.back()));
-    std::vector<int64_t> next(first_.begin(), first_.end() - 1);
-    ForPaths([&](size_t path, size_t resource) {
-      path_[static_cast<size_t>(next[resource]++)] = static_cast<int32_t>(path);
+// Every path is a user that takes its chunks' share of what it passes.
+FairSharing SharingOf(const Resources& resources, const Routing& routing) {
+  std::vector<double> capacity;
+  for (size_t i = 0; i < resources.size(); ++i) capacity.push_back(resources.capacity(i));
+  FairSharing sharing(std::move(capacity));
+  std::vector<ResourceUse> uses;
+  for (size_t path = 0; path < static_cast<size_t>(routing.num_paths()); ++path) {
+    uses.clear();
+    resources.ForPath(routing.Hops(PathId{static_cast<int32_t>(path)}), [&](size_t resource) {
+      uses.push_back({static_cast<int32_t>(resource), static_cast<double>(routing.weight[path])});
     });
-    alive_.assign(paths, true);
-    left_.resize(resources.size());
-    chunks_.resize(resources.size());
-    open_paths_.resize(resources.size());
+    sharing.Add(uses);
   }
-
-  void End(size_t path) { alive_[path] = false; }
-
-  // The rate of one chunk of each path that has not ended [bytes/s].
-  const std::vector<double>& Rates() {
-    for (size_t resource = 0; resource < resources_.size(); ++resource) {
-      left_[resource] = resources_.capacity(resource);
-      chunks_[resource] = 0;
-      open_paths_[resource] = 0;
-    }
-    open_ = alive_;
-    for (size_t path = 0; path < alive_.size(); ++path)
-      if (alive_[path])
-        resources_.ForPath(Hops(path), [&](size_t resource) {
-          chunks_[resource] += Chunks(path);
-          ++open_paths_[resource];
-        });
-    // The level at which a resource is full only rises when chunks are settled below it, so an old
-    // entry of the queue is at most too low and is put back.
-    using Entry = std::pair<double, size_t>;
-    std::priority_queue<Entry, std::vector<Entry>, std::greater<>> full;
-    for (size_t resource = 0; resource < resources_.size(); ++resource)
-      if (open_paths_[resource] > 0) full.emplace(LevelOf(resource), resource);
-    while (!full.empty()) {
-      const auto [level, resource] = full.top();
-      full.pop();
-      if (open_paths_[resource] == 0) continue;
-      const double now = LevelOf(resource);
-      if (now > level * (1 + kSame)) {
-        full.emplace(now, resource);
-        continue;
-      }
-      Settle(resource, now);
-    }
-    return rate_;
-  }
-
- private:
-  std::span<const LinkId> Hops(size_t path) const {
-    return routing_.Hops(PathId{static_cast<int32_t>(path)});
-  }
-  double Chunks(size_t path) const { return static_cast<double>(routing_.weight[path]); }
-  double LevelOf(size_t resource) const {
-    return std::max(left_[resource], 0.0) / chunks_[resource];
-  }
-
-  template <class Visit>  // (path, resource)
-  void ForPaths(const Visit& visit) const {
-    for (size_t path = 0; path < rate_.size(); ++path)
-      resources_.ForPath(Hops(path), [&](size_t resource) { visit(path, resource); });
-  }
-
-  void Settle(size_t resource, double level) {
-    for (int64_t i = first_[resource]; i < first_[resource + 1]; ++i) {
-      const auto path = static_cast<size_t>(path_[static_cast<size_t>(i)]);
-      if (!open_[path]) continue;
-      open_[path] = false;
-      rate_[path] = level;
-      resources_.ForPath(Hops(path), [&](size_t used) {
-        left_[used] -= level * Chunks(path);
-        chunks_[used] -= Chunks(path);
-        --open_paths_[used];
-      });
-    }
-  }
-
-  const Resources& resources_;
-  const Routing& routing_;
-  std::vector<int64_t> first_;  // paths of a resource: path_[first_[r], first_[r + 1])
-  std::vector<int32_t> path_;
-  std::vector<int32_t> open_paths_;
-  std::vector<bool> alive_, open_;
-  std::vector<double> rate_, left_, chunks_;
-};
+  return sharing;
+}
 
 double LongestAlpha(const Topology& topology, std::span<const LinkId> hops) {
   int64_t alpha_ps = 0;
@@ -165,15 +82,16 @@ Result<FlowSimReport> SimulateRouting(const Topology& topology, const Routing& w
   if (options.size_bytes < 1) return InvalidArgument("the size must be at least 1 byte");
   if (wanted.topology_fingerprint != topology.Fingerprint())
     return InvalidArgument("the routing was made for another network than " + topology.name());
+  const Result<Collective> collective = CollectiveOf(wanted);
+  if (!collective) return tl::unexpected(collective.error());
   Routing routing = wanted;
   DivideByCommonFactor(routing);
 
   FlowSimReport report;
   report.link_bytes.resize(static_cast<size_t>(topology.num_links()));
-  const double ranks = topology.num_ranks();
-  const double pair_bytes = static_cast<double>(options.size_bytes) / ranks;
-  const double chunk_bytes =
-      pair_bytes / (MeanDemand(routing).ToDouble() * static_cast<double>(routing.units_per_demand));
+  const double chunk_bytes = static_cast<double>(options.size_bytes) /
+                             static_cast<double>(collective->weight_of_size()) /
+                             static_cast<double>(routing.units_per_demand);
   const Resources resources(topology, options.forwarding);
   std::vector<double> resource_bytes(resources.size());
   const auto paths = static_cast<size_t>(routing.num_paths());
@@ -189,21 +107,22 @@ Result<FlowSimReport> SimulateRouting(const Topology& topology, const Routing& w
         std::max(report.bound_s, resource_bytes[resource] / resources.capacity(resource));
   std::copy_n(resource_bytes.begin(), report.link_bytes.size(), report.link_bytes.begin());
 
-  FairSharing sharing(resources, routing);
+  FairSharing sharing = SharingOf(resources, routing);
   std::vector<double> left(paths, chunk_bytes);
   std::vector<size_t> alive(paths);
   for (size_t path = 0; path < paths; ++path) alive[path] = path;
   while (!alive.empty()) {
     if (CancelRequested()) return MakeError(ErrorCode::kCancelled, "interrupted");
-    const std::vector<double>& rate = sharing.Rates();
+    sharing.Update();
     ++report.events;
     double step_s = std::numeric_limits<double>::infinity();
-    for (const size_t path : alive) step_s = std::min(step_s, left[path] / rate[path]);
+    for (const size_t path : alive)
+      step_s = std::min(step_s, left[path] / sharing.rate(static_cast<int32_t>(path)));
     report.busy_s += step_s;
     std::erase_if(alive, [&](size_t path) {
-      left[path] -= rate[path] * step_s;
+      left[path] -= sharing.rate(static_cast<int32_t>(path)) * step_s;
       if (left[path] > chunk_bytes * 1e-9) return false;
-      sharing.End(path);
+      sharing.Remove(static_cast<int32_t>(path));
       report.time_s =
           std::max(report.time_s, report.busy_s + LongestAlpha(topology, hops_of(path)));
       return true;
@@ -211,7 +130,7 @@ Result<FlowSimReport> SimulateRouting(const Topology& topology, const Routing& w
   }
   if (report.time_s > 0) {
     report.algbw = static_cast<double>(options.size_bytes) / report.time_s;
-    report.busbw = report.algbw * (ranks - 1) / ranks;
+    report.busbw = report.algbw * collective->BusFactor().ToDouble();
   }
   return report;
 }

@@ -17,6 +17,7 @@ class Recorder {
     return bytes_per_unit_ * (static_cast<double>(transfer.units()) *
                               static_cast<double>(schedule_.collective.weight(transfer.shard)));
   }
+  LinkModel link_model() const { return options_.link_model; }
   // For how long a message keeps its link, and when after its start it has arrived. Sums of the
   // same terms in the same order, so that travel >= hold also after rounding.
   struct Durations {

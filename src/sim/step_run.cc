@@ -1,9 +1,9 @@
 #include <algorithm>
-#include <limits>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "host_times.h"
 #include "interval_times.h"
 #include "runs.h"
 #include "step_messages.h"
@@ -16,75 +16,16 @@ using Message = StepMessages::Message;
 
 // Starts and arrivals are sums and maxima of the same terms in the same order with and without the
 // barrier. Rounding keeps order, so eager is never later, to the last bit.
-// `least_s`: sooner after its start it does not arrive.
+// `not_before_s`: sooner it does not arrive.
 void Send(Message& message, int32_t step, Recorder& recorder, double& link_free_s,
-          double least_s = 0) {
+          double not_before_s) {
   const Recorder::Durations durations = recorder.Of(message.link, message.bytes);
-  message.arrive_s = message.start_s + std::max(durations.travel_s, least_s);
+  message.arrive_s = std::max(message.start_s + durations.travel_s, not_before_s);
   link_free_s = message.start_s + durations.hold_s;
   recorder.Add({message.link, step, message.start_s, link_free_s, message.arrive_s, message.bytes,
                 message.first_transfer},
                durations.hold_s);
 }
-
-// How long the hosts with a limit need for all that they take in or send out in one step.
-class HostTimes {
- public:
-  explicit HostTimes(const Topology& topology) : topology_(topology) {
-    if (!topology.has_host_limits()) return;
-    out_.resize(static_cast<size_t>(topology.num_ranks()));
-    in_ = out_;
-    for (NodeId rank : topology.Ranks()) {
-      const auto limit = topology.host_bandwidth(rank);
-      if (!limit) continue;
-      Set(topology.OutLinks(rank), *limit, out_[rank.index()]);
-      Set(topology.InLinks(rank), *limit, in_[rank.index()]);
-    }
-  }
-
-  void Count(std::span<const Message> messages) {
-    if (out_.empty()) return;
-    for (Host& host : out_) host.bytes = 0;
-    for (Host& host : in_) host.bytes = 0;
-    for (const Message& message : messages) {
-      if (Host* host = Find(out_, topology_.tail(message.link))) host->bytes += message.bytes;
-      if (Host* host = Find(in_, topology_.head(message.link))) host->bytes += message.bytes;
-    }
-  }
-
-  // Of the step's messages, one after its hosts have done all of theirs.
-  double Of(const Message& message) {
-    double seconds = 0;
-    for (const Host* host :
-         {Find(out_, topology_.tail(message.link)), Find(in_, topology_.head(message.link))})
-      if (host != nullptr)
-        seconds = std::max(seconds, host->alpha_s + host->bytes / host->bandwidth);
-    return seconds;
-  }
-
- private:
-  struct Host {
-    double bandwidth = 0;  // 0: no limit
-    double alpha_s = 0;    // the least of its links that way
-    double bytes = 0;
-  };
-
-  template <class Links>
-  void Set(const Links& links, int64_t limit, Host& host) const {
-    int64_t alpha_ps = std::numeric_limits<int64_t>::max();
-    for (LinkId link : links) alpha_ps = std::min(alpha_ps, topology_.alpha_ps(link));
-    host.bandwidth = static_cast<double>(limit);
-    host.alpha_s = static_cast<double>(alpha_ps) * 1e-12;
-  }
-
-  static Host* Find(std::vector<Host>& hosts, NodeId node) {
-    if (node.index() >= hosts.size() || hosts[node.index()].bandwidth <= 0) return nullptr;
-    return &hosts[node.index()];
-  }
-
-  const Topology& topology_;
-  std::vector<Host> out_, in_;  // by rank; empty without limits
-};
 
 class EagerRun {
  public:
@@ -95,6 +36,7 @@ class EagerRun {
         steps_(topology, schedule, recorder),
         layouts_(topology, schedule),
         arrived_(topology, schedule, layouts_, IntervalTimes::Side::kHead),
+        hosts_(topology, recorder.link_model()),
         link_free_s_(static_cast<size_t>(topology.num_links()), 0) {
     if (!schedule.collective.reduces()) return;
     overwriting_.emplace(topology, schedule, layouts_);
@@ -102,11 +44,16 @@ class EagerRun {
 
   void Run() {
     while (!CancelRequested() && steps_.Next()) {
-      for (Message& message : steps_.messages()) message.start_s = LinkFree(message);
+      hosts_.Count(steps_.messages());
+      for (Message& message : steps_.messages())
+        message.start_s = std::max(LinkFree(message), hosts_.FreeFor(message));
       for (size_t i = steps_.first(); i < steps_.last(); ++i) Wait(i, arrived_.Latest(AtTail(i)));
       if (overwriting_) WaitForReaders(*overwriting_);
-      for (Message& message : steps_.messages())
-        Send(message, steps_.step(), recorder_, LinkFree(message));
+      const std::vector<double>& through = hosts_.LetThrough(steps_.messages());
+      for (size_t i = 0; i < through.size(); ++i) {
+        Message& message = steps_.messages()[i];
+        Send(message, steps_.step(), recorder_, LinkFree(message), through[i]);
+      }
       for (size_t i = steps_.first(); i < steps_.last(); ++i) Arrive(i);
     }
   }
@@ -171,6 +118,7 @@ class EagerRun {
   ShardLayouts layouts_;
   IntervalTimes arrived_;
   std::optional<Overwriting> overwriting_;  // where something is overwritten
+  HostTimes hosts_;
   std::vector<double> link_free_s_;
 };
 
@@ -178,14 +126,14 @@ class EagerRun {
 
 void RunWithBarriers(const Topology& topology, const Schedule& schedule, Recorder& recorder) {
   StepMessages steps(topology, schedule, recorder);
-  HostTimes hosts(topology);
+  HostTimes hosts(topology, recorder.link_model());
   double now = 0;
   while (!CancelRequested() && steps.Next()) {
     double end = now, link_free = 0;
     hosts.Count(steps.messages());
     for (Message& message : steps.messages()) {
       message.start_s = now;
-      Send(message, steps.step(), recorder, link_free, hosts.Of(message));
+      Send(message, steps.step(), recorder, link_free, now + hosts.AfterBarrier(message));
       end = std::max(end, message.arrive_s);
     }
     now = end;

@@ -121,19 +121,13 @@ Result<Schedule> MakeAllReduce(const Topology& topology, const Collective& colle
 
 Result<Schedule> DeriveFromForward(const Topology& topology, const Collective& collective,
                                    const MakeForward& make) {
-  switch (collective.kind()) {
-    case CollectiveKind::kAllGather:
-    case CollectiveKind::kBroadcast:
-      return make(topology, collective);
-    case CollectiveKind::kReduceScatter:
-    case CollectiveKind::kReduce:
-      return MakeReversed(topology, collective, make, nullptr);
-    case CollectiveKind::kAllReduce:
-      return MakeAllReduce(topology, collective, make);
-    default:
-      return InvalidArgument(
-          fmt::format("{} is not derived from all-gather or broadcast", Name(collective.kind())));
-  }
+  const bool spreads = collective.destinations(ShardId{0}).all;
+  if (!spreads && !collective.reduces())
+    return InvalidArgument(
+        fmt::format("{} is not derived from all-gather or broadcast", Name(collective.kind())));
+  if (!spreads) return MakeReversed(topology, collective, make, nullptr);
+  return collective.reduces() ? MakeAllReduce(topology, collective, make)
+                              : make(topology, collective);
 }
 
 }  // namespace tutti

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
+
+#include "tutti/base/units.h"
 
 namespace tutti {
 
@@ -30,6 +33,7 @@ std::span<const Synthesizer> Synthesizers() {
       TacclLikeSynthesizer(),
       TsmcfSynthesizer(),
       McfSynthesizer(),
+      ForestSynthesizer(),
   };
   // clang-format on
   return kTable;
@@ -60,29 +64,44 @@ Forecast ForecastByDeliveries(const Collective& collective, const SynthOptions& 
   return {.work_ns = static_cast<int64_t>(std::min(kMost, deliveries * static_cast<double>(ns)))};
 }
 
+int64_t MostChunks(const Collective& collective, int64_t size_bytes, int64_t least_bytes) {
+  int64_t heaviest = collective.demand().empty() ? 1 : 0;
+  for (int64_t weight : collective.demand()) heaviest = std::max(heaviest, weight);
+  const Rational shard = Rational(size_bytes) * Rational(heaviest, collective.weight_of_size());
+  const Rational chunks = (shard / Rational(std::max<int64_t>(1, least_bytes))).Floor();
+  return std::max<int64_t>(1, chunks.Num64().value_or(size_bytes));
+}
+
+int64_t WorthwhileChunkBytes(const Topology& topology) {
+  constexpr int64_t kPartOfAlpha = 16;
+  std::optional<Rational> least;
+  for (LinkId link : topology.Links()) {
+    const Rational bytes = Rational(topology.bandwidth(link)) *
+                           Rational(topology.alpha_ps(link), kPicosecondsPerSecond * kPartOfAlpha);
+    if (!least || bytes < *least) least = bytes;
+  }
+  if (!least) return 1;
+  return std::max<int64_t>(1, least->Floor().Num64().value_or(1));
+}
+
 namespace {
 
-// Names of those that have what `flag` says.
-std::string NamesWith(bool Synthesizer::*flag) {
-  std::string names;
-  for (const Synthesizer& synthesizer : Synthesizers())
-    if (synthesizer.*flag) names += (names.empty() ? "" : ", ") + std::string(synthesizer.name);
-  return names;
+bool IsBelowElement(const Collective& collective, const SynthOptions& options, int64_t chunks) {
+  return options.element_bytes > 0 && chunks > 1 &&
+         chunks > MostChunks(collective, options.size_bytes, options.element_bytes);
+}
+
+std::string BelowElement(const Collective& collective, const SynthOptions& options,
+                         int64_t chunks) {
+  return fmt::format(
+      "{} chunks a shard of size {} are less than one element of {} byte{} each, at "
+      "most {} {}",
+      chunks, FormatSize(options.size_bytes), options.element_bytes,
+      options.element_bytes == 1 ? "" : "s",
+      MostChunks(collective, options.size_bytes, options.element_bytes), "exist");
 }
 
 }  // namespace
-
-Status CheckSynthOptions(const Synthesizer& synthesizer, const SynthOptions& options) {
-  if (!synthesizer.has_policies && (!options.policy.empty() || options.waiting != Waiting::kAuto))
-    return InvalidArgument(fmt::format("'{}' has no {}; {} has", synthesizer.name,
-                                       options.policy.empty() ? "links that wait" : "policies",
-                                       NamesWith(&Synthesizer::has_policies)));
-  if (!synthesizer.counts_chunks && options.auto_chunks)
-    return InvalidArgument(
-        fmt::format("'{}' cannot choose the number of chunks; {} can. Give a number, or none",
-                    synthesizer.name, NamesWith(&Synthesizer::counts_chunks)));
-  return {};
-}
 
 Result<Schedule> RunSynthesizer(const Synthesizer& synthesizer, const Topology& topology,
                                 const Collective& collective, const SynthOptions& options) {
@@ -109,7 +128,14 @@ Result<Schedule> RunSynthesizer(const Synthesizer& synthesizer, const Topology& 
     nothing_to_do.seed = options.seed;
     return nothing_to_do;
   }
+  if (IsBelowElement(collective, options, options.chunks))
+    return InvalidArgument(BelowElement(collective, options, options.chunks));
   Result<Schedule> schedule = synthesizer.synthesize(topology, collective, options);
+  if (schedule && IsBelowElement(schedule->collective, options, schedule->units_per_shard))
+    return MakeError(
+        ErrorCode::kInfeasible,
+        fmt::format("'{}' cuts shards into what does not exist: {}", synthesizer.name,
+                    BelowElement(schedule->collective, options, schedule->units_per_shard)));
   if (schedule && schedule->kind == ScheduleKind::kTimed && topology.has_host_limits())
     return MakeError(ErrorCode::kInfeasible,
                      fmt::format("'{}' makes a timed schedule here, which knows no host limits; "

@@ -17,13 +17,14 @@ Synthesizer BruckSynthesizer();        // classic/doubling.cc
 Synthesizer TorusDimsSynthesizer();    // classic/torus_dims.cc
 Synthesizer ExpandSynthesizer();       // expand/recipe.cc
 Synthesizer StoredSynthesizer();       // stored/stored.cc
-Synthesizer BlueConnectSynthesizer();  // rivals/blueconnect.cc
-Synthesizer ThemisSynthesizer();       // rivals/themis.cc
-Synthesizer CCubeSynthesizer();        // rivals/c_cube.cc
-Synthesizer MultiTreeSynthesizer();    // rivals/multitree.cc
-Synthesizer TtoSynthesizer();          // rivals/tto.cc
-Synthesizer TacclLikeSynthesizer();    // rivals/taccl_like.cc
+Synthesizer BlueConnectSynthesizer();  // baselines/blueconnect.cc
+Synthesizer ThemisSynthesizer();       // baselines/themis.cc
+Synthesizer CCubeSynthesizer();        // baselines/c_cube.cc
+Synthesizer MultiTreeSynthesizer();    // baselines/multitree.cc
+Synthesizer TtoSynthesizer();          // baselines/tto.cc
+Synthesizer TacclLikeSynthesizer();    // baselines/taccl_like.cc
 Synthesizer TsmcfSynthesizer();        // tsmcf/tsmcf.cc
 Synthesizer McfSynthesizer();          // tsmcf/tsmcf.cc
+Synthesizer ForestSynthesizer();       // forest/forest.cc
 
 }  // namespace tutti

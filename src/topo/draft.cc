@@ -5,6 +5,8 @@
 #include <tuple>
 #include <utility>
 
+#include "tutti/topo/properties.h"
+
 namespace tutti::topo {
 
 int64_t SaturatingAdd(int64_t a, int64_t b) {
@@ -37,7 +39,7 @@ LinkSpec LinkParameters::Override(LinkSpec spec, size_t dimension) const {
   return spec;
 }
 
-Result<Topology> FinishDraft(Draft draft, int64_t parallel, std::string name) {
+Result<Topology> FinishDraft(Draft draft, int64_t parallel, const std::string& expression) {
   const auto key = [](const DraftLink& link) {
     return std::tuple(link.tail, link.head, link.spec.bandwidth, link.spec.alpha_ps);
   };
@@ -47,13 +49,20 @@ Result<Topology> FinishDraft(Draft draft, int64_t parallel, std::string name) {
   for (const DraftLink& link : draft.links)
     for (int64_t copy = 0; copy < parallel; ++copy)
       builder.AddLink(NodeId{link.tail}, NodeId{link.head}, link.spec);
-  builder.SetName(std::move(name));
+  builder.SetName(expression);
+  builder.SetExpression(expression);
   builder.SetNodeNames(std::move(draft.names));
   for (size_t rank = 0; rank < draft.host_bandwidth.size(); ++rank)
     if (draft.host_bandwidth[rank] > 0)
       builder.SetHostBandwidth(NodeId{static_cast<int32_t>(rank)}, draft.host_bandwidth[rank]);
   if (draft.grid) builder.SetGrid(*std::move(draft.grid));
+  builder.SetOriginal(std::move(draft.original));
   return std::move(builder).Build();
+}
+
+bool KeepsExpression(const Topology& operand, std::string_view family) {
+  // The ranks of a line digraph are counted in the order of the links.
+  return !operand.expression().empty() && (family != "line" || HasOrderedLinks(operand));
 }
 
 }  // namespace tutti::topo

@@ -4,8 +4,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tutti/base/result.h"
@@ -55,6 +57,7 @@ struct Draft {
   std::vector<DraftLink> links;
   std::vector<std::string> names;  // empty: numbers
   std::optional<GridShape> grid;
+  std::shared_ptr<const Topology> original;  // what it was unwound from
   std::vector<int64_t> host_bandwidth;  // bytes/s: empty, or one a rank, 0 where it has no limit
 
   // tail == head is a self-loop: a port without a link.
@@ -69,6 +72,11 @@ struct Draft {
 
 // Links in the canonical order (tail, head, bandwidth, alpha), each `parallel` times: networks that
 // are the same link for link have the same ids and fingerprint, however they were written.
-Result<Topology> FinishDraft(Draft draft, int64_t parallel, std::string name);
+// `expression`, which may be empty, is the name, too.
+Result<Topology> FinishDraft(Draft draft, int64_t parallel, const std::string& expression);
+
+// Whether the operator `family` makes of `operand` what it makes of operand.expression(), but for
+// bandwidths, alphas and host limits.
+bool KeepsExpression(const Topology& operand, std::string_view family);
 
 }  // namespace tutti::topo

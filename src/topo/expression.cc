@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 #include <utility>
 
 #include "families/family.h"
 #include "syntax.h"
+#include "tutti/base/cancel.h"
 #include "tutti/base/nearest.h"
 #include "tutti/base/units.h"
 #include "tutti/topo/json.h"
@@ -21,8 +23,18 @@ struct Resolved {
   FamilyCall call;  // family == nullptr: a path
   std::vector<Resolved> operands;
   std::string path;
-  std::string text;  // canonical
+  std::string arguments;  // canonical, behind the operands: ",3,4,bw=50GB/s"
+  std::string text;       // canonical
 };
+
+// The call with `operands` for its networks.
+std::string TextOf(const Resolved& resolved, const std::vector<std::string>& operands) {
+  std::string inside;
+  for (const std::string& operand : operands) inside += "," + operand;
+  inside += resolved.arguments;
+  std::string text(resolved.call.family->info.name);
+  return inside.empty() ? text : fmt::format("{}({})", text, inside.substr(1));
+}
 
 // `what` stands before the name that is none of `accepted`.
 tl::unexpected<Error> UnknownName(const SyntaxNode& node, std::string_view what,
@@ -121,6 +133,9 @@ class Resolver {
   Result<Resolved> Resolve(const SyntaxNode& node) const {
     switch (node.kind) {
       case SyntaxNode::Kind::kPath: {
+        if (!EndsInJson(node.text))
+          return FaultAt(node.column,
+                         fmt::format("'{}': a quoted path must end in .json", Shown(node.text)));
         Resolved resolved;
         resolved.call.column = node.column;
         resolved.path = node.text;
@@ -128,7 +143,8 @@ class Resolver {
         return resolved;
       }
       case SyntaxNode::Kind::kCall:
-        return ResolveCall(node);
+        if (const Family* family = FindFamily(node.text)) return ResolveCall(node, *family);
+        return UnknownFamily(node);
       default:
         return FaultAt(node.column,
                        fmt::format("found '{}', wanted a network: a family such as torus(4,4) or a "
@@ -138,33 +154,40 @@ class Resolver {
   }
 
  private:
-  Result<Resolved> ResolveCall(const SyntaxNode& node) const {
-    const Family* family = FindFamily(node.text);
-    if (family == nullptr) return UnknownFamily(node);
+  Result<Resolved> ResolveCall(const SyntaxNode& node, const Family& family) const {
     Resolved resolved;
     FamilyCall& call = resolved.call;
-    call.family = family;
+    call.family = &family;
     call.column = node.column;
-    call.options.resize(family->options.size());
-    call.links.defaults = family->default_link;
-    std::string arguments;
-    if (Status status = CollectArguments(node, resolved, arguments); !status)
+    call.options.resize(family.options.size());
+    call.settings.resize(family.settings.size());
+    call.links.defaults = family.default_link;
+    if (Status status = CollectArguments(node, resolved); !status)
       return tl::unexpected(status.error());
     if (Status status = CollectKeywords(node, call); !status) return tl::unexpected(status.error());
-    arguments += PrintKeywords(call);
-    resolved.text = family->info.name;
-    if (!arguments.empty()) resolved.text += fmt::format("({})", arguments.substr(1));
+    resolved.arguments += PrintKeywords(call);
+    std::vector<std::string> operands;
+    for (const Resolved& operand : resolved.operands) operands.push_back(operand.text);
+    resolved.text = TextOf(resolved, operands);
     return resolved;
   }
 
-  // The name of a member where the family has some; else networks, then numbers. Appends
-  // ",argument" for each to `text`.
-  Status CollectArguments(const SyntaxNode& node, Resolved& resolved, std::string& text) const {
+  // The name of a member where the family has some; else networks, then numbers.
+  Status CollectArguments(const SyntaxNode& node, Resolved& resolved) const {
+    std::string& text = resolved.arguments;
     FamilyCall& call = resolved.call;
     const Family& family = *call.family;
     bool wants_name = !family.info.members.empty();
     for (const SyntaxNode& item : node.items) {
       if (!item.keyword.empty()) continue;
+      if (family.reads_file && call.path.empty()) {
+        if (item.kind == SyntaxNode::Kind::kList || item.has_parentheses)
+          return FaultAt(item.column, fmt::format("{}: found '{}', wanted a path",
+                                                  family.info.signature, Shown(item.text)));
+        call.path = item.text;
+        text += "," + PrintPath(item.text);
+        continue;
+      }
       if (wants_name) {
         const Result<size_t> member = FindMember(family, item);
         if (!member) return tl::unexpected(member.error());
@@ -178,7 +201,6 @@ class Resolver {
       if (is_network && call.sizes.empty() && resolved.operands.size() < family.operands.most) {
         Result<Resolved> operand = Resolve(item);
         if (!operand) return tl::unexpected(operand.error());
-        text += fmt::format(",{}", operand->text);
         resolved.operands.push_back(*std::move(operand));
         continue;
       }
@@ -194,6 +216,7 @@ class Resolver {
     if (wants_name)
       return call.Fault(fmt::format("the name is missing, wanted one of {}",
                                     fmt::join(MemberNames(family), ", ")));
+    if (family.reads_file && call.path.empty()) return call.Fault("the path is missing");
     const auto within = [](size_t count, Range range) {
       return range.least <= count && count <= range.most;
     };
@@ -228,7 +251,7 @@ class Resolver {
     return describe(family.operands, "network") + " and " + describe(family.sizes, "number");
   }
 
-  static Status CollectKeywords(const SyntaxNode& node, FamilyCall& call) {
+  Status CollectKeywords(const SyntaxNode& node, FamilyCall& call) const {
     constexpr int64_t kMaxParallel = 1 << 16;
     constexpr int64_t kMaxBandwidth = int64_t{1} << 50;
     constexpr int64_t kMaxAlphaPs = 1'000'000'000'000'000;
@@ -237,11 +260,21 @@ class Resolver {
     for (const SyntaxNode& item : node.items) {
       const std::string& key = item.keyword;
       if (key.empty()) continue;
+      if (key == "link" && family.names_cables) {
+        if (Status status = CollectCables(item, call); !status) return status;
+        continue;
+      }
       if (!seen.insert(key).second)
         return FaultAt(item.keyword_column,
                        fmt::format("the keyword '{}' stands there twice", Shown(key)));
       const auto option = std::find(family.options.begin(), family.options.end(), key);
-      if (key == "bw" || (key == "bw_per_link" && family.shares_bandwidth)) {
+      const auto setting = std::find_if(family.settings.begin(), family.settings.end(),
+                                        [&key](const Setting& one) { return one.name == key; });
+      if (setting != family.settings.end()) {
+        Result<SettingValue> value = ParseSetting(item, *setting);
+        if (!value) return tl::unexpected(value.error());
+        call.settings[static_cast<size_t>(setting - family.settings.begin())] = *std::move(value);
+      } else if (key == "bw" || (key == "bw_per_link" && family.shares_bandwidth)) {
         if (call.links.bandwidth.given())
           return FaultAt(item.keyword_column, "bw= and bw_per_link= exclude each other");
         call.links.bandwidth_is_shared = key == "bw" && family.shares_bandwidth;
@@ -281,18 +314,130 @@ class Resolver {
     return {};
   }
 
+  static SettingValue ValueAt(const SyntaxNode& item) {
+    SettingValue value;
+    value.column = item.column;
+    return value;
+  }
+
+  Result<SettingValue> ParseSetting(const SyntaxNode& item, const Setting& setting) const {
+    constexpr int64_t kMaxBandwidth = int64_t{1} << 50;
+    switch (setting.kind) {
+      case Setting::Kind::kBandwidth: {
+        PerDimension<int64_t> given;
+        if (Status status = ParseQuantities(item, ParseBandwidth, 1, kMaxBandwidth, given); !status)
+          return tl::unexpected(status.error());
+        if (given.is_list)
+          return FaultAt(item.column, fmt::format("{}=: wanted one value", item.keyword));
+        SettingValue value = ValueAt(item);
+        value.text = FormatBandwidth(given.values[0]);
+        value.bandwidth = given.values[0];
+        return value;
+      }
+      case Setting::Kind::kRatio:
+        return ParseRatio(item);
+      case Setting::Kind::kFabric:
+        return ParseFabric(item);
+      case Setting::Kind::kOverrides:
+        return ParseOverrides(item);
+    }
+    return FaultAt(item.column, "no such kind of setting");
+  }
+
+  // "2" or "3:2".
+  static Result<SettingValue> ParseRatio(const SyntaxNode& item) {
+    constexpr int64_t kMost = 1'000'000;
+    const size_t colon = item.text.find(':');
+    SyntaxNode num = item, den = item;
+    num.text = item.text.substr(0, colon);
+    den.text = colon == item.text.npos ? "1" : item.text.substr(colon + 1);
+    const std::string context = item.keyword + "=";
+    const Result<int64_t> above = ParseWhole(num, context);
+    if (!above) return tl::unexpected(above.error());
+    const Result<int64_t> below = ParseWhole(den, context);
+    if (!below) return tl::unexpected(below.error());
+    for (int64_t part : {*above, *below})
+      if (part < 1 || part > kMost)
+        return FaultAt(item.column,
+                       fmt::format("{}: '{}' is no ratio such as 2 or 3:2, of numbers from 1 to {}",
+                                   context, Shown(item.text), kMost));
+    const int64_t common = std::gcd(*above, *below);
+    SettingValue value = ValueAt(item);
+    value.text = std::to_string(*above / common);
+    value.ratio = {*above / common, *below / common};
+    if (value.ratio.den != 1) value.text += fmt::format(":{}", value.ratio.den);
+    return value;
+  }
+
+  // A fabric is written as a family and stands for no network by itself.
+  Result<SettingValue> ParseFabric(const SyntaxNode& item) const {
+    std::vector<std::string_view> names;
+    for (const Family& fabric : Fabrics()) {
+      names.push_back(fabric.info.name);
+      if (item.kind != SyntaxNode::Kind::kCall || item.text != fabric.info.name) continue;
+      Result<Resolved> resolved = ResolveCall(item, fabric);
+      if (!resolved) return tl::unexpected(resolved.error());
+      if (resolved->call.ChangesLinks() || resolved->call.links.alpha_ps.given())
+        return resolved->call.Fault("bw=, alpha=, parallel= and host_bw= belong to the cluster");
+      SettingValue value = ValueAt(item);
+      value.text = resolved->text;
+      value.fabric.push_back(std::move(resolved->call));
+      return value;
+    }
+    return UnknownName(item, "unknown fabric", names);
+  }
+
+  static Result<SettingValue> ParseOverrides(const SyntaxNode& node) {
+    const bool is_list = node.kind == SyntaxNode::Kind::kList;
+    if (node.has_parentheses || node.kind == SyntaxNode::Kind::kPath ||
+        (is_list && !node.text.empty()))
+      return FaultAt(node.column,
+                     fmt::format("{}=: found '{}', wanted two nodes and a bandwidth such as "
+                                 "leaf0-spine1:50GB/s, or a list of such",
+                                 node.keyword, Shown(node.text)));
+    SettingValue value = ValueAt(node);
+    if (!is_list) value.overrides.push_back({node.text, node.column});
+    for (const SyntaxNode& item : node.items) value.overrides.push_back({item.text, item.column});
+    std::vector<std::string> texts;
+    for (const NamedCable& one : value.overrides) texts.push_back(one.text);
+    value.text = is_list ? fmt::format("[{}]", fmt::join(texts, ",")) : texts[0];
+    return value;
+  }
+
+  // One cable or a list; the keyword may stand there again.
+  static Status CollectCables(const SyntaxNode& node, FamilyCall& call) {
+    const bool is_list = node.kind == SyntaxNode::Kind::kList;
+    if (node.has_parentheses || node.kind == SyntaxNode::Kind::kPath ||
+        (is_list && !node.text.empty()))
+      return FaultAt(node.column, fmt::format("link=: found '{}', wanted two nodes such as 0-1, or "
+                                              "a list of such",
+                                              Shown(node.text)));
+    if (!is_list) call.cables.push_back({node.text, node.column});
+    for (const SyntaxNode& item : node.items) call.cables.push_back({item.text, item.column});
+    return {};
+  }
+
   static std::vector<std::string_view> KeywordsOf(const Family& family) {
     std::vector<std::string_view> keywords = family.options;
+    for (const Setting& setting : family.settings) keywords.push_back(setting.name);
     keywords.insert(keywords.end(), {"alpha", "bw", "host_bw"});
     if (family.shares_bandwidth) keywords.push_back("bw_per_link");
+    if (family.names_cables) keywords.push_back("link");
     keywords.push_back("parallel");
     return keywords;
   }
 
   static std::string PrintKeywords(const FamilyCall& call) {
     std::string text;
+    std::vector<std::string> cables;
+    for (const NamedCable& cable : call.cables) cables.push_back(cable.text);
+    if (cables.size() == 1) text += ",link=" + cables[0];
+    if (cables.size() > 1) text += fmt::format(",link=[{}]", fmt::join(cables, ","));
     for (size_t i = 0; i < call.options.size(); ++i)
       if (call.options[i]) text += fmt::format(",{}={}", call.family->options[i], *call.options[i]);
+    for (size_t i = 0; i < call.settings.size(); ++i)
+      if (call.settings[i])
+        text += fmt::format(",{}={}", call.family->settings[i].name, call.settings[i]->text);
     const LinkParameters& links = call.links;
     if (links.parallel != 1) text += fmt::format(",parallel={}", links.parallel);
     if (links.bandwidth.given()) {
@@ -308,8 +453,19 @@ class Resolver {
   }
 };
 
+// What stands for an operand in the name and in the expression of the whole. Of a file it is how
+// its network was made, where that is known: the file may be gone when the whole is read again.
+std::string NameInside(const Topology& operand, const std::string& text) {
+  return operand.name() == operand.expression() && !operand.name().empty() ? operand.name() : text;
+}
+std::string ExpressionInside(const Topology& operand, std::string_view family,
+                             const std::string& text) {
+  return KeepsExpression(operand, family) ? operand.expression() : text;
+}
+
 // Makes the networks of `resolved`, operands first.
 Result<Topology> Evaluate(Resolved resolved, const ParseLimits& limits) {
+  if (CancelRequested()) return tl::unexpected(CancelledError());
   FamilyCall& call = resolved.call;
   call.limits = limits;
   if (call.family == nullptr) {
@@ -325,20 +481,27 @@ Result<Topology> Evaluate(Resolved resolved, const ParseLimits& limits) {
                                  limits.max_nodes, limits.max_links));
     return topology;
   }
+  std::vector<std::string> names, expressions;
   for (Resolved& operand : resolved.operands) {
+    const std::string text = operand.text;
     Result<Topology> network = Evaluate(std::move(operand), limits);
     if (!network) return network;
+    names.push_back(NameInside(*network, text));
+    expressions.push_back(ExpressionInside(*network, call.family->info.name, text));
     call.operands.push_back(*std::move(network));
   }
   Result<Draft> draft = call.family->build(call);
   if (!draft) return tl::unexpected(draft.error());
   if (call.host_bandwidth)
     draft->host_bandwidth.assign(static_cast<size_t>(draft->num_ranks), *call.host_bandwidth);
-  Result<Topology> topology = FinishDraft(*std::move(draft), call.links.parallel, resolved.text);
+  Result<Topology> topology =
+      FinishDraft(*std::move(draft), call.links.parallel, TextOf(resolved, expressions));
   if (!topology)
     return FaultAt(call.column,
                    fmt::format("{}: {}", Shown(resolved.text), topology.error().message));
-  return topology;
+  TopologyOrigin origin = topology->origin();
+  origin.name = TextOf(resolved, names);
+  return (*std::move(topology)).WithOrigin(std::move(origin));
 }
 
 ExpressionTree ToTree(const Resolved& resolved) {
@@ -357,6 +520,7 @@ ExpressionTree ToTree(const Resolved& resolved) {
   tree.bandwidth = call.links.bandwidth.values;
   tree.alpha_ps = call.links.alpha_ps.values;
   tree.host_bandwidth = call.host_bandwidth;
+  for (const NamedCable& cable : call.cables) tree.cables.push_back(cable.text);
   return tree;
 }
 

@@ -180,8 +180,8 @@ class FromExpression {
   const ExpressionTree& whole_;
 };
 
-std::optional<Candidate> OfName(const Topology& topology) {
-  const Result<ExpressionTree> expression = ParseExpressionTree(topology.name());
+std::optional<Candidate> OfExpression(const Topology& topology) {
+  const Result<ExpressionTree> expression = ParseExpressionTree(topology.expression());
   if (!expression) return std::nullopt;
   return FromExpression(*expression).Propose();
 }
@@ -207,7 +207,7 @@ Result<Translations> FindTranslations(const Topology& topology) {
   if (topology.has_switches())
     return MakeError(ErrorCode::kInfeasible,
                      "a network with switches has no translations of all its nodes");
-  for (const auto& propose : {OfName, OfGrid, OfRotation, OfSearch}) {
+  for (const auto& propose : {OfExpression, OfGrid, OfRotation, OfSearch}) {
     std::optional<Candidate> candidate = propose(topology);
     if (!candidate || candidate->size != topology.num_ranks()) continue;
     Result<Translations> found = Translations::Make(topology, std::move(candidate->generators));

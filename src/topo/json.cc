@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -11,7 +12,9 @@
 #include <utility>
 #include <vector>
 
+#include "claims.h"
 #include "tutti/base/file.h"
+#include "tutti/base/file_kind.h"
 #include "tutti/base/units.h"
 #include "tutti/topo/expression.h"
 #include "tutti/topo/properties.h"
@@ -21,10 +24,11 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::string_view kFormat = "tutti-topology";
 constexpr int64_t kVersion = 1;
 // Written, and wanted, where there are host limits: older readers then say that they know none.
 constexpr int64_t kVersionWithHosts = 2;
+// Where there is an original, or a name beside the expression.
+constexpr int64_t kVersionWithOrigin = 3;
 constexpr int64_t kMaxBandwidth = int64_t{1} << 50;
 constexpr int64_t kMaxAlphaPs = 1'000'000'000'000'000;
 
@@ -71,10 +75,16 @@ class Writer {
         common_host_(CommonHostLimit(topology)),
         homogeneous_(topology.num_links() > 0 && topology.is_homogeneous()) {}
 
-  std::string Write() {
-    text_ = fmt::format("{{\n  \"format\": \"{}\",\n  \"version\": {}", kFormat,
-                        topology_.has_host_limits() ? kVersionWithHosts : kVersion);
+  std::string Write(const std::string& source) {
+    const std::string& expression = topology_.expression();
+    const bool two_names = !expression.empty() && expression != topology_.name();
+    const int64_t version = two_names || topology_.original() ? kVersionWithOrigin
+                            : topology_.has_host_limits()     ? kVersionWithHosts
+                                                              : kVersion;
+    text_ = fmt::format("{{\n  \"format\": \"{}\",\n  \"version\": {}", kTopologyFormat, version);
     if (!topology_.name().empty()) text_ += ",\n  \"name\": " + Quoted(topology_.name());
+    if (two_names) text_ += ",\n  \"expression\": " + Quoted(expression);
+    if (!source.empty()) text_ += ",\n  \"source\": " + Quoted(source);
     WriteNodes();
     if (const auto& grid = topology_.grid())
       text_ += fmt::format(",\n  \"grid\": {{\"dims\": [{}], \"wraps\": {}}}",
@@ -83,6 +93,10 @@ class Writer {
       text_ += ",\n  \"link_defaults\": {" + Spec(topology_.spec(LinkId{0})).substr(2) + "}";
     WriteLinks();
     WriteSelfLoops();
+    if (const Topology* original = topology_.original()) {
+      text_ += ",\n  \"original\": " + TopologyToJson(*original);
+      text_.pop_back();  // the end of its last line
+    }
     return text_ + "\n}\n";
   }
 
@@ -266,9 +280,11 @@ class Reader {
                                           "join {} nodes",
                                           num_links_, num_nodes()));
     for (const auto& [rank, bandwidth] : host_limits_) builder.SetHostBandwidth(rank, bandwidth);
-    if (json_.contains("name")) builder.SetName(json_["name"].get<std::string>());
     builder.SetNodeNames(std::move(names_));
-    return std::move(builder).Build();
+    if (Status status = ReadOrigin(builder); !status) return tl::unexpected(status.error());
+    Result<Topology> topology = std::move(builder).Build();
+    if (!topology) return topology;
+    return topo::CheckClaims(*std::move(topology));
   }
 
  private:
@@ -276,24 +292,26 @@ class Reader {
 
   Status ReadHeader() {
     if (!json_.is_object()) return Fault("$", "found " + Found(json_) + ", wanted an object");
-    if (json_.value("format", Json()) != Json(kFormat))
-      return MakeError(
-          ErrorCode::kCorrupt,
-          fmt::format("$.format: found {}, wanted \"{}\"",
-                      json_.contains("format") ? Found(json_["format"]) : "nothing", kFormat));
+    if (json_.value("format", Json()) != Json(kTopologyFormat))
+      return MakeError(ErrorCode::kCorrupt,
+                       fmt::format("$.format: found {}, wanted \"{}\"",
+                                   json_.contains("format") ? Found(json_["format"]) : "nothing",
+                                   kTopologyFormat));
     const Json version = json_.value("version", Json());
-    knows_hosts_ = version == Json(kVersionWithHosts);
+    knows_origin_ = version == Json(kVersionWithOrigin);
+    knows_hosts_ = knows_origin_ || version == Json(kVersionWithHosts);
     if (version != Json(kVersion) && !knows_hosts_)
       return MakeError(ErrorCode::kCorrupt,
-                       fmt::format("$.version: found {}, this reader knows versions {} and {}",
+                       fmt::format("$.version: found {}, this reader knows versions {} to {}",
                                    json_.contains("version") ? Found(json_["version"]) : "nothing",
-                                   kVersion, kVersionWithHosts));
+                                   kVersion, kVersionWithOrigin));
     std::vector<std::string_view> accepted{"format",  "version",       "name",  "source",
                                            "comment", "nodes",         "ranks", "switches",
                                            "grid",    "link_defaults", "links", "self_loops"};
     if (knows_hosts_) accepted.insert(accepted.end(), {"host_bandwidth", "host_bandwidth_Bps"});
+    if (knows_origin_) accepted.insert(accepted.end(), {"expression", "original"});
     if (Status status = CheckKeys(json_, "$", accepted); !status) return status;
-    for (const char* key : {"name", "source", "comment"})
+    for (const char* key : {"name", "source", "comment", "expression"})
       if (json_.contains(key) && !json_[key].is_string())
         return Fault(fmt::format("$.{}", key), "found " + Found(json_[key]) + ", wanted a string");
     return {};
@@ -523,10 +541,29 @@ class Reader {
     return {};
   }
 
+  // Where no expression is given the name may be one.
+  Status ReadOrigin(Topology::Builder& builder) const {
+    const auto text = [this](const char* key, const char* other) -> std::string {
+      for (const char* one : {key, other})
+        if (const std::string found = json_.value(one, ""); !found.empty()) return found;
+      return "";
+    };
+    builder.SetName(text("name", "expression"));
+    builder.SetExpression(text("expression", "name"));
+    if (!json_.contains("original")) return {};
+    const Json& json = json_["original"];
+    if (json.is_object() && json.contains("original"))
+      return Fault("$.original", "unknown key \"original\": no network is unwound twice");
+    Result<Topology> original = Reader(json).Read();
+    if (!original) return Within("$.original", original.error());
+    builder.SetOriginal(std::make_shared<const Topology>(*std::move(original)));
+    return {};
+  }
+
   const Json& json_;
   int32_t num_ranks_ = 0, num_nodes_ = 0;
   int64_t num_links_ = 0;
-  bool knows_hosts_ = false;  // the version of the file does
+  bool knows_hosts_ = false, knows_origin_ = false;  // the version of the file does
   std::vector<std::pair<NodeId, int64_t>> own_host_limits_, host_limits_;
   std::vector<std::string> names_;
   std::unordered_map<std::string, int32_t> by_name_;
@@ -535,7 +572,9 @@ class Reader {
 
 }  // namespace
 
-std::string TopologyToJson(const Topology& topology) { return Writer(topology).Write(); }
+std::string TopologyToJson(const Topology& topology, const std::string& source) {
+  return Writer(topology).Write(source);
+}
 
 Result<Topology> TopologyFromJson(const std::string& text) {
   const Result<Json> json = ParseJson(text);
@@ -544,6 +583,10 @@ Result<Topology> TopologyFromJson(const std::string& text) {
 }
 
 Result<Topology> ReadTopologyFile(const std::string& path) {
+  const Result<FileKind> kind = KindOfFile(path);
+  if (!kind) return tl::unexpected(kind.error());
+  if (*kind != FileKind::kTopology && *kind != FileKind::kUnknown)
+    return tl::unexpected(WrongKind(path, *kind, FileKind::kTopology));
   const Result<std::string> text = ReadFile(path);
   if (!text) return tl::unexpected(text.error());
   Result<Topology> topology = TopologyFromJson(*text);

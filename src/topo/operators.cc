@@ -15,14 +15,19 @@ Result<Topology> Apply(const char* name, std::span<const Topology> operands,
                        std::vector<int64_t> sizes) {
   topo::FamilyCall call;
   call.family = topo::FindFamily(name);
-  std::string text = fmt::format("{}(", name);
-  bool named = true;
+  std::string text, expression;
+  bool named = true, known = true;
   for (const Topology& operand : operands) {
-    text += fmt::format("{}{}", call.operands.empty() ? "" : ",", operand.name());
+    text += "," + operand.name();
+    expression += "," + operand.expression();
     named = named && !operand.name().empty();
+    known = known && topo::KeepsExpression(operand, name);
     call.operands.push_back(operand);
   }
-  for (int64_t size : sizes) text += fmt::format(",{}", size);
+  for (std::string* one : {&text, &expression}) {
+    for (int64_t size : sizes) *one += fmt::format(",{}", size);
+    *one = fmt::format("{}({})", name, one->substr(1));
+  }
   call.sizes = std::move(sizes);
   call.size_columns.assign(call.sizes.size(), 1);
   call.options.resize(call.family->options.size());
@@ -33,7 +38,12 @@ Result<Topology> Apply(const char* name, std::span<const Topology> operands,
     if (message.starts_with("column 1: ")) message.erase(0, sizeof("column 1: ") - 1);
     return MakeError(draft.error().code, std::move(message));
   }
-  return topo::FinishDraft(*std::move(draft), 1, named ? text + ")" : "");
+  Result<Topology> topology =
+      topo::FinishDraft(*std::move(draft), 1, known ? expression : std::string());
+  if (!topology) return topology;
+  TopologyOrigin origin = topology->origin();
+  origin.name = named ? text : "";
+  return (*std::move(topology)).WithOrigin(std::move(origin));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "tutti/topo/properties.h"
 
 #include <algorithm>
+#include <memory>
 #include <numeric>
 #include <tuple>
 #include <utility>
@@ -146,7 +147,6 @@ Topology::Builder CopyNodes(const Topology& topology) {
     for (const LinkSpec& loop : topology.self_loops(node)) builder.AddLink(node, node, loop);
   }
   builder.SetNodeNames(std::move(names));
-  if (topology.grid()) builder.SetGrid(*topology.grid());
   builder.CopyHostLimits(topology);
   return builder;
 }
@@ -173,22 +173,25 @@ Topology OrderLinks(const Topology& topology, std::vector<LinkId>* link_map) {
   }
   for (LinkId link : order)
     builder.AddLink(topology.tail(link), topology.head(link), topology.spec(link));
-  builder.SetName(topology.name());
   Result<Topology> ordered = std::move(builder).Build();
   TUTTI_CHECK(ordered.has_value());  // what was valid stays valid
   if (link_map != nullptr) *link_map = std::move(order);
-  return *std::move(ordered);
+  return (*std::move(ordered)).WithOrigin(topology.origin());
 }
 
 Topology TransposeTopology(const Topology& topology, std::vector<LinkId>* link_map) {
   Topology::Builder builder = CopyNodes(topology);
   for (LinkId link : topology.Links())
     builder.AddLink(topology.head(link), topology.tail(link), topology.spec(link));
-  builder.SetName("transpose(" + topology.name() + ")");
   Result<Topology> transposed = std::move(builder).Build();
   TUTTI_CHECK(transposed.has_value());  // what was valid stays valid
   if (link_map != nullptr) Transpose(topology.graph(), link_map);
-  return *std::move(transposed);
+  TopologyOrigin origin = topology.origin();
+  for (std::string* text : {&origin.name, &origin.expression})
+    if (!text->empty()) *text = "transpose(" + *text + ")";
+  if (origin.original)
+    origin.original = std::make_shared<const Topology>(TransposeTopology(*origin.original));
+  return (*std::move(transposed)).WithOrigin(std::move(origin));
 }
 
 }  // namespace tutti

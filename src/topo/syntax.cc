@@ -16,8 +16,11 @@ bool IsControl(char c) {
   return (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) && !IsSpace(c);
 }
 bool IsNameStart(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_'; }
-bool EndsInJson(std::string_view text) { return text.size() > 5 && text.ends_with(".json"); }
-
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+// Letters, and the bytes of a mu.
+bool IsUnitStart(char c) {
+  return std::isalpha(static_cast<unsigned char>(c)) != 0 || static_cast<unsigned char>(c) >= 0x80;
+}
 std::string_view Trim(std::string_view text) {
   while (!text.empty() && IsSpace(text.front())) text.remove_prefix(1);
   while (!text.empty() && IsSpace(text.back())) text.remove_suffix(1);
@@ -57,6 +60,19 @@ class Parser {
     return std::string(text_.substr(begin, at_ - begin));
   }
 
+  // A word; a number with the unit that stands behind a blank, as in "50 GB/s".
+  std::string WordWithUnit() {
+    std::string word = Word();
+    if (word.empty() || (!IsDigit(word.front()) && word.front() != '.')) return word;
+    const size_t end = at_;
+    const char next = Peek();
+    if (at_ == end || !IsUnitStart(next)) {
+      at_ = end;
+      return word;
+    }
+    return word + Word();
+  }
+
   Result<SyntaxNode> ParseQuotedPath() {
     SyntaxNode node{.kind = SyntaxNode::Kind::kPath, .column = column()};
     const size_t end = text_.find('"', at_ + 1);
@@ -66,9 +82,7 @@ class Parser {
     for (char c : node.text)
       if (IsControl(c) || IsSpace(c) != (c == ' '))
         return FaultAt(node.column, "a control character in a quoted path");
-    if (!EndsInJson(node.text))
-      return FaultAt(node.column,
-                     fmt::format("'{}': a quoted path must end in .json", Shown(node.text)));
+    if (node.text.empty()) return FaultAt(node.column, "an empty path");
     return node;
   }
 
@@ -78,7 +92,7 @@ class Parser {
       ++at_;  // '[' or ','
       Peek();
       SyntaxNode element{.column = column()};
-      element.text = Word();
+      element.text = WordWithUnit();
       if (element.text.empty())
         return FaultAt(column(), fmt::format("found {}, wanted a value of the list", Found()));
       node.items.push_back(std::move(element));
@@ -98,7 +112,7 @@ class Parser {
     if (c == '"') return ParseQuotedPath();
     if (c == '[') return ParseList();
     SyntaxNode node{.column = column()};
-    node.text = Word();
+    node.text = WordWithUnit();
     if (node.text.empty())
       return FaultAt(column(), fmt::format("found {}, wanted a family such as torus(4,4), a number "
                                            "or a path that ends in .json",
@@ -156,6 +170,8 @@ class Parser {
 tl::unexpected<Error> FaultAt(size_t column, const std::string& message) {
   return InvalidArgument(fmt::format("column {}: {}", column, message));
 }
+
+bool EndsInJson(std::string_view text) { return text.size() > 5 && text.ends_with(".json"); }
 
 std::string Shown(std::string_view text) {
   constexpr size_t kMost = 60;

@@ -39,6 +39,8 @@ Result<SyntaxNode> ParseSyntax(std::string_view text);
 
 // "column 7: message".
 tl::unexpected<Error> FaultAt(size_t column, const std::string& message);
+// What a path of a network ends in.
+bool EndsInJson(std::string_view text);
 // Text of the user for an error message: printable, at most 60 characters.
 std::string Shown(std::string_view text);
 

@@ -6,6 +6,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include "tutti/base/check.h"
+#include "tutti/base/hash.h"
 #include "tutti/graph/distance.h"
 
 namespace tutti {
@@ -13,21 +15,6 @@ namespace {
 
 constexpr int64_t kMaxBandwidth = int64_t{1} << 50;
 constexpr int64_t kMaxAlphaPs = 1'000'000'000'000'000;
-
-class Fnv1a {
- public:
-  void Add(uint64_t word) {
-    for (int i = 0; i < 8; ++i) {
-      hash_ = (hash_ ^ (word & 0xff)) * 0x100000001b3u;
-      word >>= 8;
-    }
-  }
-  void Add(int64_t word) { Add(static_cast<uint64_t>(word)); }
-  uint64_t value() const { return hash_; }
-
- private:
-  uint64_t hash_ = 0xcbf29ce484222325u;
-};
 
 bool HasControlCharacter(const std::string& text) {
   return std::any_of(text.begin(), text.end(),
@@ -45,6 +32,27 @@ std::optional<std::string> FaultOfNames(const std::vector<std::string>& names, s
       return fmt::format("node {}: its name holds a control character", node);
     if (!seen.insert(names[node]).second)
       return fmt::format("node {}: the name '{}' is taken by an earlier node", node, names[node]);
+  }
+  return std::nullopt;
+}
+
+// The first fault of an origin for `num_ranks` ranks, if any (T8).
+std::optional<std::string> FaultOfOrigin(const TopologyOrigin& origin, int32_t num_ranks) {
+  if (const auto& grid = origin.grid) {
+    // size stays below 2^62: a grid that has outgrown the ranks grows no more.
+    int64_t size = 1;
+    for (int32_t dim : grid->dims)
+      size = dim < 1 ? 0 : std::min<int64_t>(size, num_ranks + 1) * dim;
+    if (size != num_ranks)
+      return fmt::format("a grid of {} does not describe {} ranks", fmt::join(grid->dims, " x "),
+                         num_ranks);
+  }
+  if (const Topology* original = origin.original.get()) {
+    if (original->num_ranks() != num_ranks)
+      return fmt::format("the network it was unwound from has {} ranks, this one {}",
+                         original->num_ranks(), num_ranks);
+    if (original->original() != nullptr)
+      return "the network it was unwound from is an unwound one itself";
   }
   return std::nullopt;
 }
@@ -92,7 +100,6 @@ Result<Topology> Topology::Builder::Build() && {
 
   Topology topology;
   topology.num_ranks_ = num_ranks_;
-  topology.name_ = std::move(name_);
   std::vector<Digraph::Arc> arcs;
   std::vector<size_t> call_of_arc;
   for (size_t call = 0; call < pending_.size(); ++call) {
@@ -126,17 +133,15 @@ Result<Topology> Topology::Builder::Build() && {
     return InvalidArgument(
         fmt::format("the network is disconnected: no way leads from '{}' to '{}'",
                     topology.node_name(connectivity.from), topology.node_name(connectivity.to)));
-  if (grid_) {
-    // size stays below 2^62: a grid that has outgrown the ranks grows no more.
-    int64_t size = 1;
-    for (int32_t dim : grid_->dims)
-      size = dim < 1 ? 0 : std::min<int64_t>(size, num_ranks_ + 1) * dim;
-    if (size != num_ranks_)
-      return InvalidArgument(fmt::format("a grid of {} does not describe {} ranks",
-                                         fmt::join(grid_->dims, " x "), num_ranks_));
-    topology.grid_ = std::move(grid_);
-  }
+  if (const auto fault = FaultOfOrigin(origin_, num_ranks_)) return InvalidArgument(*fault);
+  topology.origin_ = std::move(origin_);
   return topology;
+}
+
+Topology Topology::WithOrigin(TopologyOrigin origin) && {
+  TUTTI_CHECK(!FaultOfOrigin(origin, num_ranks_));
+  origin_ = std::move(origin);
+  return std::move(*this);
 }
 
 std::span<const LinkSpec> Topology::self_loops(NodeId node) const {
@@ -194,25 +199,25 @@ int64_t Topology::min_bandwidth() const {
 
 uint64_t Topology::Fingerprint() const {
   Fnv1a hash;
-  hash.Add(int64_t{num_ranks_});
-  hash.Add(int64_t{num_nodes()});
+  hash.AddWord(num_ranks_);
+  hash.AddWord(num_nodes());
   for (LinkId link : Links()) {
-    hash.Add(int64_t{tail(link).value});
-    hash.Add(int64_t{head(link).value});
-    hash.Add(bandwidth(link));
-    hash.Add(alpha_ps(link));
+    hash.AddWord(tail(link).value);
+    hash.AddWord(head(link).value);
+    hash.AddWord(bandwidth(link));
+    hash.AddWord(alpha_ps(link));
   }
   for (NodeId node : Nodes())
     for (const LinkSpec& loop : self_loops(node)) {
-      hash.Add(int64_t{node.value});
-      hash.Add(loop.bandwidth);
-      hash.Add(loop.alpha_ps);
+      hash.AddWord(node.value);
+      hash.AddWord(loop.bandwidth);
+      hash.AddWord(loop.alpha_ps);
     }
   for (NodeId rank : Ranks())
     if (const auto bandwidth = host_bandwidth(rank)) {
-      hash.Add(int64_t{-1});  // no link and no self-loop begins so
-      hash.Add(int64_t{rank.value});
-      hash.Add(*bandwidth);
+      hash.AddWord(-1);  // no link and no self-loop begins so
+      hash.AddWord(rank.value);
+      hash.AddWord(*bandwidth);
     }
   return hash.value();
 }

@@ -54,6 +54,7 @@ void HoldingRun::Apply(uint32_t index, const Collective::Ranks& destinations, Fi
   const Transfer& transfer = problem_.transfer(index);
   const NodeId tail = problem_.topology().tail(transfer.link);
   const NodeId head = problem_.topology().head(transfer.link);
+  const bool head_is_rank = problem_.topology().is_rank(head);
   const int64_t start = problem_.Start(index), arrival = problem_.Arrival(index);
   const size_t end = intervals_.IndexOf(transfer.end);
   const int64_t* from = Row(tail);
@@ -66,16 +67,17 @@ void HoldingRun::Apply(uint32_t index, const Collective::Ranks& destinations, Fi
       not_held.Add(ViolationKind::kNotHeld, i, intervals_);
       faulty = true;
     }
-    if (to[i] != kAtTheEnd) {
+    if (to[i] == kAtTheEnd) {
+      ++delivered;
+    } else if (head_is_rank) {
+      // Through a switch the same bytes may pass once for each receiver.
       redundant.Add(ViolationKind::kRedundantDelivery, i, intervals_);
       faulty = true;
-    } else {
-      ++delivered;
     }
     // After a fault the run goes on as if the data had been there, so that one fault is one.
     to[i] = std::min(to[i], arrival);
   }
-  if (problem_.topology().is_rank(head) && destinations.Contains(head)) missing_ -= delivered;
+  if (head_is_rank && destinations.Contains(head)) missing_ -= delivered;
   if (!faulty) return;
   not_held.Flush(problem_, index, tail, start, findings);
   redundant.Flush(problem_, index, head, start, findings);

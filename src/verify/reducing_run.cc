@@ -106,6 +106,8 @@ void ReducingRun::AddClash(size_t cell, size_t local, size_t interval, SetRef ca
       problem_.transfer(transfers_[local]).op == TransferOp::kCopy &&
       problem_.transfer(static_cast<uint32_t>(last_writer_[cell])).op == TransferOp::kCopy;
   const bool same = copies && sets_.Equal(held_[cell], carried);
+  const NodeId head = problem_.topology().head(problem_.transfer(transfers_[local]).link);
+  if (same && !problem_.topology().is_rank(head)) return;
   Finding* finding = faults_.Add(
       same ? ViolationKind::kRedundantDelivery : ViolationKind::kOverwrite, interval, intervals_);
   if (finding != nullptr) finding->other = last_writer_[cell];
@@ -124,6 +126,7 @@ void ReducingRun::CopyInto(size_t cell, size_t local, size_t interval, SetRef ca
   const SetRef before = held_[cell];
   const NodeId head = problem_.topology().head(problem_.transfer(transfers_[local]).link);
   if (sets_.Equal(before, carried)) {
+    if (!problem_.topology().is_rank(head)) return;  // once more, for another receiver
     Finding* finding = faults_.Add(ViolationKind::kRedundantDelivery, interval, intervals_);
     if (finding != nullptr) finding->other = last_writer_[cell];
     return;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "tutti/base/cancel.h"
@@ -215,7 +216,7 @@ class Judge {
       for (auto hop = static_cast<size_t>(routing_.first_hop[path]);
            hop < static_cast<size_t>(routing_.first_hop[path + 1]); ++hop)
         load[routing_.hops[hop].index()] += routing_.weight[path];
-    Rational longest;  // seconds that the busiest link needs for all units, at 1 byte a unit
+    Rational longest = LongestOfHosts();
     int64_t least = 0;
     for (const LinkId link : topology_.Links()) {
       if (load[link.index()] > kMost) {
@@ -233,15 +234,36 @@ class Judge {
                          Rational(static_cast<int64_t>(load[link.index()])) / Rational(bandwidth));
     }
     if (longest.is_zero()) return;
-    Rational mean(1);
-    if (!routing_.demand.empty()) {
-      Rational total;
-      for (int32_t source = 0; source < ranks_; ++source)
-        for (int32_t destination = 0; destination < ranks_; ++destination)
-          total += Rational(Demand(source, destination));
-      mean = total / Rational(int64_t{ranks_} * (ranks_ - 1));
-    }
-    report.rate = mean * Rational(routing_.units_per_demand) / (longest * Rational(least));
+    report.rate = Mean() * Rational(routing_.units_per_demand) / (longest * Rational(least));
+  }
+
+  // Seconds that the busiest host with a limit needs for the units of all paths that begin or end
+  // at its rank, at 1 byte a unit.
+  Rational LongestOfHosts() const {
+    Rational longest;
+    if (!topology_.has_host_limits()) return longest;
+    std::vector<Rational> sent(static_cast<size_t>(ranks_)), received = sent;
+    for (int32_t source = 0; source < ranks_; ++source)
+      for (int32_t destination = 0; destination < ranks_; ++destination)
+        for (const PathId path : routing_.Paths(NodeId{source}, NodeId{destination})) {
+          const Rational units(routing_.weight[path.index()]);
+          sent[static_cast<size_t>(source)] += units;
+          received[static_cast<size_t>(destination)] += units;
+        }
+    for (const NodeId rank : topology_.Ranks())
+      if (const std::optional<int64_t> limit = topology_.host_bandwidth(rank))
+        for (const auto* units : {&sent, &received})
+          longest = std::max(longest, (*units)[rank.index()] / Rational(*limit));
+    return longest;
+  }
+
+  Rational Mean() const {
+    if (routing_.demand.empty()) return Rational(1);
+    Rational total;
+    for (int32_t source = 0; source < ranks_; ++source)
+      for (int32_t destination = 0; destination < ranks_; ++destination)
+        total += Rational(Demand(source, destination));
+    return total / Rational(int64_t{ranks_} * (ranks_ - 1));
   }
 
   const Topology& topology_;

@@ -1,4 +1,4 @@
-// Rules V2, V3, V4 and V6, one shard at a time. Two ways, since most shards have one contributor:
+// Rules V2, V3, V4 and V6, one shard at a time. Two paths, since most shards have one contributor:
 // then a node holds an interval or not, and the time of arrival says it all.
 //
 // Threads  A run object is scratch for one thread; shards may be given to several in any order.

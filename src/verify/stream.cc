@@ -172,7 +172,7 @@ class StreamRun {
     for (int32_t unit = transfer.begin; unit < transfer.end; ++unit) {
       const Bit bit = Place(head, transfer.shard, static_cast<size_t>(unit));
       if (Holds(bit)) {
-        redundant.Add(unit);
+        if (topology_.is_rank(head)) redundant.Add(unit);
         continue;
       }
       Set(held_, bit);

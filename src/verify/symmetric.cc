@@ -32,16 +32,12 @@ std::pair<ViolationKind, std::string> FaultOf(const Topology& topology,
 std::optional<Violation> FaultOfStructure(const Topology& topology, const Collective& collective,
                                           const SymmetricSchedule& schedule) {
   const Schedule& root = schedule.root;
+  const CollectiveKind kind = collective.kind();
   const auto fault = [](std::string message) {
     return Violation{ViolationKind::kStructure, std::move(message), -1};
   };
   if (auto whole = verify::FaultOfWhole(topology, collective, root)) return whole;
-  const CollectiveKind kind = collective.kind();
-  const bool one_shard_each =
-      collective.num_shards() == collective.num_ranks() &&
-      (kind == CollectiveKind::kAllGather || kind == CollectiveKind::kReduceScatter ||
-       kind == CollectiveKind::kAllReduce);
-  if (!one_shard_each)
+  if (!collective.treats_ranks_alike())
     return fault(fmt::format("{} over {} shards has no symmetric form", Name(kind),
                              collective.num_shards()));
   if (root.kind != ScheduleKind::kStep) return fault("a timed schedule has no symmetric form");

@@ -28,8 +28,7 @@ std::string LinkText(const Topology& topology, LinkId link) {
 
 std::string ShardText(const Topology& topology, const Collective& collective, ShardId shard) {
   const std::string text = fmt::format("shard {}", shard.value);
-  const CollectiveKind kind = collective.kind();
-  if (kind != CollectiveKind::kAllToAll && kind != CollectiveKind::kAllToAllV) return text;
+  if (!collective.is_all_to_all()) return text;
   return fmt::format("{} ({} to {})", text, topology.node_name(collective.contributors(shard).one),
                      topology.node_name(collective.destinations(shard).one));
 }

@@ -120,11 +120,10 @@ class BadInput(harness.CliTest):
         for degree in ("0", "-1", "two", "2.5"):
             self.refused("synth", "switch(4)", "-a", "ten", f"--unwind={degree}", says=[f"'{degree}'", "auto"])
         self.refused("synth", "switch(4)", "-a", "ten", "--unwind", "4", says=["degree=4", "at most 3"])
-        self.refused("synth", "switch(4)", "-a", "ten", code=1, says=["unwind(switch(4))"])
+        self.refused("synth", "switch(4)", "-a", "ten", code=1, says=["unwind(switch(4),degree=2)"])
         for degree in ("0", "two"):
             self.refused("compare", "switch(4)", "-a", "ten", f"--unwind={degree}", says=[f"'{degree}'", "auto"])
         self.refused("compare", "switch(4)", "-a", "ten", "--unwind", "4", says=["degree=4", "at most 3"])
-        self.refused("compare", "switch(4)", "-a", "ten,auto", "--unwind", "auto", says=["give --unwind a degree"])
         self.refused("compare", "switch(4)", "-c", "all-to-all", "-a", "ten,ewsp", "--unwind", "auto",
                      says=["'ewsp' makes a routing"])
         for chunks in ("many", "-1", "1.5"):
@@ -150,10 +149,10 @@ class BadInput(harness.CliTest):
         self.refused("synth", path, "-a", "ten", says=["bandwidth", "0", path])
 
     def test_more_chunks_or_memory_than_there_is(self):
-        self.refused("synth", "ring(8)", "-a", "ten", "--chunks", "1000000000",
+        self.refused("synth", "ring(8)", "-a", "ten", "--chunks", "1000000000", "--size", "1TiB",
                      says=["8 shards of 1000000000 chunks", "2^31 - 1"])
         for collective, chunks in (("all-gather", 1000000), ("all-reduce", 1000000), ("broadcast", 100000000)):
-            self.refused("synth", "mesh(40,40)", "-a", "ten", "-c", collective, "--chunks", chunks,
+            self.refused("synth", "mesh(40,40)", "-a", "ten", "-c", collective, "--chunks", chunks, "--size", "1TiB",
                          says=["GiB of memory, ", "GiB are available"])
         self.refused("synth", "mesh(200,200)", "-a", "bfb", says=["GiB of memory, ", "GiB are available"])
 
@@ -210,7 +209,7 @@ class BadInput(harness.CliTest):
             with self.subTest(" ".join(command)), open("/dev/full", "w") as full:
                 done = subprocess.run([harness.TUTTI, *command], stdout=full, stderr=subprocess.PIPE, text=True)
                 self.assertEqual(done.returncode, 2)
-                self.assertEqual(done.stderr, "tutti: error: cannot write to standard output\n")
+                self.assertIn("tutti: error: cannot write to standard output", done.stderr)
 
     def test_interrupt_leaves_no_half_file(self):
         path = self.path("big.sched")
@@ -248,15 +247,20 @@ class BadInput(harness.CliTest):
 
     def test_interrupt_of_a_run(self):
         good = self.synth("ring(4)", "all-reduce", "ring")
-        before = set(os.listdir("/dev/shm")) if os.path.isdir("/dev/shm") else set()
+        before = self.shared_memory()
         process = subprocess.Popen([harness.TUTTI, "run", good, "--size", "64MiB", "--iters", "100000"],
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         time.sleep(1)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=20)
         self.assertEqual(process.returncode, 130, err)
-        after = set(os.listdir("/dev/shm")) if os.path.isdir("/dev/shm") else set()
-        self.assertEqual(before, after)
+        self.assertEqual(self.shared_memory() - before, set())
+
+    @staticmethod
+    def shared_memory():
+        """Names in /dev/shm but for those of MPI libraries, whose programs other tests may run beside this one."""
+        names = os.listdir("/dev/shm") if os.path.isdir("/dev/shm") else []
+        return {name for name in names if not name.startswith(("vader_segment", "mpich", "sem."))}
 
 
 if __name__ == "__main__":

@@ -14,6 +14,8 @@ import harness
 
 PROGRAMS = os.path.dirname(os.path.realpath(harness.TUTTI))
 SWEEP = os.path.join(PROGRAMS, "tutti-mpi-sweep-smpi")
+MESSAGES = os.path.join(PROGRAMS, "tutti-simgrid-messages.so")
+MESSAGE_TIMES = os.path.join(PROGRAMS, "message_times-smpi")
 PLATFORMS = pathlib.Path(__file__).resolve().parents[2] / "data" / "platforms"
 
 
@@ -74,8 +76,84 @@ class Bench(harness.CliTest):
         line = self.sweep("fugaku", [1, 1, 1, 1], points).splitlines()[1].split(",")
         self.assertAlmostEqual(float(line[4]) / (1024 / 6.3e9), 1, places=6)
 
+    def message_seconds(self, platform, nodes, size, preloaded=True):
+        """What a message of so many bytes from one of two ranks to the other takes; nodes says where they are."""
+        hosts = self.path("hosts")
+        pathlib.Path(hosts).write_text("".join(f"node{node}\n" for node in nodes))
+        options = ["-wrapper", f"env LD_PRELOAD={MESSAGES}"] if preloaded else []
+        done = subprocess.run(["smpirun", "-np", "2", "-platform", platform, "-hostfile", hosts, "--log=root.thres:error", *options,
+                               MESSAGE_TIMES, str(size)], capture_output=True, text=True)
+        if done.returncode != 0:
+            return done
+        bytes_sent, seconds = done.stdout.split()
+        self.assertEqual(int(bytes_sent), size)
+        return float(seconds)
+
+    @unittest.skipUnless(can_simulate() and os.path.exists(MESSAGE_TIMES), "no simulator, or no program for it")
+    def test_messages_inside_a_node_cost_less_than_between_nodes(self):
+        # Overheads of both ends, the gap of a byte (between nodes) or a copy on each side (inside one), and the way; SMPI's envelope
+        # has 16 bytes.
+        def between(overhead, gap, way, bandwidth):
+            return lambda size: overhead + size * gap + way + (size + 16) / bandwidth + overhead
+
+        def inside(overhead, copy, way):
+            return lambda size: overhead + size * copy + way + (size + 16) / 100e9 + overhead + size * copy
+
+        expected = {"polaris": (between(0.3e-6, 0.68e-9, 2 * 0.45e-6, 47e9), inside(0.1e-6, 0.167e-9, 0.107e-6)),
+                    "fugaku": (between(0.5e-6, 0.84e-9, 0.1e-6, 6.3e9), inside(0.2e-6, 0.125e-9, 0.15e-6))}
+        for name, (remote, local) in expected.items():
+            platform = PLATFORMS / f"{name}.xml"
+            for size in (0, 8, 512, 8192):
+                with self.subTest(name, size=size):
+                    self.assertAlmostEqual(self.message_seconds(platform, [0, 1], size) / remote(size), 1, places=5)
+                    self.assertAlmostEqual(self.message_seconds(platform, [0, 0], size) / local(size), 1, places=5)
+            # SMPI by itself charges both alike.
+            self.assertAlmostEqual(self.message_seconds(platform, [0, 1], 512, preloaded=False) / remote(512), 1, places=5)
+            self.assertGreater(self.message_seconds(platform, [0, 0], 512, preloaded=False), 1.5 * local(512))
+
+    @unittest.skipUnless(can_simulate() and os.path.exists(MESSAGE_TIMES), "no simulator, or no program for it")
+    def test_platforms_whose_message_costs_make_no_sense_are_refused_by_name(self):
+        text = (PLATFORMS / "polaris.xml").read_text()
+        for old, new, says in (('"0.167e-9"', '"fast"', "tutti_local_byte_seconds is 'fast', wanted seconds"),
+                               ('"0.1e-6"', '"-1"', "tutti_local_seconds is '-1', wanted seconds"),
+                               ('"0:0.3e-6:0"', '"0:0.3e-6:0;1024:1e-6:0"', "smpi/or is '0:0.3e-6:0;1024:1e-6:0', wanted 0:SECONDS:SECONDS_A_BYTE")):
+            with self.subTest(says):
+                self.assertEqual(text.count(old), 1)
+                bad = self.path("bad.xml")
+                pathlib.Path(bad).write_text(text.replace(old, new))
+                done = self.message_seconds(bad, [0, 0], 8)
+                self.assertNotEqual(done.returncode, 0)
+                self.assertIn(f"tutti: error: the platform's {says}", done.stderr)
+        # A platform that says nothing of messages inside a node charges all alike.
+        silent = self.path("silent.xml")
+        pathlib.Path(silent).write_text("".join(line for line in text.splitlines(True) if "<prop id=\"tutti_local" not in line))
+        self.assertAlmostEqual(self.message_seconds(silent, [0, 0], 8), self.message_seconds(silent, [0, 0], 8, preloaded=False))
+
     @unittest.skipUnless(can_simulate(), "no simulator, or no program for it")
-    def test_what_simulations_preload_changes_no_time(self):
+    def test_what_local_messages_cost_decides_between_flat_and_shared(self):
+        result = self.json("bench", "tuna-local", "--max-ranks", 32)
+        for table in result["tables"]:
+            rows = {row["label"]: {name: cell["ours"]["value"] for name, cell in row["cells"].items() if cell["ours"]} for row in table["rows"]}
+            for size in (16, 128, 512):
+                dear, charged, cheap = (rows[f"{size}, 32, {price}"] for price in ("as between nodes", "as charged", "50 ns, 0.1 ns a byte"))
+                # The paper's own hierarchical form sends most of its messages inside nodes.
+                self.assertGreater(dear["coalesced"], charged["coalesced"])
+                self.assertGreater(charged["coalesced"], cheap["coalesced"])
+                # The shared forms send nothing inside a node.
+                self.assertAlmostEqual(dear["shared"] / cheap["shared"], 1, delta=0.1)
+                self.assertGreater(dear["best flat / best shared"], cheap["best flat / best shared"])
+
+    @unittest.skipUnless(can_simulate(), "no simulator, or no program for it")
+    def test_figures_of_a_rank_a_node_have_no_messages_inside(self):
+        # Four nodes of one rank: the forms that send inside a node are left out, not read.
+        for name, label in (("tuna-fig13", "16, 4"), ("tuna-local", "16, 4, as charged")):
+            row = next(row for row in self.json("bench", name, "--max-ranks", 4)["tables"][0]["rows"] if row["label"] == label)
+            self.assertIsNone(row["cells"]["coalesced"]["ours"])
+            self.assertIsNone(row["cells"]["best flat / coalesced"]["ours"])
+            self.assertGreater(row["cells"]["shared"]["ours"]["value"], 0)
+
+    @unittest.skipUnless(can_simulate(), "no simulator, or no program for it")
+    def test_what_simulations_preload_for_speed_changes_no_time(self):
         points = ["uniform/512/" + name for name in ("spread-out", "scattered:b=4", "tuna:r=4", "coalesced:r=2,b=3", "shared:b=3")]
         plain = self.sweep("fugaku", [8, 8, 8, 8], points)
         preloaded = self.sweep("fugaku", [8, 8, 8, 8], points, ["-wrapper", f"env LD_PRELOAD={PROGRAMS}/tutti-simgrid-nodes.so"])
@@ -155,12 +233,32 @@ class Bench(harness.CliTest):
         self.assertEqual((chart["columns"], len(chart["cells"])), (len(steps), 24 * len(steps)))
         self.assertIsNone(chart["cells"][chart["cells"].index(None)])
 
+    def test_what_was_measured_is_not_the_papers_by_rounding(self):
+        # The paper's exponent is 2; whatever two times on this machine give, it is not exactly that.
+        table = self.json("bench", "tacos-fig19", "--max-ranks", 4096)["tables"][1]
+        self.assertEqual([row["label"] for row in table["rows"]], ["2D Mesh", "3D HC"])
+        for row in table["rows"]:
+            seconds, transfers = row["cells"]["exponent of N, seconds"], row["cells"]["exponent of N, transfers"]
+            self.assertEqual(seconds["paper"], "2")
+            self.assertIs(seconds["agrees"], seconds["ours"]["value"] == 2)
+            self.assertAlmostEqual(seconds["difference"], seconds["ours"]["value"] / 2 - 1)
+            # N (N - 1) of them, whatever the machine.
+            self.assertAlmostEqual(transfers["ours"]["value"], 2, delta=0.002)
+
     def test_large_instances_are_on_request(self):
         self.assertIn("--large", self.ok("bench", "tacos-fig19", "--max-ranks", 16))
         labels = [row["label"] for row in self.json("bench", "tacos-fig19", "--max-ranks", 9, "--large")["tables"][2]["rows"]]
         self.assertEqual(labels, ["mesh(2,2)", "mesh(3,3)"])
 
     @unittest.skipUnless(shutil.which("gnuplot"), "no gnuplot")
+    def test_tables_are_printed_where_there_is_nothing_to_draw(self):
+        path = self.path("t.svg")
+        done = harness.run("bench", "direct-table5", "-o", path)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("complete(5)", done.stdout)
+        self.assertEqual(done.stderr, f"tutti: error: -o {path}: direct-table5 has no chart to draw, so no file was written\n")
+        self.assertFalse(os.path.exists(path))
+
     def test_heat_maps_as_svg(self):
         path = self.path("f.svg")
         self.ok("bench", "tacos-fig1", "-o", path)
@@ -181,17 +279,21 @@ class Bench(harness.CliTest):
         self.refused("bench", "direct-fig18", "--max-ranks", 20, "-o", "/nonexistent/f.svg", says=["/nonexistent"])
 
     def test_without_gnuplot_it_says_what_to_install(self):
-        path = self.path("f.svg")
-        self.refused("bench", "direct-fig18", "--max-ranks", 20, "-o", path, says=["gnuplot-nox"],
-                     env={**os.environ, "PATH": "/nonexistent"})
+        self.tables_but_no_drawing(self.path("f.svg"), "gnuplot-nox", env={**os.environ, "PATH": "/nonexistent"})
+
+    def tables_but_no_drawing(self, path, says, **options):
+        done = harness.run("bench", "direct-fig18", "--max-ranks", 20, "-o", path, **options)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("Took ", done.stdout)
+        self.assertTrue(done.stderr.startswith("tutti: error: "), done.stderr)
+        self.assertIn(says, done.stderr)
         self.assertFalse(os.path.exists(path))
 
     def test_bad_input(self):
         self.refused("bench", "direct-tabel5", says=["unknown experiment 'direct-tabel5'", "nearest: direct-table5"])
         self.refused("bench", "nonsense", says=["accepted are direct-"])
-        self.refused("bench", "direct-table5", "-o", self.path("t.svg"), says=["nothing to draw"])
         self.refused("bench", "direct-table5", "--max-ranks", 1, says=["2 and more"])
-        self.refused("bench", "direct-fig18", "--step", -3, says=["1 and more"])
+        self.refused("bench", "direct-fig18", "--step", -3, says=["--step", "-3 not in range"])
 
     def test_ctrl_c(self):
         process = subprocess.Popen([harness.TUTTI, "bench", "direct-fig18"], stdout=subprocess.PIPE,

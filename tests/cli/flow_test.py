@@ -55,12 +55,49 @@ class Flow(harness.CliTest):
         self.assertIn("limit was hit", self.ok("flow", "genkautz(4,50)", "--gap", "0", "--passes", "3"))
 
     def test_exact(self):
-        for topology, f in (("genkautz(4,50)", "47/1524"), ("without(torus(3,3,3),links=3)", "8/81")):
+        for topology, f in (("genkautz(4,50)", "47/1524"), ("without(torus(3,3,3),links=3)", "8/81"),
+                            ("genkautz(4,48)", "16/595")):
             out = self.json("flow", topology, "--exact")
+            self.assertTrue(out["proven"])
             self.assertEqual((exact(out["f"]), exact(out["f_upper"])), (Fraction(f), Fraction(f)))
             self.assertEqual(out["gap"], 0)
             self.assertIn(f, self.ok("flow", topology, "--exact"))
-        self.assertIn("no proof", self.ok("flow", "genkautz(4,50)", "--exact", "--passes", "2"))
+        # The proof does not rest on how far the flow came.
+        self.assertTrue(self.json("flow", "genkautz(4,50)", "--exact", "--passes", "2")["proven"])
+
+    def test_exact_in_numbers_of_any_size(self):
+        path = self.path("exact.flow")
+        network = "random_regular(4,60)"
+        out = self.json("flow", network, "--exact", "-o", path)
+        self.assertEqual(exact(out["f"]), exact(out["f_upper"]))
+        self.assertEqual(out["gap"], 0)
+        self.assertIn("the optimum is proven", self.ok("flow", network, "--exact"))
+        with open(path) as file:
+            flow = json.load(file)
+        proof = flow["exact"]
+        unit = Fraction(proof["units_per_demand"])
+        load = [Fraction(0)] * len(flow["bundles"])
+        for source, parts in enumerate(proof["flow_from"]):
+            kept = [Fraction(0)] * 60
+            for bundle, units in parts:
+                tail, head, _ = flow["bundles"][bundle]
+                kept[tail] -= Fraction(units)
+                kept[head] += Fraction(units)
+                load[bundle] += Fraction(units)
+            self.assertEqual(kept, [-59 * unit if v == source else unit for v in range(60)])
+        strain = max(l / b[2] for l, b in zip(load, flow["bundles"]))
+        self.assertEqual(exact(flow["f"]), unit / strain / 50_000_000_000)
+        self.ok("flow", network, "--warm-start", path)
+
+    def test_exact_says_what_it_needs(self):
+        network = "random_regular(40,110)"
+        out = self.json("flow", network, "--exact", "--passes", "0", code=1)
+        self.assertLess(exact(out["f"]), exact(out["f_upper"]))
+        self.assertFalse(out["proven"])
+        self.assertIn("at least 4400 rows", out["no_proof"])
+        done = harness.run("flow", network, "--exact", "--passes", "0")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("at least 4400 rows", done.stdout)
 
     def test_file_is_a_flow_that_conserves(self):
         path = self.path("flow.json")
@@ -152,7 +189,7 @@ class Flow(harness.CliTest):
         self.assertEqual((exact(row["f"]), exact(row["f_upper"]), row["gap"]), (Fraction(1, 8),) * 2 + (0,))
 
     def test_bad_input(self):
-        self.refused("flow", "torus(4,4)", "--gap", "-1", says=["gap must be", "-1"])
+        self.refused("flow", "torus(4,4)", "--gap", "-1", says=["--gap", "'-1'", "wanted 0 .. "])
         self.refused("flow", "torus(4,4)", "--passes", "-2", says=["passes"])
         self.refused("flow", "nothing(4)", says=["unknown family"])
         self.refused("flow", "torus(1)", says=["two ranks"])

@@ -14,6 +14,19 @@ def run(*arguments, timeout=600, **options):
                           timeout=timeout, **options)
 
 
+def write_clos(path):
+    """Two leaves of two ranks under two spines: switches linked to switches. The path."""
+    links = [("r0", "leaf0"), ("r1", "leaf0"), ("r2", "leaf1"), ("r3", "leaf1"), ("leaf0", "spine0"),
+             ("leaf0", "spine1"), ("leaf1", "spine0"), ("leaf1", "spine1")]
+    with open(path, "w") as file:
+        json.dump({"format": "tutti-topology", "version": 1,
+                   "nodes": [{"name": f"r{i}", "kind": "rank"} for i in range(4)] +
+                            [{"name": name, "kind": "switch"} for name in ("leaf0", "leaf1", "spine0", "spine1")],
+                   "link_defaults": {"bandwidth": "50GB/s", "alpha": "0.5us"},
+                   "links": [{"from": a, "to": b, "duplex": True} for a, b in links]}, file)
+    return path
+
+
 class CliTest(unittest.TestCase):
     def setUp(self):
         self._folder = tempfile.TemporaryDirectory()

@@ -1,5 +1,6 @@
 """tutti mpi: calibrate, tune, show and predict."""
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -47,8 +48,25 @@ class MpiTest(harness.CliTest):
 
     def test_predict_without_a_file_says_so(self):
         done = self.ok("mpi", "predict", "--file", self.file(), "--ranks", 8, "--size", "1KiB")
-        self.assertIn("a cluster nobody measured", done)
+        self.assertIn("inside a node assumed, of a cluster nobody measured", done)
         self.assertIn("pairwise", done)
+
+    def test_predict_says_which_part_was_measured(self):
+        part = MODEL.replace("between=1e-05,1e-10,1e-11", "between=1e-05,1e-10,1e-11,assumed")
+        path = self.file(part)
+        arguments = ["mpi", "predict", "--mpi", "mpich", "--file", path, "--size", "512", "--ranks"]
+        text = self.ok(*arguments, 1024, "--ranks-per-node", 32)
+        self.assertIn("inside a node calibrated; between nodes assumed", text)
+        out = self.json(*arguments, 1024, "--ranks-per-node", 32)
+        self.assertFalse(out["calibrated"])
+        self.assertEqual(out["model"], {"inside": "measured", "between": "assumed"})
+        # One node needs nothing else.
+        self.assertTrue(self.json(*arguments, 8)["calibrated"])
+        self.assertNotIn("assumed", self.ok(*arguments, 8))
+        self.assertIn("between nodes, assumed", self.ok("mpi", "show", "--file", path))
+        crowded = self.file(MODEL.replace("1e-11 between", "1e-11,crowded between"))
+        self.assertIn("inside a node calibrated with more ranks than cores",
+                      self.ok(*arguments[:5], crowded, *arguments[6:], 8))
 
     def test_show_prints_models_and_measurements(self):
         path = self.file(MODEL + "best openmpi ranks=16 per-node=8 block=64 algorithm=tuna:r=4 "
@@ -119,7 +137,28 @@ class MpiTest(harness.CliTest):
         self.assertEqual(shown["models"][0]["mpi"], "openmpi")
         # On a busy machine the fit may leave any one term at nothing, not all.
         model = shown["models"][0]
-        self.assertGreater(sum(model["inside"].values()) + model["send_s"] + model["receive_s"], 0)
+        self.assertGreater(sum(value for value in model["inside"].values() if not isinstance(value, str)) + model["send_s"] + model["receive_s"], 0)
+
+    @unittest.skipUnless(has("tutti-mpi-probe-openmpi"), "built without MPI")
+    def test_one_node_says_nothing_of_two_and_too_many_ranks_little_of_one(self):
+        path = self.path("mpi")
+        cores = os.sysconf("SC_NPROCESSORS_ONLN")
+        done = harness.run("mpi", "calibrate", "--ranks", 2, "--file", path, env=ENVIRONMENT)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual("share" in done.stderr, cores < 2)
+        between = self.json("mpi", "show", "--file", path)["models"][0]["between"]
+        self.assertEqual(between["origin"], "assumed")
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        # What an earlier run measured between nodes stays.
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(re.sub(r"between=\S+", "between=7e-06,1e-10,1e-10", text))
+        done = harness.run("mpi", "calibrate", "--ranks", cores + 1, "--file", path, env=ENVIRONMENT)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(f"tutti: warning: {cores + 1} ranks share {cores} cores", done.stderr)
+        model = self.json("mpi", "show", "--file", path)["models"][0]
+        self.assertEqual(model["inside"]["origin"], "crowded")
+        self.assertEqual((model["between"]["origin"], model["between"]["latency_s"]), ("measured", 7e-06))
 
     @unittest.skipUnless(has("tutti-mpi-tune-openmpi"), "built without MPI")
     def test_tune_remembers_the_best_of_each_size(self):
@@ -169,7 +208,7 @@ class MpiTest(harness.CliTest):
                 self.fail("ended by itself")
             except subprocess.TimeoutExpired:
                 process.send_signal(signal.SIGTERM)
-            self.assertEqual(process.wait(timeout=60), 130)
+            self.assertEqual(process.wait(timeout=60), 143)
         self.assertFalse(os.path.exists(self.path("mpi")))
 
 

@@ -55,7 +55,7 @@ class Routing(harness.CliTest):
             file.seek(-60, 2)
             file.write(b"X")
         self.refused("verify", path, says=("damaged",))
-        self.refused("sim", path, "--size", "1MB", says=("holds a routing, not a schedule",))
+        self.refused("sim", path, "--size", "1MB", says=("damaged",))
 
     def test_lowered_to_text(self):
         path, text = self.path("r.routes"), self.path("r.txt")
@@ -76,6 +76,65 @@ class Routing(harness.CliTest):
         self.assertLessEqual(out["chunks"], 6)
         self.assertLessEqual(out["paths"], 2 * 30 * 29)
         self.assertLess(out["loss"]["value"], 0.1)
+
+    def test_layers_keep_the_limits(self):
+        at = ("synth", "genkautz(4,50)", "-c", "all-to-all", "-a", "mcf-extp", "--layers", 4)
+        out = self.json(*at, "--max-chunks", 32, "--max-paths", 3, "-o", self.path("r"))
+        self.assertLessEqual(out["layers"], 4)
+        self.assertGreater(out["layers_of_router"], 4)
+        self.assertLessEqual(out["chunks"], 32)
+        self.assertLessEqual(out["paths"], 3 * 50 * 49)
+        self.assertEqual(self.json("verify", self.path("r"))["chunks"], out["chunks"])
+        self.assertEqual(exact(out["loss"]), 1 - exact(out["f"]) / exact(out["f_unlimited"]))
+
+    def test_chunks_are_few_unless_told_otherwise(self):
+        at = ("synth", "genkautz(4,30)", "-c", "all-to-all", "-a", "mcf-extp")
+        whole = self.json(*at, "--max-chunks", "none")
+        few = self.json(*at)
+        self.assertGreater(whole["chunks"], 1024)
+        self.assertEqual(whole["loss"]["value"], 0)
+        self.assertLessEqual(few["chunks"], 1024)
+        self.assertEqual(few["f_unlimited"], whole["f"])
+        self.assertLess(few["loss"]["value"], 0.01)
+        self.assertIn("without limits on chunks, paths and layers", self.ok(*at))
+        self.refused(*at, "--max-chunks", "few", says=("auto or none",))
+
+    def test_host_limits(self):
+        network = "torus(3,3,3,bw=25Gbit/s,host_bw=20Gbit/s)"
+        for router in ("mcf-extp", "dor", "sssp"):
+            path = self.path("h.json")
+            out = self.json("synth", network, "-c", "all-to-all", "-a", router, "--size", "1GiB", "-o", path)
+            # 26 blocks of 1/27 GiB out of a host of 2.5 GB/s.
+            self.assertAlmostEqual(out["time_s"], 26 / 27 * 2**30 / 2.5e9, delta=1e-9)
+            self.assertEqual((exact(out["f"]), exact(out["f_upper"])), (Fraction(2, 65), Fraction(2, 65)))
+            for command in ("cost", "sim"):
+                told = self.json(command, path, "--size", "1GiB")
+                self.assertAlmostEqual(told["bound_s"], out["time_s"], delta=1e-9)
+                self.assertAlmostEqual(told["time_s"], out["time_s"], delta=2e-6)
+            self.assertEqual(exact(self.json("verify", path)["f"]), Fraction(2, 65))
+        # The file keeps the limits: without them it is of another network.
+        with open(path) as file:
+            text = file.read()
+        self.assertIn("host_bandwidth", text)
+        host = self.json("sim", path, "--size", "1GiB", "--forwarding", "host")
+        self.assertGreater(host["time_s"], out["time_s"] * 1.5)
+        rows = self.json("compare", network, "-c", "all-to-all", "-a", "direct,tsmcf,mcf-extp", "--size", "1MiB")["rows"]
+        self.assertEqual([row.get("error") for row in rows], [None] * 3)
+
+    def test_simulated(self):
+        path = self.path("r")
+        self.ok("synth", "torus(3,3,alpha=1us)", "-c", "all-to-all", "-a", "dor", "-o", path)
+        out = self.json("sim", path, "--size", "9KB,9GB", "--links", 2)
+        small, large = out["rows"]
+        # Three blocks of 1 KB over each link at once, and two alphas; then bytes alone count.
+        self.assertAlmostEqual(small["time_s"], 3e3 / 50e9 + 2e-6, delta=1e-12)
+        self.assertAlmostEqual(large["time_s"], 3e9 / 50e9, delta=3e-6)
+        self.assertEqual(len(large["busiest_links"]), 2)
+        text = self.ok("sim", path, "--size", "9KB")
+        for words in ("by dor, all chunks at once", "efficiency", "busy"):
+            self.assertIn(words, text)
+        for flag in (("--mode", "barrier"), ("--trace", self.path("t")), ("--bins", 3), ("--link-model", "held")):
+            self.refused("sim", path, "--size", "1MB", *flag, says=("holds a routing", flag[0]))
 
     def test_demand(self):
         path = self.path("demand.csv")

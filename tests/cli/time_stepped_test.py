@@ -61,15 +61,21 @@ class TimeStepped(harness.CliTest):
         self.assertLessEqual(made["chunks"], 2)
 
     def test_switches_pass_on(self):
-        made = self.json("synth", "switch2d(2,3)", "-c", "all-to-all", "-a", "tsmcf")
-        self.assertTrue(made["verified"])
+        for network in ("switch2d(2,3)", "switch(4)", "host_forwarding(ring(3,host_bw=20GB/s))"):
+            path, plan = self.path("s.sched"), self.path("plan")
+            made = self.json("synth", network, "-c", "all-to-all", "-a", "tsmcf", "-o", path)
+            self.assertTrue(made["verified"])
+            self.ok("lower", path, "--to", "plan", "-o", plan)
+            self.ok("lower", path, "--to", "msccl-xml", "-o", self.path("x.xml"))
+            self.assertIn("proven correct", self.ok("verify", self.path("x.xml")))
+            self.assertEqual(self.json("run", path, "--size", "64KiB", "-n", 1, "-w", 0)["wrong"], 0)
 
     def test_bad_input(self):
         at = ("synth", "torus(3,3)", "-c", "all-to-all", "-a")
         self.refused(*at, "tsmcf", "--steps", 1, says=["1 steps are too few", "2 have to be gone"])
         self.refused(*at, "mcf", "--steps", 1, says=["1 steps are too few"])
         self.refused(*at, "tsmcf", "--chunks", 5, "--max-chunks", 4, says=["5 chunks a block", "4 allowed"])
-        self.refused(*at, "direct", "--steps", 4, says=["tsmcf and mcf, not of direct"])
+        self.refused(*at, "direct", "--steps", 4, says=["'direct' cannot be given a number of steps; tsmcf, mcf can"])
         self.refused("synth", "torus(3,3)", "-c", "all-gather", "-a", "tsmcf", code=1, says=["makes no all-gather"])
 
 

@@ -1,5 +1,5 @@
 // `auto` on real ranks: right answers while sizes change, the same algorithm on all ranks, what the
-// memory file says is taken, what was measured is remembered, a damaged file is no obstacle.
+// tuning database says is taken, what was measured is remembered, a damaged file is no obstacle.
 #include <mpi.h>
 #include <unistd.h>
 
@@ -14,10 +14,10 @@
 #include "choice/choose.h"
 #include "flavour.h"
 #include "served.h"
-#include "tutti/alltoallv/memory.h"
-#include "tutti/alltoallv/quiet_phase.h"
 #include "tutti/base/file.h"
 #include "tutti/mpi/alltoallv.h"
+#include "tutti/tune/deferred_setup.h"
+#include "tutti/tune/tuning_database.h"
 
 namespace {
 
@@ -65,16 +65,16 @@ bool AlltoallvArrives(MPI_Comm communicator, int most) {
     receive_counts.push_back(BlockBytes(peer, rank, most));
     total += receive_counts.back();
   }
-  std::vector<std::byte> receive(static_cast<std::size_t>(total) + 1);
+  std::vector<std::byte> receive(static_cast<size_t>(total) + 1);
   if (tutti::mpi::Alltoallv(send.data(), send_counts.data(), send_at.data(), MPI_BYTE,
                             receive.data(), receive_counts.data(), receive_at.data(), MPI_BYTE,
                             communicator, kAuto) != MPI_SUCCESS) {
     return false;
   }
   for (int peer = 0, at = 0; peer < size; ++peer) {
-    const int bytes = receive_counts[static_cast<std::size_t>(peer)];
+    const int bytes = receive_counts[static_cast<size_t>(peer)];
     for (int i = 0; i < bytes; ++i, ++at) {
-      if (receive[static_cast<std::size_t>(at)] != Content(peer, rank, i)) return false;
+      if (receive[static_cast<size_t>(at)] != Content(peer, rank, i)) return false;
     }
   }
   return true;
@@ -82,7 +82,7 @@ bool AlltoallvArrives(MPI_Comm communicator, int most) {
 
 bool AlltoallArrives(MPI_Comm communicator, int bytes) {
   const int rank = Rank(communicator), size = Size(communicator);
-  std::vector<std::byte> send, receive(static_cast<std::size_t>(size * bytes) + 1);
+  std::vector<std::byte> send, receive(static_cast<size_t>(size * bytes) + 1);
   for (int peer = 0; peer < size; ++peer) {
     for (int i = 0; i < bytes; ++i) send.push_back(Content(rank, peer, i));
   }
@@ -92,7 +92,7 @@ bool AlltoallArrives(MPI_Comm communicator, int bytes) {
     return false;
   }
   for (int i = 0; i < size * bytes; ++i) {
-    if (receive[static_cast<std::size_t>(i)] != Content(i / bytes, rank, i % bytes)) return false;
+    if (receive[static_cast<size_t>(i)] != Content(i / bytes, rank, i % bytes)) return false;
   }
   return true;
 }
@@ -108,8 +108,8 @@ Algorithm ServedEverywhere(MPI_Comm communicator) {
   return algorithm;
 }
 
-// Takes `file` as the memory file from here on for communicators made from here on: the file is
-// read once a process, so each case is a run of its own (main).
+// Takes `file` as the tuning database from here on for communicators made from here on: the file is
+// read once per process, so each case is a run of its own (main).
 struct Case {
   const char* name;
   void (*run)(const std::string& file);
@@ -125,10 +125,10 @@ void Put(const std::string& file, const std::string& text) {
 
 // A cluster of which something is known: `auto` looks for the best from the first call on.
 void PutModel(const std::string& file) {
-  tutti::alltoallv::Memory memory;
-  const auto library = tutti::alltoallv::ParseLibrary(tutti::mpi::FlavourName()).value();
-  memory.models[library] = tutti::alltoallv::DefaultModel(library);
-  Put(file, tutti::alltoallv::FormatMemory(memory));
+  tutti::tune::TuningDatabase database;
+  const auto library = tutti::tune::ParseLibrary(tutti::mpi::FlavourName()).value();
+  database.models[library] = tutti::tune::DefaultModel(library);
+  Put(file, tutti::tune::FormatTuningDatabase(database));
 }
 
 void SizesChange(const std::string& file) {
@@ -166,22 +166,22 @@ void KnownBestIsTaken(const std::string& file) {
   for (int call = 0; call < 100; ++call) {
     Check(AlltoallvArrives(MPI_COMM_WORLD, 48), "blocks arrive by what is known to be best");
     const Algorithm served = ServedEverywhere(MPI_COMM_WORLD);
-    // Before the size of the first call is agreed on, the library's own.
+    // Before the size of the first call is agreed on, the native algorithm.
     const bool expected = call == 0 ? served.method == Method::kMpi
                                     : served == Algorithm{.method = Method::kTuna, .radix = 3};
     Check(expected, "what the file says is taken from the second call on");
   }
 }
 
-// Nothing is remembered: the first calls are the library's own, whatever the size; how many of them
-// depends on how long they take.
+// Nothing is remembered: the first calls are the native algorithm, whatever the size; how many of
+// them depends on how long they take.
 void DamagedFileIsNoObstacle(const std::string& file) {
   Put(file, "tutti-mpi 1\nbest of all\n");
-  const int quiet = 4096 / Size(MPI_COMM_WORLD);
-  for (int call = 0; call < quiet + 30; ++call) {
+  const int deferred = 4096 / Size(MPI_COMM_WORLD);
+  for (int call = 0; call < deferred + 30; ++call) {
     Check(AlltoallvArrives(MPI_COMM_WORLD, 48), "blocks arrive without the file");
     if (call % 16 == 0) ServedEverywhere(MPI_COMM_WORLD);
-    if (call < tutti::alltoallv::QuietPhase::kFirstCheck) {
+    if (call < tutti::tune::DeferredSetup::kFirstCheck) {
       Check(tutti::mpi::LatestServed().algorithm.method == Method::kMpi,
             "few calls are left alone");
     }
@@ -200,7 +200,7 @@ constexpr Case kCases[] = {{"sizes-change", SizesChange},
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   const int rank = Rank(MPI_COMM_WORLD);
-  const Case& chosen = kCases[static_cast<std::size_t>(Size(MPI_COMM_WORLD)) % std::size(kCases)];
+  const Case& chosen = kCases[static_cast<size_t>(Size(MPI_COMM_WORLD)) % std::size(kCases)];
   int process = static_cast<int>(::getpid());
   MPI_Bcast(&process, 1, MPI_INT, 0, MPI_COMM_WORLD);
   const char* folder = std::getenv("TMPDIR");

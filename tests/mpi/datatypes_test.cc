@@ -102,17 +102,16 @@ struct Side {
   std::vector<int> counts, displacements;
   std::vector<unsigned char> memory;
 
-  static constexpr std::size_t kMargin = 512;
+  static constexpr size_t kMargin = 512;
 
-  Side(MPI_Datatype of, std::vector<int> how_many, std::uint64_t seed)
-      : type(of), counts(how_many) {
-    std::vector<std::size_t> order(counts.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
+  Side(MPI_Datatype of, std::vector<int> how_many, uint64_t seed) : type(of), counts(how_many) {
+    std::vector<size_t> order(counts.size());
+    std::iota(order.begin(), order.end(), size_t{0});
     std::mt19937_64 random(seed);
     std::shuffle(order.begin(), order.end(), random);
     displacements.resize(counts.size());
     int elements = 0;
-    for (const std::size_t block : order) {
+    for (const size_t block : order) {
       // Elements of some types reach into their neighbours' extents: at least two apart.
       elements += 2 + static_cast<int>(random() % 2);
       displacements[block] = elements;
@@ -121,14 +120,14 @@ struct Side {
     MPI_Aint lower_bound = 0;
     MPI_Aint extent = 0;
     MPI_Type_get_extent(type, &lower_bound, &extent);
-    const std::int64_t bytes = (elements + 2) * static_cast<std::int64_t>(std::abs(extent));
-    memory.assign(static_cast<std::size_t>(bytes) + 2 * kMargin, kUntouched);
+    const int64_t bytes = (elements + 2) * static_cast<int64_t>(std::abs(extent));
+    memory.assign(static_cast<size_t>(bytes) + 2 * kMargin, kUntouched);
   }
 
   unsigned char* base() { return memory.data() + kMargin; }
 
   // Puts the bytes of a block where its elements lie.
-  void Put(std::size_t block, std::vector<unsigned char> bytes) {
+  void Put(size_t block, std::vector<unsigned char> bytes) {
     if (counts[block] == 0) return;
     MPI_Aint lower_bound = 0;
     MPI_Aint extent = 0;
@@ -139,11 +138,10 @@ struct Side {
   }
 };
 
-std::vector<unsigned char> BlockBytes(std::uint64_t seed, int source, int destination,
-                                      int elements) {
-  std::vector<unsigned char> bytes(static_cast<std::size_t>(elements) * kElementBytes);
-  for (std::size_t k = 0; k < bytes.size(); ++k) {
-    bytes[k] = ByteOf(seed, source, destination, static_cast<std::int64_t>(k));
+std::vector<unsigned char> BlockBytes(uint64_t seed, int source, int destination, int elements) {
+  std::vector<unsigned char> bytes(static_cast<size_t>(elements) * kElementBytes);
+  for (size_t k = 0; k < bytes.size(); ++k) {
+    bytes[k] = ByteOf(seed, source, destination, static_cast<int64_t>(k));
   }
   return bytes;
 }
@@ -160,7 +158,7 @@ void CheckTypes(const Ranks& ranks, const NamedType& send_type, const NamedType&
   Side out(send_type.type, sent, 1);
   Side in(receive_type.type, received, 2);
   Side expected(receive_type.type, received, 2);
-  for (std::size_t peer = 0; peer < sent.size(); ++peer) {
+  for (size_t peer = 0; peer < sent.size(); ++peer) {
     const int other = static_cast<int>(peer);
     const auto given = BlockBytes(workload.seed, ranks.rank, other, sent[peer]);
     out.Put(peer, given);
@@ -184,9 +182,9 @@ void CheckTypes(const Ranks& ranks, const NamedType& send_type, const NamedType&
 }
 
 void EveryTypeArrives(const Ranks& world, const std::vector<NamedType>& types) {
-  std::size_t turn = 0;
+  size_t turn = 0;
   for (const Algorithm& algorithm : SomeOfEachKind()) {
-    for (std::size_t k = 0; k < types.size(); ++k) {
+    for (size_t k = 0; k < types.size(); ++k) {
       CheckTypes(world, types[k], types[(k + ++turn) % types.size()], false, algorithm);
       CheckTypes(world, types[k], types[k], true, algorithm);
     }
@@ -200,11 +198,11 @@ void UniformOfDerivedTypes(const Ranks& world, const std::vector<NamedType>& typ
       MPI_Aint lower_bound = 0;
       MPI_Aint extent = 0;
       MPI_Type_get_extent(each.type, &lower_bound, &extent);
-      const std::vector<int> counts(static_cast<std::size_t>(world.size), 3);
+      const std::vector<int> counts(static_cast<size_t>(world.size), 3);
       Side out(each.type, counts, 1);
       Side in(each.type, counts, 1);
       Side expected(each.type, counts, 1);
-      for (std::size_t peer = 0; peer < counts.size(); ++peer) {
+      for (size_t peer = 0; peer < counts.size(); ++peer) {
         for (Side* side : {&out, &in, &expected}) {
           side->displacements[peer] = 3 * static_cast<int>(peer);
         }
@@ -225,7 +223,7 @@ void UniformOfDerivedTypes(const Ranks& world, const std::vector<NamedType>& typ
 // --------------------------------------------------------------------------------------
 
 // One exchange of bytes on any communicator.
-void CheckOn(MPI_Comm communicator, std::uint64_t seed, const Algorithm& algorithm) {
+void CheckOn(MPI_Comm communicator, uint64_t seed, const Algorithm& algorithm) {
   const NamedType bytes{"byte", true, MPI_BYTE};
   const Ranks ranks(communicator);
   const Workload workload{.seed = seed, .most = 60, .zeros_of_eight = 2};
@@ -238,7 +236,7 @@ void CheckOn(MPI_Comm communicator, std::uint64_t seed, const Algorithm& algorit
   Side out(bytes.type, sent, 1);
   Side in(bytes.type, received, 2);
   Side expected(bytes.type, received, 2);
-  for (std::size_t peer = 0; peer < sent.size(); ++peer) {
+  for (size_t peer = 0; peer < sent.size(); ++peer) {
     const int other = static_cast<int>(peer);
     out.Put(peer, BlockBytes(seed, ranks.rank, other, sent[peer] / kElementBytes));
     expected.Put(peer, BlockBytes(seed, other, ranks.rank, received[peer] / kElementBytes));
@@ -274,7 +272,7 @@ void CommunicatorsComeAndGo(const Ranks& world) {
       CheckOn(copy, 63, {Method::kTuna, 2, 0});
     } else {
       int nothing = 0;
-      const std::vector<int> zeros(static_cast<std::size_t>(world.size), 0);
+      const std::vector<int> zeros(static_cast<size_t>(world.size), 0);
       Alltoallv(&nothing, zeros.data(), zeros.data(), MPI_INT, &nothing, zeros.data(), zeros.data(),
                 MPI_INT, copy, {Method::kLinear});
     }
@@ -312,7 +310,7 @@ void TwoCommunicatorsAtOnce(const Ranks& world) {
     for (int k = 0; k < 2; ++k) {
       const Ranks ranks(parts[k]);
       for (int peer = 0; peer < ranks.size; ++peer) {
-        if (in[k][static_cast<std::size_t>(peer)] != 1000 * peer + ranks.rank + k) {
+        if (in[k][static_cast<size_t>(peer)] != 1000 * peer + ranks.rank + k) {
           Fail(alltoallv::ToString(algorithm) + ": two communicators at once");
         }
       }
@@ -327,7 +325,7 @@ void ThreadsOnTheirOwnCommunicators(const Ranks& world) {
   std::vector<std::thread> threads;
   for (int k = 0; k < 2; ++k) {
     threads.emplace_back([&, k] {
-      for (std::uint64_t turn = 0; turn < 5; ++turn) {
+      for (uint64_t turn = 0; turn < 5; ++turn) {
         CheckOn(copies[k], 70 + turn, {Method::kTuna, 2 + k, 0});
         CheckOn(copies[k], 80 + turn, {Method::kSpreadOut});
       }
@@ -337,7 +335,7 @@ void ThreadsOnTheirOwnCommunicators(const Ranks& world) {
   for (MPI_Comm& each : copies) MPI_Comm_free(&each);
 }
 
-// Served by the MPI library's own.
+// Served by the native algorithm.
 void BetweenTwoGroups(const Ranks& world) {
   if (world.size < 2) return;
   const int side = world.rank < world.size / 2 ? 0 : 1;
@@ -347,21 +345,21 @@ void BetweenTwoGroups(const Ranks& world) {
   MPI_Intercomm_create(local, 0, world.communicator, side == 0 ? world.size / 2 : 0, 9, &between);
   int others = 0;
   MPI_Comm_remote_size(between, &others);
-  std::vector<int> out(static_cast<std::size_t>(others));
+  std::vector<int> out(static_cast<size_t>(others));
   std::vector<int> in(out.size(), -1);
   const std::vector<int> counts(out.size(), 1);
   std::vector<int> places(out.size());
   std::iota(places.begin(), places.end(), 0);
   const int first = side == 0 ? world.size / 2 : 0;
   for (int peer = 0; peer < others; ++peer) {
-    out[static_cast<std::size_t>(peer)] = 100 * world.rank + first + peer;
+    out[static_cast<size_t>(peer)] = 100 * world.rank + first + peer;
   }
   const int error =
       Alltoallv(out.data(), counts.data(), places.data(), MPI_INT, in.data(), counts.data(),
                 places.data(), MPI_INT, between, {Method::kTuna, 2, 0});
   for (int peer = 0; peer < others; ++peer) {
     if (error != MPI_SUCCESS ||
-        in[static_cast<std::size_t>(peer)] != 100 * (first + peer) + world.rank) {
+        in[static_cast<size_t>(peer)] != 100 * (first + peer) + world.rank) {
       Fail("exchange between two groups");
     }
   }

@@ -244,13 +244,13 @@ class StandingAside(Dropin):
             said = [line for line in done.stderr.splitlines() if "tutti" in line]
             self.assertEqual(len(said), 1, done.stderr)  # rank 0 alone
             self.assertTrue(said[0].startswith(NAMES[MPI] + ": is for "), said[0])
-            self.assertTrue(said[0].endswith("stands aside: preload " + NAMES[OTHER]), said[0])
+            self.assertTrue(said[0].endswith("it is disabled: preload " + NAMES[OTHER]), said[0])
 
     def test_both_libraries_at_once(self):
         both = library("openmpi") + ":" + library("mpich")
         done = self.ok("exchange", preload=both, ranks=2, TUTTI_ALLTOALLV="linear", TUTTI_VERBOSE="1")
         self.assertIn("linear", self.calls(done.stderr, "MPI_Alltoallv"))
-        self.assertIn("stands aside", done.stderr)
+        self.assertIn("is disabled", done.stderr)
 
     def test_processes_without_mpi(self):
         for now in ("", "1"):
@@ -268,7 +268,7 @@ class StandingAside(Dropin):
             with open(library(), "rb") as source, open(alone, "wb") as copy:
                 copy.write(source.read())
             done = self.ok("exchange", preload=alone, ranks=2)
-            self.assertIn("cannot load its engine, and stands aside", done.stderr)
+            self.assertIn("cannot load its engine, and is disabled", done.stderr)
 
     def test_programs_with_an_accelerator(self):
         with tempfile.TemporaryDirectory() as folder:

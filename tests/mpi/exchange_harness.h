@@ -18,21 +18,21 @@ inline void Fail(const std::string& what) {
   if (++failures <= 5) std::fprintf(stderr, "FAILED: %s\n", what.c_str());
 }
 
-inline std::uint64_t Mix(std::uint64_t value) {
+inline uint64_t Mix(uint64_t value) {
   value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9ULL;
   value = (value ^ (value >> 27)) * 0x94d049bb133111ebULL;
   return value ^ (value >> 31);
 }
 
-inline unsigned char ByteOf(std::uint64_t seed, int source, int destination, std::int64_t offset) {
+inline unsigned char ByteOf(uint64_t seed, int source, int destination, int64_t offset) {
   return static_cast<unsigned char>(
-      Mix(seed * 0x9e3779b97f4a7c15ULL + static_cast<std::uint64_t>(source) * 1000003U +
-          static_cast<std::uint64_t>(destination) * 7919U + static_cast<std::uint64_t>(offset)));
+      Mix(seed * 0x9e3779b97f4a7c15ULL + static_cast<uint64_t>(source) * 1000003U +
+          static_cast<uint64_t>(destination) * 7919U + static_cast<uint64_t>(offset)));
 }
 
 // What ranks send each other, in elements; every rank knows the whole from the seed.
 struct Workload {
-  std::uint64_t seed;
+  uint64_t seed;
   int most;  // elements a block
   int zeros_of_eight;
 
@@ -40,10 +40,10 @@ struct Workload {
 
   int Count(int source, int destination) const {
     if (symmetric && source > destination) return Count(destination, source);
-    const std::uint64_t drawn = Mix(seed ^ (static_cast<std::uint64_t>(source) << 32U) ^
-                                    static_cast<std::uint64_t>(destination));
+    const uint64_t drawn =
+        Mix(seed ^ (static_cast<uint64_t>(source) << 32U) ^ static_cast<uint64_t>(destination));
     if (static_cast<int>(drawn % 8) < zeros_of_eight) return 0;
-    return static_cast<int>((drawn >> 8U) % static_cast<std::uint64_t>(most + 1));
+    return static_cast<int>((drawn >> 8U) % static_cast<uint64_t>(most + 1));
   }
 };
 

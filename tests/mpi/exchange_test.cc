@@ -19,6 +19,7 @@
 
 #include "call.h"
 #include "communicator_state.h"
+#include "exchange/direct.h"
 #include "exchange/radix_rounds.h"
 #include "exchange/run.h"
 #include "exchange/tuna.h"
@@ -27,6 +28,7 @@
 #include "tutti/alltoallv/algorithm.h"
 #include "tutti/mpi/alltoallv.h"
 #include "tutti/mpi/persistent.h"
+#include "tutti/tune/cost_model.h"
 
 namespace tutti::mpi {
 namespace {
@@ -45,20 +47,20 @@ bool IsDear(int size) { return kSimulated && size > 9 && size != 16; }
 // Counts and places of blocks; shuffled: with holes and in an order drawn from the seed.
 struct Placement {
   std::vector<int> counts, displacements;
-  std::int64_t elements = 0;
+  int64_t elements = 0;
 
   friend bool operator==(const Placement&, const Placement&) = default;
 };
 
-Placement Place(std::vector<int> counts, std::uint64_t seed, bool shuffled) {
+Placement Place(std::vector<int> counts, uint64_t seed, bool shuffled) {
   Placement placement;
-  std::vector<std::size_t> order(counts.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::vector<size_t> order(counts.size());
+  std::iota(order.begin(), order.end(), size_t{0});
   std::mt19937_64 random(seed);
   if (shuffled) std::shuffle(order.begin(), order.end(), random);
   placement.displacements.resize(counts.size());
-  for (const std::size_t block : order) {
-    if (shuffled) placement.elements += static_cast<std::int64_t>(random() % 3);
+  for (const size_t block : order) {
+    if (shuffled) placement.elements += static_cast<int64_t>(random() % 3);
     placement.displacements[block] = static_cast<int>(placement.elements);
     placement.elements += counts[block];
   }
@@ -82,22 +84,21 @@ struct Case {
     }
     send = Place(sent, workload.seed + 1, shuffled);
     receive = Place(received, workload.seed + 2, shuffled);
-    out.resize(static_cast<std::size_t>(send.elements) + 1);
-    in.assign(static_cast<std::size_t>(receive.elements) + 1, kUntouched);
+    out.resize(static_cast<size_t>(send.elements) + 1);
+    in.assign(static_cast<size_t>(receive.elements) + 1, kUntouched);
     Fill(workload.seed);
   }
 
   // What is sent and expected under another seed, of the same sizes.
-  void Fill(std::uint64_t seed) {
+  void Fill(uint64_t seed) {
     expected.assign(in.size(), kUntouched);
-    for (std::size_t peer = 0; peer < send.counts.size(); ++peer) {
+    for (size_t peer = 0; peer < send.counts.size(); ++peer) {
       const int other = static_cast<int>(peer);
       for (int k = 0; k < send.counts[peer]; ++k) {
-        out[static_cast<std::size_t>(send.displacements[peer] + k)] =
-            ByteOf(seed, ranks.rank, other, k);
+        out[static_cast<size_t>(send.displacements[peer] + k)] = ByteOf(seed, ranks.rank, other, k);
       }
       for (int k = 0; k < receive.counts[peer]; ++k) {
-        expected[static_cast<std::size_t>(receive.displacements[peer] + k)] =
+        expected[static_cast<size_t>(receive.displacements[peer] + k)] =
             ByteOf(seed, other, ranks.rank, k);
       }
     }
@@ -146,48 +147,48 @@ void RoundsAreThePapers() {
   if (RadixRounds(8, 3).num_slots() != 3) Fail("places of 8 ranks by radix 3");
   if (RadixRounds(8, 4).num_slots() != 3) Fail("places of 8 ranks by radix 4");
   if (RadixRounds(8, 7).num_slots() != 0) Fail("places of 8 ranks by radix 7");
-  std::vector<std::int64_t> slots(8, -1);
+  std::vector<int64_t> slots(8, -1);
   RadixRound round;
   for (int k = 0; k < 3; ++k, round = two.After(round)) {
-    two.ForEachRow(round, [&](std::int64_t start, std::int64_t end, std::int64_t first_slot) {
-      for (std::int64_t block = start + (start == round.first ? 1 : 0); block < end; ++block) {
-        slots[static_cast<std::size_t>(block)] = first_slot + block - start;
+    two.ForEachRow(round, [&](int64_t start, int64_t end, int64_t first_slot) {
+      for (int64_t block = start + (start == round.first ? 1 : 0); block < end; ++block) {
+        slots[static_cast<size_t>(block)] = first_slot + block - start;
       }
     });
   }
-  if (slots != std::vector<std::int64_t>{-1, -1, -1, 0, -1, 1, 2, 3}) Fail("places of 8 ranks");
+  if (slots != std::vector<int64_t>{-1, -1, -1, 0, -1, 1, 2, 3}) Fail("places of 8 ranks");
 }
 
 // Against digits counted one by one, for every P <= 64 and every radix.
 void RoundsAndSlotsOfEveryRadix() {
-  for (std::int64_t size = 1; size <= 64; ++size) {
-    for (std::int64_t radix = 2; radix <= size + 1; ++radix) {
+  for (int64_t size = 1; size <= 64; ++size) {
+    for (int64_t radix = 2; radix <= size + 1; ++radix) {
       const std::string name = std::to_string(size) + " ranks, radix " + std::to_string(radix);
-      const std::int64_t base = std::max<std::int64_t>(2, std::min(radix, size));
-      std::int64_t direct = 0;
-      std::vector<std::int64_t> place(static_cast<std::size_t>(size), -1);
-      for (std::int64_t block = 1; block < size; ++block) {
+      const int64_t base = std::max<int64_t>(2, std::min(radix, size));
+      int64_t direct = 0;
+      std::vector<int64_t> place(static_cast<size_t>(size), -1);
+      for (int64_t block = 1; block < size; ++block) {
         int digits = 0;
-        for (std::int64_t rest = block; rest > 0; rest /= base) digits += rest % base != 0 ? 1 : 0;
+        for (int64_t rest = block; rest > 0; rest /= base) digits += rest % base != 0 ? 1 : 0;
         if (digits == 1) {
           ++direct;
         } else {
-          place[static_cast<std::size_t>(block)] = block - 1 - direct;
+          place[static_cast<size_t>(block)] = block - 1 - direct;
         }
       }
       const RadixRounds rounds(size, radix);
       if (rounds.num_rounds() != direct) Fail(name + ": rounds");
       if (rounds.num_slots() != size - (direct + 1)) Fail(name + ": places");
       RadixRound round;
-      for (std::int64_t k = 0; k < direct; ++k, round = rounds.After(round)) {
-        std::int64_t blocks = 0;
-        std::int64_t arrived = 0;
-        rounds.ForEachRow(round, [&](std::int64_t start, std::int64_t end, std::int64_t first) {
+      for (int64_t k = 0; k < direct; ++k, round = rounds.After(round)) {
+        int64_t blocks = 0;
+        int64_t arrived = 0;
+        rounds.ForEachRow(round, [&](int64_t start, int64_t end, int64_t first) {
           blocks += end - start;
           if (start == round.first) arrived = end - start;
-          for (std::int64_t block = start; block < end; ++block) {
+          for (int64_t block = start; block < end; ++block) {
             if (block / round.step % base != round.first / round.step) Fail(name + ": digit");
-            const std::int64_t wanted = place[static_cast<std::size_t>(block)];
+            const int64_t wanted = place[static_cast<size_t>(block)];
             if (wanted >= 0 && wanted != first + block - start) Fail(name + ": place of a block");
           }
         });
@@ -204,14 +205,13 @@ void RoundsAndSlotsOfEveryRadix() {
 
 void PiecesOfLongMessages() {
   struct Row {
-    std::int64_t bytes, piece;
+    int64_t bytes, piece;
     int whole, rest;
   };
   for (const Row& row :
        {Row{0, kLargestPiece, 0, 0}, Row{5, kLargestPiece, 0, 5},
-        Row{INT_MAX, kLargestPiece, 1, (1 << 30) - 1},
-        Row{std::int64_t{1} << 33, kLargestPiece, 8, 0},
-        Row{(std::int64_t{1} << 40) + 7, kLargestPiece, 1024, 7}, Row{1000, 64, 15, 40}}) {
+        Row{INT_MAX, kLargestPiece, 1, (1 << 30) - 1}, Row{int64_t{1} << 33, kLargestPiece, 8, 0},
+        Row{(int64_t{1} << 40) + 7, kLargestPiece, 1024, 7}, Row{1000, 64, 15, 40}}) {
     const Pieces pieces = SplitIntoPieces(row.bytes, row.piece);
     if (pieces.whole != row.whole || pieces.rest != row.rest) {
       Fail("pieces of " + std::to_string(row.bytes));
@@ -232,10 +232,10 @@ void OffsetsOfLargeBlocks() {
   Call call;
   const int error = call.Prepare(MPI_COMM_SELF, 0, 3, side, side, true, bytes);
   const BlockExchange& blocks = call.blocks();
-  const std::int64_t eight_gib = std::int64_t{8} << 30;
+  const int64_t eight_gib = int64_t{8} << 30;
   if (error != MPI_SUCCESS || blocks.send_bytes[0] != eight_gib ||
-      blocks.receive_bytes[1] != std::int64_t{8} * INT_MAX ||
-      blocks.send_offset[0] != std::int64_t{8} * INT_MAX || blocks.receive_offset[2] != eight_gib) {
+      blocks.receive_bytes[1] != int64_t{8} * INT_MAX ||
+      blocks.send_offset[0] != int64_t{8} * INT_MAX || blocks.receive_offset[2] != eight_gib) {
     Fail("bytes of blocks above 2^31");
   }
 }
@@ -243,10 +243,10 @@ void OffsetsOfLargeBlocks() {
 void MessagesInPiecesArrive(const Ranks& world) {
   std::vector<std::byte> out(1000);
   std::vector<std::byte> in(1000);
-  for (std::size_t k = 0; k < out.size(); ++k) {
-    out[k] = static_cast<std::byte>(ByteOf(3, world.rank, 0, static_cast<std::int64_t>(k)));
+  for (size_t k = 0; k < out.size(); ++k) {
+    out[k] = static_cast<std::byte>(ByteOf(3, world.rank, 0, static_cast<int64_t>(k)));
   }
-  for (const std::int64_t piece : {64, 100, 999, 1000}) {
+  for (const int64_t piece : {64, 100, 999, 1000}) {
     std::fill(in.begin(), in.end(), std::byte{0});
     const int from = (world.rank + world.size - 1) % world.size;
     MPI_Request requests[2];
@@ -254,8 +254,8 @@ void MessagesInPiecesArrive(const Ranks& world) {
     SendBytes(out.data(), 1000, (world.rank + 1) % world.size, Tag::kData, world.communicator,
               &requests[1], piece);
     WaitForAll(requests);
-    for (std::size_t k = 0; k < in.size(); ++k) {
-      if (in[k] != static_cast<std::byte>(ByteOf(3, from, 0, static_cast<std::int64_t>(k)))) {
+    for (size_t k = 0; k < in.size(); ++k) {
+      if (in[k] != static_cast<std::byte>(ByteOf(3, from, 0, static_cast<int64_t>(k)))) {
         Fail("a message in pieces of " + std::to_string(piece));
         break;
       }
@@ -268,7 +268,7 @@ void MessagesInPiecesArrive(const Ranks& world) {
 
 void EveryAlgorithmGivesTheAnswer(const Ranks& world) {
   for (const Algorithm& algorithm : EveryName()) {
-    for (std::uint64_t seed = 1; seed <= (kSimulated ? 1 : 3); ++seed) {
+    for (uint64_t seed = 1; seed <= (kSimulated ? 1 : 3); ++seed) {
       CheckBytes(world, {.seed = seed, .most = 40, .zeros_of_eight = 2}, seed % 2 == 1, algorithm);
     }
   }
@@ -315,14 +315,14 @@ void UniformAllToAll(const Ranks& world) {
   for (const int radix : {2, 3, 5, world.size}) all.push_back({Method::kTuna, radix, 0});
   for (const Algorithm& algorithm : all) {
     for (const int count : {0, 1, 13, 1000}) {
-      const std::int64_t total = std::int64_t{count} * world.size;
-      std::vector<unsigned char> out(static_cast<std::size_t>(total) + 1);
-      std::vector<unsigned char> in(static_cast<std::size_t>(total) + 1, kUntouched);
+      const int64_t total = int64_t{count} * world.size;
+      std::vector<unsigned char> out(static_cast<size_t>(total) + 1);
+      std::vector<unsigned char> in(static_cast<size_t>(total) + 1, kUntouched);
       std::vector<unsigned char> expected(in);
-      for (std::int64_t k = 0; k < total; ++k) {
+      for (int64_t k = 0; k < total; ++k) {
         const int peer = static_cast<int>(k / count);
-        out[static_cast<std::size_t>(k)] = ByteOf(9, world.rank, peer, k % count);
-        expected[static_cast<std::size_t>(k)] = ByteOf(9, peer, world.rank, k % count);
+        out[static_cast<size_t>(k)] = ByteOf(9, world.rank, peer, k % count);
+        expected[static_cast<size_t>(k)] = ByteOf(9, peer, world.rank, k % count);
       }
       const int error = Alltoall(out.data(), count, MPI_BYTE, in.data(), count, MPI_BYTE,
                                  world.communicator, algorithm);
@@ -350,8 +350,8 @@ void TemporaryMemoryIsThePapers(const Ranks& world) {
     for (int radix = 2; radix <= world.size; radix += kSimulated ? 3 : 1) {
       for (const bool as_published : {false, true}) {
         const Case given(world, {.seed = 5, .most = most, .zeros_of_eight = 0}, true);
-        std::vector<std::int64_t> bytes[4];
-        for (std::size_t peer = 0; peer < given.send.counts.size(); ++peer) {
+        std::vector<int64_t> bytes[4];
+        for (size_t peer = 0; peer < given.send.counts.size(); ++peer) {
           bytes[0].push_back(given.send.displacements[peer]);
           bytes[1].push_back(given.send.counts[peer]);
           bytes[2].push_back(given.receive.displacements[peer]);
@@ -407,7 +407,7 @@ void PersistentExchangesRepeat(const Ranks& world) {
         Fail(given.Name(algorithm) + ": persistent form not made");
         continue;
       }
-      for (std::uint64_t round = 0; round < 3; ++round) {
+      for (uint64_t round = 0; round < 3; ++round) {
         given.Fill(100 + round);
         std::fill(given.in.begin(), given.in.end(), kUntouched);
         if (exchange->Start() != MPI_SUCCESS || exchange->Wait() != MPI_SUCCESS ||
@@ -444,6 +444,41 @@ void PersistentExchangesAtOnce(const Ranks& world) {
   }
 }
 
+// What runs where no radix is given, round by round as the cost model counts them.
+void DefaultRadixIsThePredictedOne() {
+  for (int ranks = 2; ranks <= 128; ++ranks) {
+    const std::string name = std::to_string(ranks) + " ranks";
+    const alltoallv::Algorithm run =
+        alltoallv::Resolved({.method = alltoallv::Method::kTuna}, ranks);
+    const int radix = run.method == alltoallv::Method::kTuna ? run.radix : ranks;
+    const RadixRounds rounds(ranks, radix);
+    const std::vector<tune::TunaRound> predicted =
+        tune::TunaRounds(ranks, alltoallv::RadixFor(0, ranks));
+    if (rounds.num_rounds() != static_cast<int64_t>(predicted.size())) {
+      Fail(name + ": rounds of the default radix");
+      continue;
+    }
+    RadixRound round;
+    for (const tune::TunaRound& each : predicted) {
+      if (round.first != each.distance || rounds.NumBlocks(round) != each.blocks) {
+        Fail(name + ": a round of the default radix");
+      }
+      round = rounds.After(round);
+    }
+  }
+}
+
+void EveryMethodIsRunOrTheCallers() {
+  for (size_t i = 0; i < alltoallv::kNumMethods; ++i) {
+    const auto method = static_cast<alltoallv::Method>(i);
+    const alltoallv::Family family = alltoallv::FamilyOf(method);
+    const bool callers =
+        family == alltoallv::Family::kChosen || family == alltoallv::Family::kNative;
+    if (CanRunExchange(method) == callers) Fail("method " + std::to_string(i) + " is run");
+    if (IsDirect(method) != (family == alltoallv::Family::kDirect)) Fail("direct methods");
+  }
+}
+
 void Run() {
   const Ranks world(MPI_COMM_WORLD);
   if (const char* const radices = std::getenv("TUTTI_TEST_RADICES")) {
@@ -453,6 +488,8 @@ void Run() {
   if (world.rank == 0) {
     RoundsAreThePapers();
     if (world.size <= 2) RoundsAndSlotsOfEveryRadix();
+    DefaultRadixIsThePredictedOne();
+    EveryMethodIsRunOrTheCallers();
     PiecesOfLongMessages();
     OffsetsOfLargeBlocks();
   }

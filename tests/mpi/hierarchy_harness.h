@@ -26,45 +26,43 @@ inline void Expect(bool good, const std::string& what) {
   if (++failures <= 5) std::fprintf(stderr, "failed: %s\n", what.c_str());
 }
 
-inline std::size_t At(int index) { return static_cast<std::size_t>(index); }
+inline size_t At(int index) { return static_cast<size_t>(index); }
 
-inline std::uint32_t Mix(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
-  std::uint32_t x = a * 0x9e3779b1U ^ b * 0x85ebca77U ^ c * 0xc2b2ae3dU;
+inline uint32_t Mix(uint32_t a, uint32_t b, uint32_t c) {
+  uint32_t x = a * 0x9e3779b1U ^ b * 0x85ebca77U ^ c * 0xc2b2ae3dU;
   x = (x ^ (x >> 15)) * 0x2c1b3c6dU;
   return x ^ (x >> 13);
 }
 
 // A third of the blocks are empty, most of the others small, few large.
-inline std::int64_t BlockBytes(std::uint32_t seed, int from, int to) {
-  const std::uint32_t draw =
-      Mix(seed, static_cast<std::uint32_t>(from), static_cast<std::uint32_t>(to));
+inline int64_t BlockBytes(uint32_t seed, int from, int to) {
+  const uint32_t draw = Mix(seed, static_cast<uint32_t>(from), static_cast<uint32_t>(to));
   if (draw % 3 == 0) return 0;
   if (draw % 89 == 1) return 300 + draw % 1000;
   if (draw % 4001 == 2) return 70'000;
   return 1 + draw % 24;
 }
 
-inline std::byte ByteOf(std::uint32_t seed, int from, int to, std::int64_t place) {
-  return static_cast<std::byte>(Mix(seed + static_cast<std::uint32_t>(place),
-                                    static_cast<std::uint32_t>(to),
-                                    static_cast<std::uint32_t>(from)));
+inline std::byte ByteOf(uint32_t seed, int from, int to, int64_t place) {
+  return static_cast<std::byte>(Mix(seed + static_cast<uint32_t>(place), static_cast<uint32_t>(to),
+                                    static_cast<uint32_t>(from)));
 }
 
 // Offsets of blocks in a shuffled order with holes; returns the bytes of the whole.
-inline std::int64_t Scatter(const std::vector<std::int64_t>& bytes, std::uint32_t seed,
-                            std::vector<std::int64_t>* offset) {
+inline int64_t Scatter(const std::vector<int64_t>& bytes, uint32_t seed,
+                       std::vector<int64_t>* offset) {
   std::vector<int> order(bytes.size());
   std::iota(order.begin(), order.end(), 0);
   std::mt19937 rng(seed);
   // A quarter of the buffers are in order, which receives in place.
   if (seed % 4 != 0) {
-    for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[rng() % i]);
+    for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[rng() % i]);
   }
   offset->assign(bytes.size(), 0);
-  std::int64_t at = 0;
+  int64_t at = 0;
   for (const int block : order) {
     (*offset)[At(block)] = at;
-    at += bytes[At(block)] + (seed % 4 != 0 ? static_cast<std::int64_t>(rng() % 3) : 0);
+    at += bytes[At(block)] + (seed % 4 != 0 ? static_cast<int64_t>(rng() % 3) : 0);
   }
   return at;
 }
@@ -79,25 +77,25 @@ inline constexpr std::byte kHole{0xA5};
 
 // Blocks drawn from `seed`, exchanged by `run(exchange)`, an error code, and compared.
 template <class Run>
-void ExchangeAndCheck(const Case& on, std::uint32_t seed, const std::string& what, const Run& run) {
-  std::vector<std::int64_t> send_bytes(At(on.size)), receive_bytes(At(on.size));
+void ExchangeAndCheck(const Case& on, uint32_t seed, const std::string& what, const Run& run) {
+  std::vector<int64_t> send_bytes(At(on.size)), receive_bytes(At(on.size));
   for (int r = 0; r < on.size; ++r) {
     send_bytes[At(r)] = BlockBytes(seed, on.rank, r);
     receive_bytes[At(r)] = BlockBytes(seed, r, on.rank);
   }
-  std::vector<std::int64_t> send_offset, receive_offset;
-  std::vector<std::byte> send(static_cast<std::size_t>(Scatter(send_bytes, seed, &send_offset)));
+  std::vector<int64_t> send_offset, receive_offset;
+  std::vector<std::byte> send(static_cast<size_t>(Scatter(send_bytes, seed, &send_offset)));
   std::vector<std::byte> receive(
-      static_cast<std::size_t>(Scatter(receive_bytes, seed + 1, &receive_offset)), kHole);
+      static_cast<size_t>(Scatter(receive_bytes, seed + 1, &receive_offset)), kHole);
   for (int r = 0; r < on.size; ++r) {
-    for (std::int64_t k = 0; k < send_bytes[At(r)]; ++k) {
-      send[static_cast<std::size_t>(send_offset[At(r)] + k)] = ByteOf(seed, on.rank, r, k);
+    for (int64_t k = 0; k < send_bytes[At(r)]; ++k) {
+      send[static_cast<size_t>(send_offset[At(r)] + k)] = ByteOf(seed, on.rank, r, k);
     }
   }
   std::vector<std::byte> expected(receive.size(), kHole);
   for (int r = 0; r < on.size; ++r) {
-    for (std::int64_t k = 0; k < receive_bytes[At(r)]; ++k) {
-      expected[static_cast<std::size_t>(receive_offset[At(r)] + k)] = ByteOf(seed, r, on.rank, k);
+    for (int64_t k = 0; k < receive_bytes[At(r)]; ++k) {
+      expected[static_cast<size_t>(receive_offset[At(r)] + k)] = ByteOf(seed, r, on.rank, k);
     }
   }
   const std::vector<std::byte> send_before = send;
@@ -119,11 +117,11 @@ void ExchangeAndCheck(const Case& on, std::uint32_t seed, const std::string& wha
 }
 
 // Groups of seeded sizes with ranks dealt to them at random, `num_levels` of them nested.
-inline Groups RandomGroups(int size, int num_levels, std::uint32_t seed) {
+inline Groups RandomGroups(int size, int num_levels, uint32_t seed) {
   std::mt19937 rng(seed);
   std::vector<std::vector<int>> levels;
   for (int l = 0; l < num_levels; ++l) {
-    const auto groups = 1 + rng() % static_cast<std::uint32_t>(size);
+    const auto groups = 1 + rng() % static_cast<uint32_t>(size);
     std::vector<int> level(At(size));
     // The smaller of two draws: groups of very unequal sizes.
     for (int& group : level) group = static_cast<int>(std::min(rng() % groups, rng() % groups));
@@ -142,7 +140,7 @@ inline std::vector<int> ComputersOf(const Case& on) {
                 MPI_CHAR, on.communicator);
   std::vector<int> computers;
   std::vector<std::string> seen;
-  for (std::size_t r = 0; r < At(on.size); ++r) {
+  for (size_t r = 0; r < At(on.size); ++r) {
     seen.emplace_back(names.data() + r * own.size());
     computers.push_back(
         static_cast<int>(std::find(seen.begin(), seen.end(), seen.back()) - seen.begin()));

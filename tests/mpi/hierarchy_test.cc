@@ -29,7 +29,7 @@ namespace {
 enum class Form { kCoalesced, kStaggered, kMultilevel };
 
 Trace ExchangeAndCheck(const Case& on, const Groups& groups, Form form, int radix, int window,
-                       std::uint32_t seed) {
+                       uint32_t seed) {
   const Routes routes(groups, on.rank,
                       form == Form::kMultilevel ? Routes::Levels::kAll : Routes::Levels::kNodes);
   const auto run = form == Form::kStaggered ? StaggeredExchange : CoalescedExchange;
@@ -64,14 +64,14 @@ void RoutesAgree(const Groups& groups, Routes::Levels levels, const std::string&
     const int last = mine.num_levels() - 1;
     Expect(mine.group(last) == Range{0, size}, "last level holds all, " + name);
     Expect(mine.held(last) == std::vector<int>{p}, "a rank ends with its own, " + name);
-    std::size_t served = 0;
+    size_t served = 0;
     for (int m = 0; m < mine.group(0).size(); ++m) {
       served += mine.bundle(m).size();
       Expect(mine.bundle(m) == at[At(mine.group(0).begin + m)]->held(0), "bundles, " + name);
       if (last == 1) {
         const int outside = size - mine.group(0).size();
         const auto floor = At(outside / mine.group(0).size());
-        const std::size_t others = mine.bundle(m).size() - 1;
+        const size_t others = mine.bundle(m).size() - 1;
         Expect(others == floor || (others == floor + 1 && outside % mine.group(0).size() != 0),
                "destinations spread evenly, " + name);
       }
@@ -79,7 +79,7 @@ void RoutesAgree(const Groups& groups, Routes::Levels levels, const std::string&
     Expect(served == At(size), "every destination has one holder, " + name);
     for (int l = 1; l <= last; ++l) {
       const Routes::Phase& phase = mine.phase(l);
-      std::size_t leaving = At(phase.kept.size());
+      size_t leaving = At(phase.kept.size());
       Expect(At(phase.kept.size()) == mine.held(l).size(), "kept, " + name);
       for (const Routes::Send& send : phase.sends) {
         leaving += At(send.held.size());
@@ -127,7 +127,7 @@ void TestIndexArithmetic() {
       RoutesAgree(GroupsOfConsecutiveRanks(size, std::vector<int>{ranks}), Routes::Levels::kNodes,
                   "consecutive");
     }
-    for (std::uint32_t seed = 0; seed < 12; ++seed) {
+    for (uint32_t seed = 0; seed < 12; ++seed) {
       RoutesAgree(RandomGroups(size, 1 + static_cast<int>(seed % 3), seed), Routes::Levels::kAll,
                   "random " + std::to_string(size) + " " + std::to_string(seed));
     }
@@ -150,17 +150,14 @@ void TestRanksPerGroupText() {
 }
 
 void TestSizesMessages() {
-  for (const std::int64_t largest : {std::int64_t{0}, std::int64_t{255}, std::int64_t{256},
-                                     std::int64_t{65'536}, std::int64_t{1} << 40}) {
-    const std::vector<std::int64_t> sizes = {0, largest, 7, largest / 2};
-    std::vector<std::byte> message(static_cast<std::size_t>(SizesMessageBytes(4)));
-    const std::int64_t bytes = EncodeSizes(sizes, message.data());
-    const std::int64_t width = largest < 256        ? 1
-                               : largest < 65'536   ? 2
-                               : largest >> 32 == 0 ? 4
-                                                    : 8;
+  for (const int64_t largest :
+       {int64_t{0}, int64_t{255}, int64_t{256}, int64_t{65'536}, int64_t{1} << 40}) {
+    const std::vector<int64_t> sizes = {0, largest, 7, largest / 2};
+    std::vector<std::byte> message(static_cast<size_t>(SizesMessageBytes(4)));
+    const int64_t bytes = EncodeSizes(sizes, message.data());
+    const int64_t width = largest < 256 ? 1 : largest < 65'536 ? 2 : largest >> 32 == 0 ? 4 : 8;
     Expect(bytes == 8 + 4 * width, "width of sizes");
-    std::vector<std::int64_t> back(4);
+    std::vector<int64_t> back(4);
     DecodeSizes(message.data(), back);
     Expect(back == sizes, "sizes come back");
   }
@@ -169,8 +166,8 @@ void TestSizesMessages() {
 // --- Exchanges
 // ------------------------------------------------------------------------------------
 
-// Every radix up to 20 ranks; above, another of them for each number of ranks a node.
-void TestEveryDivisor(const Case& on, std::uint32_t* seed) {
+// Every radix up to 20 ranks; above, another of them for each number of ranks per node.
+void TestEveryDivisor(const Case& on, uint32_t* seed) {
   int turn = on.size;
   for (int ranks = 1; ranks <= on.size; ++ranks) {
     if (on.size % ranks != 0) continue;
@@ -186,7 +183,7 @@ void TestEveryDivisor(const Case& on, std::uint32_t* seed) {
   }
 }
 
-void TestUnequalGroups(const Case& on, std::uint32_t* seed, int trials) {
+void TestUnequalGroups(const Case& on, uint32_t* seed, int trials) {
   for (int trial = 0; trial < trials; ++trial) {
     const Groups groups = RandomGroups(on.size, 1 + trial % 3, *seed);
     const int window = 1 + trial % 4;
@@ -196,7 +193,7 @@ void TestUnequalGroups(const Case& on, std::uint32_t* seed, int trials) {
   }
 }
 
-void TestLevels(const Case& on, std::uint32_t* seed) {
+void TestLevels(const Case& on, uint32_t* seed) {
   for (const std::vector<int>& ranks : {std::vector<int>{2, 4}, std::vector<int>{2, 4, 8},
                                         std::vector<int>{3, 6}, std::vector<int>{1, 4}}) {
     ExchangeAndCheck(on, GroupsOfConsecutiveRanks(on.size, ranks), Form::kMultilevel, 0, 0,
@@ -209,20 +206,20 @@ void TestMessagesAndMemory(const Case& on) {
   if (on.size % 4 != 0 || on.size < 8) return;
   const int ranks = 4;
   const Groups groups = GroupsOfConsecutiveRanks(on.size, std::vector<int>{ranks});
-  const std::uint32_t seed = 11;
+  const uint32_t seed = 11;
   const Trace coalesced = ExchangeAndCheck(on, groups, Form::kCoalesced, 2, 1, seed);
   // Radix 2 in 4 ranks: two rounds, sizes and data, then at most a message a node.
-  const std::int64_t nodes = on.size / ranks;
+  const int64_t nodes = on.size / ranks;
   Expect(coalesced.rounds == 2, "rounds");
   Expect(coalesced.messages <= 4 + nodes - 1, "coalesced messages");
   const Routes routes(groups, on.rank, Routes::Levels::kNodes);
-  std::int64_t held = 0;  // for others, at this rank, when the node is done
-  std::int64_t blocks = 0;
-  std::int64_t passing = 0;  // everything that could wait here at once before that
+  int64_t held = 0;  // for others, at this rank, when the node is done
+  int64_t blocks = 0;
+  int64_t passing = 0;  // everything that could wait here at once before that
   for (const int d : routes.held(0)) {
     if (d == routes.position()) continue;
     for (int s = routes.group(0).begin; s < routes.group(0).end; ++s) {
-      const std::int64_t bytes = BlockBytes(seed, routes.rank(s), routes.rank(d));
+      const int64_t bytes = BlockBytes(seed, routes.rank(s), routes.rank(d));
       held += bytes;
       blocks += bytes > 0 ? 1 : 0;
     }
@@ -319,7 +316,7 @@ int Main() {
     TestSizesMessages();
   }
   ForEachNumberOfRanks(rank, size, [&](const Case& on, bool is_only) {
-    auto seed = static_cast<std::uint32_t>(on.size) * 1000;
+    auto seed = static_cast<uint32_t>(on.size) * 1000;
     TestEveryDivisor(on, &seed);
     TestUnequalGroups(on, &seed, is_only ? 12 : on.size > 20 ? 1 : 3);
     if (on.size % 8 == 0 || on.size < 20) TestLevels(on, &seed);

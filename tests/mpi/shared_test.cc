@@ -45,7 +45,7 @@ void PlansAgree(const Groups& groups, Form form, const std::string& name) {
     const SharedPlan& mine = plans[At(r)];
     std::vector<int> covered(At(groups.size), 0);
     std::vector<int> messages(At(mine.members()), 0);
-    for (std::size_t i = 0; i < mine.received().size(); ++i) {
+    for (size_t i = 0; i < mine.received().size(); ++i) {
       const SharedPlan::Message& message = mine.received()[i];
       for (int p = message.sources.begin; p < message.sources.end; ++p) ++covered[At(p)];
       ++messages[At(message.member)];
@@ -56,7 +56,7 @@ void PlansAgree(const Groups& groups, Form form, const std::string& name) {
       Expect(covered[At(p)] == (mine.node().contains(p) ? 0 : 1), "every source once, " + name);
     }
     const auto [least, most] = std::minmax_element(messages.begin(), messages.end());
-    Expect(*most - *least <= 1 && *most <= mine.most_messages(), "spread evenly, " + name);
+    Expect(*most - *least <= 1 && *most <= mine.max_messages(), "spread evenly, " + name);
     // What two ranks expect of each other, in order.
     for (int other = 0; other < groups.size; ++other) {
       if (node_of[At(other)] == node_of[At(r)]) continue;
@@ -78,14 +78,14 @@ void PlansAgree(const Groups& groups, Form form, const std::string& name) {
 }
 
 void TestPlans() {
-  // By hand: nodes {0, 1, 2} and {3, 4}. As one other node is there, two messages a rank would be
+  // By hand: nodes {0, 1, 2} and {3, 4}. As one other node is there, two messages per rank would be
   // six and four: a rank is a part. Node 0 receives two, by its ranks 0 and 1.
   const Groups uneven = NestedGroups(5, {{0, 0, 0, 1, 1}});
   const SharedPlan plan(uneven, 1, Form::kCoalesced);
   Expect(plan.received().size() == 2 && plan.sent().size() == 3, "messages by hand");
   Expect(plan.received()[1].peer == 4 && plan.received()[1].member == 1, "received by hand");
   Expect(plan.sent()[2].peer == 3 && plan.sent()[2].sources == Range{2, 3}, "sent by hand");
-  Expect(!plan.gathers() && plan.most_messages() == 2, "own messages by hand");
+  Expect(!plan.gathers() && plan.max_messages() == 2, "own messages by hand");
   // 12 nodes of 2: 11 others, one part a node, which both ranks fill.
   const Groups many = GroupsOfConsecutiveRanks(24, std::vector<int>{2});
   const SharedPlan gathered(many, 0, Form::kCoalesced);
@@ -96,7 +96,7 @@ void TestPlans() {
       for (int ranks = 1; ranks <= size; ++ranks) {
         PlansAgree(GroupsOfConsecutiveRanks(size, std::vector<int>{ranks}), form, "consecutive");
       }
-      for (std::uint32_t seed = 0; seed < 8; ++seed) {
+      for (uint32_t seed = 0; seed < 8; ++seed) {
         PlansAgree(RandomGroups(size, 1, seed), form,
                    "random " + std::to_string(size) + " " + std::to_string(seed));
       }
@@ -122,14 +122,14 @@ bool EachNodeIsOnOneComputer(const Case& on, const Groups& groups) {
 #endif
 
 // Both forms in turn over the same memory, as calls of a program are.
-void TestPlacement(const Case& on, const Groups& groups, std::uint32_t* seed) {
+void TestPlacement(const Case& on, const Groups& groups, uint32_t* seed) {
   const SharedPlan plans[] = {{groups, on.rank, kForms[0]}, {groups, on.rank, kForms[1]}};
   std::vector<int> members;
   for (int p = plans[0].node().begin; p < plans[0].node().end; ++p) {
     members.push_back(plans[0].rank(p));
   }
   std::unique_ptr<NodeMemory> memory;
-  const std::int64_t bytes = std::max(plans[0].layout().bytes, plans[1].layout().bytes);
+  const int64_t bytes = std::max(plans[0].layout().bytes, plans[1].layout().bytes);
   const int error = NodeMemory::Make(on.communicator, members, plans[0].self(), bytes, &memory);
 #ifdef TUTTI_MPI_SMPI
   const bool can_share = true;  // one process
@@ -147,15 +147,15 @@ void TestPlacement(const Case& on, const Groups& groups, std::uint32_t* seed) {
                      [&](const BlockExchange& exchange) {
                        return SharedExchange(exchange, plan, call, *memory, scratch, &trace);
                      });
-    std::int64_t large = 0;
+    int64_t large = 0;
     for (int r = 0; r < on.size; ++r) {
       large += BlockBytes(*seed - 1, on.rank, r) > kLongestShared ? 1 : 0;
     }
-    Expect(trace.messages <= plan.most_messages() + large, "messages");
+    Expect(trace.messages <= plan.max_messages() + large, "messages");
   }
 }
 
-void TestPlacements(const Case& on, std::uint32_t* seed, int trials) {
+void TestPlacements(const Case& on, uint32_t* seed, int trials) {
   for (int ranks = 1; ranks <= on.size; ++ranks) {
     if (on.size % ranks != 0) continue;
     TestPlacement(on, GroupsOfConsecutiveRanks(on.size, std::vector<int>{ranks}), seed);
@@ -270,7 +270,7 @@ int Main() {
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   if (rank == 0) TestPlans();
   ForEachNumberOfRanks(rank, size, [&](const Case& on, bool is_only) {
-    auto seed = static_cast<std::uint32_t>(on.size) * 1000;
+    auto seed = static_cast<uint32_t>(on.size) * 1000;
     TestPlacements(on, &seed, is_only ? 8 : 2);
     if (on.size == size) {
       TestCommunicators(on);

@@ -10,7 +10,7 @@
 #include "evaluator.h"
 #include "tutti/base/check.h"
 #include "tutti/base/random.h"
-#include "tutti/coll/bounds.h"
+#include "tutti/bounds/bounds.h"
 #include "tutti/design/finder.h"
 #include "tutti/topo/metacyclic.h"
 

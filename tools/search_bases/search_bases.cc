@@ -23,7 +23,7 @@
 #include "group_search.h"
 #include "own_base.h"
 #include "search.h"
-#include "tutti/coll/bounds.h"
+#include "tutti/bounds/bounds.h"
 #include "tutti/design/finder.h"
 #include "tutti/synth/expand_cost.h"
 #include "tutti/topo/expression.h"
@@ -101,8 +101,8 @@ struct Line {
   }
 };
 
-// Whether the finder, with the bases kept so far, has nothing at least as good with the same
-// properties that count: anything, or among bidirectional networks.
+// Whether the finder, with the bases kept so far, has nothing whose all-gather is at least as good
+// with the same properties that count: anything, or among bidirectional networks.
 bool Adds(const std::vector<design::BaseEntry>& kept, const design::BaseEntry& entry) {
   design::Search search(kept, "found");
   for (const design::Candidate* known : search.All(entry.ranks, entry.degree).candidates())
@@ -163,9 +163,13 @@ int Table(const std::vector<std::string>& files) {
     };
     add(entry.bidirectional, "kBoth");
     add(entry.reverse_symmetric, "kReverse");
-    fmt::print("{{{}, {}, {}, {}, {}, {}, \"{}\"}},\n", entry.degree, entry.ranks, entry.tl,
+    std::string back;
+    if (entry.reduce_scatter)
+      back = fmt::format(", {}, {}", entry.reduce_scatter->tb.NumString(),
+                         entry.reduce_scatter->tb.DenString());
+    fmt::print("{{{}, {}, {}, {}, {}, {}, \"{}\"{}}},\n", entry.degree, entry.ranks, entry.tl,
                entry.tb.NumString(), entry.tb.DenString(), flags.empty() ? "0" : flags,
-               entry.recipe);
+               entry.recipe, back);
   }
   return 0;
 }

@@ -11,8 +11,8 @@
 
 #include "programs.h"
 #include "tutti/coll/collective.h"
+#include "tutti/flow/concurrent_flow.h"
 #include "tutti/synth/bfb.h"
-#include "tutti/synth/concurrent_flow.h"
 #include "tutti/topo/operators.h"
 
 namespace tutti::stored_search {

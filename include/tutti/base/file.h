@@ -8,13 +8,15 @@
 #include <string_view>
 #include <utility>
 
+#include "tutti/base/leftovers.h"
 #include "tutti/base/result.h"
 
 namespace tutti {
 
 Result<std::string> ReadFile(const std::string& path);
 // Writes to a temporary name beside `path`, syncs and renames: readers see the old file or the new
-// one. On failure (also a full disk) the temporary file is removed.
+// one. On failure (also a full disk) the temporary file is removed. Nothing is renamed once the
+// user has interrupted: kCancelled.
 Status WriteFileAtomically(const std::string& path, std::string_view contents);
 
 // The same for contents that come piece by piece. A device or a pipe is written in place.
@@ -27,17 +29,22 @@ class AtomicFile {
   ~AtomicFile();
 
   Status Write(std::string_view bytes);
+  // kCancelled, with the old file as it was, where an interrupt came before.
   Status Commit();
   // What is free on the file system of `path`; nullopt for a device or a pipe.
   std::optional<uint64_t> FreeBytes() const;
 
  private:
-  AtomicFile(std::string path, std::string target, int fd)
-      : path_(std::move(path)), target_(std::move(target)), fd_(fd) {}
+  AtomicFile(std::string path, std::string target, std::optional<TemporaryName> temporary, int fd)
+      : path_(std::move(path)),
+        target_(std::move(target)),
+        temporary_(std::move(temporary)),
+        fd_(fd) {}
   bool in_place() const { return target_ == path_; }
   void Discard();
 
   std::string path_, target_;
+  std::optional<TemporaryName> temporary_;  // of target_, unless in_place()
   int fd_;
 };
 

@@ -2,31 +2,40 @@
 //
 //   ProgressScope progress("bfb", num_ranks);
 //   ... progress.Add(1);   // any thread, cheap
+//
+// Scopes nest: what an inner one has done counts as part of the unit that the one around it is at.
+// Scopes that are opened while another thread has one open, as in parallel loops, are not shown.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 namespace tutti {
 
-// One task at a time is shown: an inner scope hides the outer one until it ends.
 class ProgressScope {
  public:
-  // `task` must outlive the process (a literal).
+  // `task` must outlive the process (a literal). Ends on the thread on which it began.
   ProgressScope(const char* task, int64_t total);
   ~ProgressScope();
   ProgressScope(const ProgressScope&) = delete;
   ProgressScope& operator=(const ProgressScope&) = delete;
 
-  void Add(int64_t done);
+  void Add(int64_t done) { done_.fetch_add(done, std::memory_order_relaxed); }
 
  private:
-  const char* outer_task_;
-  int64_t outer_done_, outer_total_;
+  friend struct ProgressSnapshot CurrentProgress();
+
+  const char* task_;
+  int64_t total_;
+  std::atomic<int64_t> done_{0};
+  bool shown_ = false;
+  ProgressScope* outer_ = nullptr;  // around this one
+  double most_ = 0;                 // of the outermost: what was told
 };
 
 struct ProgressSnapshot {
-  const char* task = nullptr;  // nullptr: nothing to show
-  int64_t done = 0, total = 0;
+  const char* task = nullptr;  // of the outermost scope; nullptr: nothing to show
+  double part = 0;             // done, 0 .. 1: never less than what was told of this scope before
 };
 ProgressSnapshot CurrentProgress();
 

@@ -14,11 +14,13 @@
 //             Precondition: a contributor holds its own contribution. Postcondition: a destination
 //             holds, for every byte of the shard, the reduction of every contribution exactly once.
 //             Nothing else is required of anyone, and anyone may hold anything on the way.
-// Units       M (--size) is as design.md section 1 says. Shard i holds M * weight(i) /
+// Units       M (--size) is as docs/glossary.md says. Shard i holds M * weight(i) /
 //             weight_of_size() bytes; weights are integers.
 // Invariants  N >= 1; 0 <= root < N; a demand matrix is N x N, entries >= 0, some off-diagonal
 //             entry > 0, row totals < 2^62.
 // Threads     Immutable value.
+// Adding      A collective is a row of the table in collective.cc; what it means follows from the row,
+//             its buffers too (slots.h).
 // Reference   [direct-connect] Appendix B, Definition 4; [tuna] for the v form.
 #pragma once
 
@@ -78,6 +80,13 @@ class Collective {
   bool has_root() const;
   // Transfers reduce: several ranks contribute to one shard.
   bool reduces() const;
+  // A shard for each ordered pair of ranks: all-to-all(v).
+  bool is_all_to_all() const;
+  // Data flows towards owners or a root, as time reversed makes of the collective Reversed():
+  // reduce-scatter, reduce and gather.
+  bool is_reversed_form() const;
+  // With a shard a rank, and all ranks alike: all-gather, reduce-scatter, all-reduce of N shards.
+  bool treats_ranks_alike() const;
   Ranks contributors(ShardId shard) const;
   Ranks destinations(ShardId shard) const;
 
@@ -108,7 +117,10 @@ class Collective {
 };
 
 std::string_view Name(CollectiveKind kind);  // "all-gather"
-// kInvalidArgument lists the accepted names.
+// Several ranks contribute to each shard; all ranks want each shard.
+bool Reduces(CollectiveKind kind);
+bool EndsAtAllRanks(CollectiveKind kind);
+// Also reads "allgather", "all_gather", "AllGather". kInvalidArgument lists the accepted names.
 Result<CollectiveKind> ParseCollectiveKind(std::string_view name);
 
 }  // namespace tutti

@@ -6,12 +6,14 @@
 //             have N ranks and degree d. Costs are predicted by the theorems of the paper, so that
 //             nothing is built to find out; of each size and degree only what may still win is
 //             kept.
-// Units       tl and tb are those of the all-gather, as in Tables 4 and 7: steps, and M/B. An
-//             all-reduce takes both twice.
-// Invariants  A frontier ascends in tl and strictly descends in tb: nobody on it is beaten in both.
-//             `recipe` parses (tutti/topo/expression.h) to a network of `ranks` ranks and degree
-//             `degree`, and the synthesizer `algorithm` makes an all-gather of exactly (tl, tb) on
-//             it.
+// Units       Steps, and M/B. `tl` and `tb` are those of the all-gather, as in Tables 4 and 7. A
+//             reduce-scatter is an all-gather on the transpose, reversed in time, and costs
+//             something else where the network is not reverse-symmetric; an all-reduce is one and
+//             then the other.
+// Invariants  A frontier is one of a collective: CostOf() it ascends in tl and strictly descends in
+//             tb, so nobody on it is beaten in both. `recipe` parses (tutti/topo/expression.h) to a
+//             network of `ranks` ranks and degree `degree`, and the synthesizer `algorithm` makes
+//             schedules of exactly these costs on it.
 // Complexity  One question: the divisors of N times the degrees up to d. All N up to 2000 for
 //             d = 2, 4, 8 and 16: seconds.
 // Threads     Base topologies are evaluated in parallel; the same answer for any number of threads.
@@ -27,6 +29,7 @@
 
 #include "tutti/base/rational.h"
 #include "tutti/base/result.h"
+#include "tutti/coll/collective.h"
 #include "tutti/topo/topology.h"
 
 namespace tutti {
@@ -35,20 +38,28 @@ namespace tutti {
 inline constexpr int32_t kMaxDesignRanks = 1 << 20;
 inline constexpr int32_t kMaxDesignDegree = 64;
 
+struct DesignCost {
+  int32_t tl = 0;  // steps
+  Rational tb;     // in M/B
+  friend bool operator==(const DesignCost&, const DesignCost&) = default;
+};
+
 struct Design {
   std::string recipe;     // expression of the topology
   std::string algorithm;  // name of a synthesizer that makes the schedule: "expand" or "bfb"
   int32_t ranks = 0, degree = 0;
-  int32_t tl = 0;
+  int32_t tl = 0;  // of the all-gather
   Rational tb;
+  DesignCost reduce_scatter;
   int32_t diameter = 0;
   bool diameter_exact = true;      // otherwise at most that (FindAllFrontiers)
   bool bidirectional = false;      // every link has its reverse
-  bool reverse_symmetric = false;  // isomorphic to its transpose
-  bool bandwidth_optimal = false;  // tb is (N - 1) / N
-  bool moore_optimal = false;      // tl is the least that any digraph of this degree allows
+  bool reverse_symmetric = false;  // isomorphic to its transpose, as far as that is known
   // Where the cost comes from, base first: one sentence a step of the recipe.
   std::vector<std::string> reasons;
+
+  // All-gather, reduce-scatter or all-reduce.
+  DesignCost CostOf(CollectiveKind collective) const;
 };
 
 struct OwnBase {
@@ -59,20 +70,25 @@ struct OwnBase {
 struct DesignQuestion {
   int32_t ranks = 0, degree = 0;
   bool bidirectional_only = false;
-  // The asker's own bases, beside the known ones.
+  // What the frontier is one of: all-gather, reduce-scatter or all-reduce.
+  CollectiveKind collective = CollectiveKind::kAllGather;
+  // The asker's own bases: every network of the answer is made of one of them, alone or together
+  // with known ones.
   std::vector<OwnBase> bases;
 };
 
 // kInvalidArgument, kResourceExhausted: what FindFrontier would say of such numbers.
 Status CheckDesignSize(int64_t ranks, int64_t degree);
 
-// The Pareto frontier in (tl, tb).
+// The Pareto frontier in (tl, tb) of the collective. kInvalidArgument: another collective.
 Result<std::vector<Design>> FindFrontier(const DesignQuestion& question);
 
 struct SizedFrontier {
   int32_t ranks = 0, degree = 0;
-  std::vector<Design> designs;
-  std::vector<Design> bidirectional;  // among bidirectional networks; may be empty
+  std::vector<Design> designs;  // of the all-gather
+  std::vector<Design> reduce_scatter, all_reduce;
+  // Among bidirectional networks, where all three collectives have the same; may be empty.
+  std::vector<Design> bidirectional;
 };
 // Every size from 2 to max_ranks, for each degree in turn. Diameters that only the network itself
 // tells stay upper limits, since building all networks would take longer than all the rest.

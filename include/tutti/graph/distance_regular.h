@@ -4,8 +4,7 @@
 //             neighbours of y that are farther from x than y, and the number c_i of those nearer,
 //             depend on i only. Undirected: every link has one reverse. No parallel links.
 // Complexity  O(s (n + m) + m log m): a breadth-first search from each of the s sources, in
-// parallel
-//             once the first has been counted, where most other graphs already fail.
+//             parallel once the first has been counted, where most other graphs already fail.
 // Reference   [direct-connect] F.3: such graphs have bandwidth-optimal schedules by BFB.
 #pragma once
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tutti/base/result.h"
+#include "tutti/lower/block_program.h"
 #include "tutti/lower/lowering.h"
 
 namespace tutti {
@@ -34,5 +35,9 @@ Result<std::string> ToMscclXml(const Topology& topology, const Schedule& schedul
 // limits, matching FIFO order and counts, deadlock with bounded FIFOs, offsets within buffers,
 // every read of written data, complete results and reductions. Empty: correct.
 Result<std::vector<PlanFault>> CheckMscclXml(std::string_view xml, MscclDialect dialect);
+
+// The same, as programs to run: one for each way, out of place and in place, that the file is for.
+// kInfeasible where it is not correct, with the first fault, or takes more than 2^22 actions.
+Result<std::vector<BlockProgram>> BlockProgramsOfMsccl(std::string_view xml, MscclDialect dialect);
 
 }  // namespace tutti

@@ -1,8 +1,7 @@
 // Plan: a schedule as instructions for each rank, what an executor runs.
 //
 // Model       Each rank has three buffers (input, output, scratch) made of *slots*; a slot holds
-// one
-//             shard. A rank runs several *streams* (thread blocks) at once, each a list of
+//             one shard. A rank runs several *streams* (thread blocks) at once, each a list of
 //             instructions in order. A stream sends to at most one peer and receives from at most
 //             one, over one channel. A connection (sender, receiver, channel) is first in first
 //             out; exactly one stream sends on it and one receives, and both sides' counts agree.
@@ -13,22 +12,14 @@
 //             slot s at element s * E + floor(u * E / units_per_shard): any E works. Where slots
 //             have different weights (all-to-all-v) slot s has E_s elements and starts after those
 //             before.
-// Buffers     collective      input slots               output slots
-//             all-gather      1 (own shard)             N
-//             reduce-scatter  N                         1 (own shard)
-//             all-reduce      all shards                all shards
-//             broadcast       1 (used at the root)      1
-//             reduce          1                         1 (written at the root)
-//             scatter         N at the root, else 0     1
-//             gather          1                         N at the root, else 0
-//             all-to-all(v)   N (block for rank d)      N (block from rank s)
+// Buffers     Input and output slots are those of tutti/coll/slots.h.
 //             Scratch slots are what the lowering needs for relayed blocks and partial sums.
 // In place    input and output may be the same memory as nccl-tests lays it out (all-gather: input
 //             is output slot r; reduce-scatter: output is input slot r; all-reduce, broadcast,
 //             reduce: the same; gather and scatter: the root's own block). A plan is correct both
 //             ways: hazards between an input slot and the output slot it aliases are dependencies.
 // Invariants  P1  peers, streams, offsets in range; dependencies point to other streams of the
-// rank.
+//                 rank.
 //             P2  dependencies, program order and connections have no cycle (with `fifo_depth`
 //                 messages a connection; CheckPlan proves it).
 // Reference   docs/formats/plan.md; [direct-connect] 7 "Schedule Compilation".
@@ -42,6 +33,7 @@
 
 #include "tutti/base/ids.h"
 #include "tutti/coll/collective.h"
+#include "tutti/coll/slots.h"
 
 namespace tutti {
 
@@ -84,6 +76,10 @@ struct RankPlan {
   int32_t input_slots = 0, output_slots = 0, scratch_slots = 0;
   // Weights of the slots, empty where all are 1 (see Collective::weight).
   std::vector<int64_t> input_weights, output_weights, scratch_weights;
+  // The shard that each scratch slot holds, as the slots of input and output do by their place: it
+  // says how many elements the slot has where shards differ. Empty: unknown, so that the plan runs
+  // only where all shards have equally many.
+  std::vector<int32_t> scratch_shards;
   std::vector<Stream> streams;
 };
 
@@ -94,19 +90,6 @@ struct Plan {
   std::string algorithm;
   std::vector<RankPlan> ranks;
 };
-
-// The table above, slot by slot. -1 where the rank has no such slot for that shard.
-int32_t NumInputSlots(const Collective& collective, NodeId rank);
-int32_t NumOutputSlots(const Collective& collective, NodeId rank);
-int32_t InputSlot(const Collective& collective, NodeId rank, ShardId shard);
-int32_t OutputSlot(const Collective& collective, NodeId rank, ShardId shard);
-// The inverse: slot in [0, NumInputSlots()) or [0, NumOutputSlots()).
-ShardId InputShard(const Collective& collective, NodeId rank, int32_t slot);
-ShardId OutputShard(const Collective& collective, NodeId rank, int32_t slot);
-
-// The input slot of `rank` that its output slot `output_slot` aliases when the call is in place, or
-// -1. Where a slot has a partner both hold the same shard. All-to-all has no in-place form.
-int32_t InPlaceInputSlot(const Collective& collective, NodeId rank, int32_t output_slot);
 
 // Canonical text, one instruction a line: equal plans print equal bytes.
 std::string PlanToText(const Plan& plan);

@@ -2,8 +2,7 @@
 // cut.
 //
 // Model       As linear_program.h; the goal is the least total cost. Solve() stops at the limits
-// and
-//             then says how far its answer may be from the best.
+//             and then says how far its answer may be from the best.
 // Exactness   The library works in doubles. Of an answer, integer columns are rounded and every row
 //             and bound is checked again; the bound is what the library claims, without a proof.
 //             Callers judge what they make of the answer in their own way.
@@ -28,14 +27,17 @@
 namespace tutti {
 
 struct IntegerLimits {
-  double seconds = 60;            // wall time
-  int32_t nodes = 1'000'000'000;  // of the search tree; unlike seconds the same on every machine
+  // Wall time, 0: no limit. Where it ends the search the answer depends on the machine; under the
+  // other limits it does not.
+  double seconds = 0;
+  int64_t iterations = 0;         // of the simplex method, all of them; 0: no limit
+  int32_t nodes = 1'000'000'000;  // of the search tree
   bool first_is_enough = false;   // any answer will do
 };
 
 struct IntegerSolution {
   double objective = 0;
-  double bound = 0;     // no answer costs less, says the library; -infinity where time was over
+  double bound = 0;     // no answer costs less, says the library; -infinity where a limit ended it
   bool proven = false;  // the search ended by itself: the objective is the least
   std::vector<double> columns;
   // (objective - bound) / |objective|; 0 when proven.
@@ -62,6 +64,7 @@ class IntegerProgram {
   Result<IntegerSolution> Solve(const IntegerLimits& limits) const;
 
  private:
+  class Search;
   struct Column {
     double lower, upper, cost;
     bool whole;

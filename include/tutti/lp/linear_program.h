@@ -7,13 +7,16 @@
 // Exactness   The library works in doubles. Solve(kCertified) evaluates its answer in rationals,
 //             bit for bit as returned: by how much it breaks a bound, and the limit that the row
 //             prices prove by weak duality. An answer outside the tolerance is an error, never
-//             returned. Callers that prove their result in their own way use kAsFound.
+//             returned. Callers that prove their result in their own way use kAsFound. SolveExactly
+//             takes from the library only which columns and rows are at a bound, solves for the
+//             others in fractions and checks that nothing is left to gain; where something is,
+//             that difference, enlarged, is the library's next program [Gleixner et al. 2016].
 // Complexity  That of the simplex method: fine to about 10,000 columns.
 // Threads     One thread at a time; different programs are independent.
 // Errors      kInvalidArgument: a NaN, an infinite cost or entry, a lower bound above the upper
 //             one, a column or row that does not exist; reported by Solve with the call at fault.
 //             kInfeasible: "infeasible" or "unbounded". kResourceExhausted: the library gave up or
-//             its answer did not pass the check.
+//             its answer did not pass the check. kCancelled (base/cancel.h).
 //
 //   LinearProgram lp(LinearProgram::Goal::kMaximize);
 //   const int32_t x = lp.AddColumn(0, LinearProgram::kNoLimit, 3);
@@ -53,6 +56,13 @@ struct LpSolution {
   std::optional<LpCertificate> certificate;  // with kCertified
 };
 
+// The optimum itself: both sides are feasible and their objectives equal, in fractions.
+struct ExactLpSolution {
+  Rational objective;
+  std::vector<Rational> columns;
+  std::vector<Rational> row_prices;
+};
+
 class LinearProgram {
  public:
   enum class Goal : uint8_t { kMinimize, kMaximize };
@@ -83,6 +93,12 @@ class LinearProgram {
   int32_t num_rows() const { return static_cast<int32_t>(rows_.size()); }
 
   Result<LpSolution> Solve(Check check = Check::kCertified);
+  // From the basis of the last Solve, or after one. Bounds, costs and entries count bit for bit as
+  // they were given. kResourceExhausted: the library's bases do not lead to the optimum, or one
+  // has more rows than kMostExactRows, or entries of a column do not fit into 62 bits together.
+  // A basis of n rows takes O(n^3) and 4 n^2 bytes.
+  Result<ExactLpSolution> SolveExactly();
+  static constexpr int32_t kMostExactRows = 4000;
 
  private:
   struct Column {

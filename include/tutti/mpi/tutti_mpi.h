@@ -1,4 +1,4 @@
-/* What: Tutti's all-to-all-v for programs in C. Arguments are those of MPI_Alltoallv and
+/* Tutti's all-to-all-v for programs in C. Arguments are those of MPI_Alltoallv and
  * MPI_Alltoall plus the algorithm as text: "auto", "mpi", "linear", "pairwise", "xor",
  * "spread-out", "scattered:b=32", "two-phase-bruck", "padded-bruck", "tuna:r=8",
  * "coalesced:r=4,b=16", "staggered:r=4,b=16", "multilevel:r=4,b=16", "shared:b=16",
@@ -7,7 +7,7 @@
  * Errors: an MPI error code. Text that is no algorithm: MPI_ERR_ARG, and tutti_mpi_message() says
  * what is accepted.
  *
- * Threads: as the MPI library allows collectives: one at a time a communicator.
+ * Threads: as the MPI library allows collectives: one at a time per communicator.
  *
  *   tutti_alltoallv(send, send_counts, send_displacements, MPI_DOUBLE,
  *                   receive, receive_counts, receive_displacements, MPI_DOUBLE,

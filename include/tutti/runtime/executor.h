@@ -4,6 +4,8 @@
 //             whatever dies. A receiver reads straight from the sender's buffer; the sender's
 //             instruction is done when the receiver has taken the data. Ranks wait by spinning
 //             briefly and then on a futex, so that 16 ranks make progress on 2 cores.
+//             With Transport::kTcp the processes exchange messages over TCP connections of the
+//             loopback interface, one for each connection of the plan, and sleep on an epoll.
 // Correctness Every element of every rank is compared with an independently computed result.
 // Errors      kPeerFailed within a second when a rank dies or hangs, naming it; kCancelled on
 //             RequestCancel(). kResourceExhausted when the buffers do not fit, before starting.
@@ -29,18 +31,20 @@ int32_t SizeOf(DataType type);
 Result<DataType> ParseDataType(std::string_view name);
 Result<ReduceOp> ParseReduceOp(std::string_view name);
 
+enum class Transport : uint8_t { kShared, kTcp };
+std::string_view Name(Transport transport);  // "shared", "tcp"
+Result<Transport> ParseTransport(std::string_view name);
+
 struct RunOptions {
   int64_t size_bytes = 0;  // [M]; rounded down to whole elements a shard, at least one
   DataType type = DataType::kFloat32;
   ReduceOp op = ReduceOp::kSum;
   bool in_place = false;
+  Transport transport = Transport::kShared;
   int32_t warmup = 1, iterations = 20;
   bool check = true;
   bool record_trace = false;
   double hang_timeout_s = 30;  // without progress of any rank
-  // Tests only: this rank kills itself before its k-th instruction.
-  int32_t die_rank = -1;
-  int64_t die_at_instruction = 0;
 };
 
 // One execution of an instruction. Large buffers are worked on in tiles: the same instruction then
@@ -57,10 +61,12 @@ struct RunReport {
   double algbw = 0, busbw = 0;  // bytes/s
   int64_t wrong = 0;            // elements that differ from the independent result; -1 unchecked
   std::vector<RunEvent> trace;  // of the last iteration
+  // Of ranks elsewhere (remote.h), by rank: seconds of each measured iteration, by its own clock.
+  std::vector<std::vector<double>> rank_times = {};
 };
 
-// False for all-to-all(v), whose blocks have nowhere to wait.
-bool HasInPlaceForm(const Collective& collective);
+// The size that RunPlan would run, or the error with which it would refuse before it starts.
+Result<int64_t> SizeThatRuns(const Plan& plan, const RunOptions& options);
 
 Result<RunReport> RunPlan(const Plan& plan, const RunOptions& options);
 

@@ -1,11 +1,15 @@
-// Routing: over which ways what every rank sends to every other one travels, and how much over
+// Routing: over which paths what every rank sends to every other one travels, and how much over
 // each. For networks that forward in hardware, and for the flow behind all-to-all schedules.
 //
 // Model       Per ordered pair of ranks (s, d) a list of weighted paths. A path is a chain of links
 //             from s to d that visits no node twice. What a pair sends is split in the ratio of the
 //             weights; nothing says when. With a demand matrix pair (s, d) sends demand(s, d).
+// Hosts       Hardware forwards, so that a host limit (topo/topology.h) holds for what its rank
+//             sends and receives itself, as in nic_forwarding(G); what passes by does not count.
+//             Where hosts forward, route on host_forwarding(G), which has the limits as links.
 // Units       Weights are whole units: the weights of a pair sum to demand(s, d) x
-// units_per_demand. Invariants  (makers keep them; CheckRouting of verify/routing.h proves them)
+//             units_per_demand.
+// Invariants  (makers keep them; CheckRouting of verify/routing.h proves them)
 //             R1  first_path has N * N + 1 entries, ascends from 0 to the number of paths; the
 //                 paths of (s, d) are [first_path[s * N + d], first_path[s * N + d + 1]).
 //             R2  first_hop has one entry a path and one more, ascends from 0 to hops.size().
@@ -17,6 +21,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -24,6 +29,7 @@
 #include "tutti/base/ids.h"
 #include "tutti/base/rational.h"
 #include "tutti/base/result.h"
+#include "tutti/coll/collective.h"
 #include "tutti/topo/topology.h"
 
 namespace tutti {
@@ -69,15 +75,23 @@ class RoutingBuilder {
   Routing routing_;
 };
 
+// All-to-all, or all-to-allv with the routing's demands. kInvalidArgument: no demand matrix.
+Result<Collective> CollectiveOf(const Routing& routing);
+
 // What crosses each link, in units, while every pair sends its units once. O(hops).
 std::vector<int64_t> LinkUnits(const Topology& topology, const Routing& routing);
 
 // Mean of the demands off the diagonal: 1 without a matrix.
 Rational MeanDemand(const Routing& routing);
 
+// The largest rate that the host limits leave to any routing: all that a rank sends, or receives,
+// crosses its host, whatever the paths. `demand` as in Routing; units as RoutingRate. nullopt: no
+// rank with a limit sends or receives anything. O(ranks), with a demand matrix O(ranks^2).
+std::optional<Rational> HostRate(const Topology& topology, std::span<const int64_t> demand);
+
 // The rate f of concurrent_flow.h that the routing reaches: every link's bandwidth suffices for
-// what crosses it. In units of the smallest link's bandwidth, demands scaled to mean 1. 0 when
-// nothing is sent. O(hops).
+// what crosses it, and every host limit for what begins or ends there. In units of the smallest
+// link's bandwidth, demands scaled to mean 1. 0 when nothing is sent. O(hops).
 Rational RoutingRate(const Topology& topology, const Routing& routing);
 
 }  // namespace tutti

@@ -27,6 +27,14 @@ Routing KeepHeaviestPaths(const Routing& routing, int32_t max_paths);
 // several numbers of chunks and keeps that of the best rate. max_units >= 1.
 Routing LimitUnits(const Topology& topology, const Routing& routing, int64_t max_units);
 
+// Chunks that a runtime can use where nobody says how many. Weights that need at most kFewUnits
+// chunks stay as they are; others are rounded to at most 64, 128, ... kMostUnits, the first of
+// these that loses less than kSmallLoss of the rate, or the last. Flows need up to 10^12 chunks to
+// lose nothing, and blocks have no more bytes than 10^4 to 10^8.
+inline constexpr int64_t kFewUnits = 64, kMostUnits = 1024;
+inline constexpr int64_t kSmallLoss = 100;  // one part in so many
+Routing LimitUnitsByLoss(const Topology& topology, const Routing& routing);
+
 // Rate lost over the rate before: 0 where nothing is.
 Rational RateLoss(const Topology& topology, const Routing& before, const Routing& after);
 

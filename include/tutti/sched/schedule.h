@@ -18,8 +18,7 @@
 //                 and num_steps 0, for timed ones.
 // Complexity  24 bytes a transfer, 32 timed.
 // Reference   [direct-connect] 3.1: the tuple ((v, C), (u, w), t) is (shard v, chunk C, link u ->
-// w,
-//             step t - 1). [tacos] section IV for timed schedules.
+//             w, step t - 1). [tacos] section IV for timed schedules.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +31,7 @@
 
 namespace tutti {
 
-// design.md section 7. Held: a message holds its link for alpha + m/bandwidth and has arrived when
+// Held: a message holds its link for alpha + m/bandwidth and has arrived when
 // it lets go. Pipelined: it holds the link for m/bandwidth and arrives alpha later.
 enum class LinkModel : uint8_t { kHeld, kPipelined };
 

@@ -62,9 +62,6 @@ Result<std::string> SymmetricToBinary(const Topology& topology, const Translatio
                                       const SymmetricSchedule& schedule);
 Result<SymmetricFile> SymmetricFromBinary(std::span<const std::byte> bytes);
 
-// Whether the file says that it is of this kind; false also where it cannot be read.
-bool IsSymmetricFile(const std::string& path);
-
 // ReadScheduleFile (store.h) reads such a file as the whole schedule, up to this many transfers.
 inline constexpr int64_t kMostExpandedTransfers = int64_t{1} << 26;
 

@@ -10,8 +10,7 @@
 //             sends and what it receives itself; where hosts forward, for all that its links bring
 //             and take.
 // Units       seconds and bytes as doubles. [M] is what one rank sends, its own block included;
-// with
-//             a demand matrix each pair sends M / N x its demand over the mean off the diagonal.
+//             with a demand matrix what the rank sends that sends most (coll/collective.h).
 // Bound       Never faster than the busiest link or host needs for its bytes.
 // Complexity  O(events x hops log links): an event is a time at which chunks end, at most one a
 //             path, few for routings of even load.

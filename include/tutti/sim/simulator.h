@@ -1,7 +1,7 @@
 // Discrete-event simulation of a schedule on a topology. Deterministic: events at one time are
 // ordered by link and transfer, never by address or thread.
 //
-// Model       design.md section 7: a link carries one message at a time, first come first served;
+// Model       A link carries one message at a time, first come first served;
 //             a node forwards only what has fully arrived. Link models held and pipelined.
 //             Step schedules: all transfers of one step over one link are one message; with a
 //             barrier (a step starts when the last message of the step before has arrived) or eager
@@ -10,14 +10,20 @@
 //             Timed schedules: every transfer is its own message, in the order of its start, as
 //             soon as its link is free and what it carries in the plan has arrived; never later
 //             than planned where size, link model and network are those of the plan.
-//             With a barrier, what a host with a limit takes in or sends out in a step has arrived
-//             when its limit has let all of it through (sched/cost.h).
+//             Host limits count like two more links of the rank, one for all that it sends in a
+//             step and one for all that it takes in, with the least alpha of its links that way
+//             (sched/cost.h). With a barrier, all of it has arrived when the limit has let all of
+//             it through. Eager: a message starts when the hosts at both ends are through with what
+//             they passed in earlier steps (with held links an alpha later); the messages of a step
+//             pass a host one after the other in the order of their starts, the smaller first, and
+//             none arrives before it has passed both. Neither host counts where its links together
+//             are no faster than its limit.
 // IMPORTANT   The simulator does not judge: data that never arrives is not waited for. Verify
 //             first (verify/verifier.h).
 // Units       seconds and bytes as doubles; sums of exact inputs, no randomness.
 // Errors      kInvalidArgument: size below 1, another topology than the schedule was made for, or a
-//             schedule that breaks S1 .. S4, with the transfer. kInfeasible: host limits without
-//             a barrier. kCancelled.
+//             schedule that breaks S1 .. S4, with the transfer. kInfeasible: host limits and a
+//             timed schedule. kCancelled.
 // Complexity  O(transfers + messages log messages); >= 5 million transfers a second on one core.
 #pragma once
 

@@ -45,6 +45,7 @@ struct AutoCandidate {
 
 struct AutoChoice {
   Schedule schedule;                      // its `algorithm` is that of the chosen
+  SynthNotes notes;                       // of it
   std::vector<AutoCandidate> candidates;  // in the registry's order
   size_t chosen = 0;
   Rational limit_s;       // proven: no schedule is faster

@@ -1,4 +1,4 @@
-// Breadth-first broadcast: every shard spreads from its source along shortest ways, one hop a step,
+// Breadth-first broadcast: every shard spreads from its source along shortest paths, one hop a step,
 // and what a rank receives in a step is balanced over its in-links as well as that allows.
 //
 // Model       All-gather, or broadcast from one root. Steps are hop distances, so TL is the
@@ -9,8 +9,10 @@
 //             alpha alone would dominate is not used.
 // Units       A shard is cut into the fewest equal units for which every step still takes exactly
 //             the optimal time: on equal links the least common multiple of the denominators of the
-//             steps' largest loads. More than kBfbMaxUnits are never used by default; then, and
-//             with options.chunks, it is the best schedule in so many whole units (E.2).
+//             steps' largest loads. More than kBfbMaxUnits are never used by default, nor, with
+//             options.element_bytes, units of less than WorthwhileChunkBytes(): then it is the best
+//             schedule in at most so many whole units (E.2), and options.notes says what finer ones
+//             would save. With options.chunks it is the best one in so many.
 // Complexity  n ranks, m links, d in-links at most: O(n (n + m)) for the search, plus O(2^d d) (d
 // <=
 //             10) or a few max-flows a receiver and step, once for receivers that look alike.

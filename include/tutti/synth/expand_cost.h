@@ -5,10 +5,9 @@
 //             expanded network with the expanded schedule (expand.h).
 // Units       tl in steps, tb in M/B of the network it belongs to.
 // Exactness   DegreeCost, PowerCost, ProductCost and BidirectionalCost are what the expanded
-// schedule
-//             costs. LineCost is never less than it (theorem 7), and equal for breadth-first
-//             schedules where every rank has two out-neighbours (theorem 10); degree 1 is a ring,
-//             whose line digraph is the same ring again.
+//             schedule costs. LineCost is never less than it (theorem 7), and equal for
+//             breadth-first schedules where every rank has two out-neighbours (theorem 10); degree
+//             1 is a ring, whose line digraph is the same ring again.
 // Invariants  (callers') ranks >= 1, degree >= 1, tl >= 0, times >= 1; the expanded number of ranks
 //             stays below 2^62, degree and tl below 2^31.
 // Reference   [direct-connect] section 5, appendix D: corollaries 7.1 and 10.1, theorems 11, 12,

@@ -24,26 +24,46 @@ enum class Waiting : uint8_t { kAuto, kAlways, kNever };
 struct SynthNotes {
   std::optional<double> gap = {};  // (it - the proven limit) / it, in the unit of `remark`
   std::string remark = {};
+  double chunk_loss = 0;  // what finer chunks, not worth their messages, would save of the time
   std::optional<Rational> tb_limit = {};  // no schedule of any algorithm has a smaller TB (M/B)
+};
+
+// Options that only some algorithms have; each declares its own (Synthesizer::options). A new one is
+// a field of SynthOptions, a name here and a row in src/synth/options.cc.
+enum class SynthOption : uint8_t {
+  kTries,
+  kAutoChunks,
+  kPolicy,
+  kWaiting,
+  kFinalPass,
+  kSteps,
+  kMaxChunks,
+  kMaxSeconds,
+  kTrees,
 };
 
 struct SynthOptions {
   int32_t chunks = 0;  // P equal chunks a shard; 0: what the algorithm needs
   uint64_t seed = 1;
   int64_t size_bytes = int64_t{1} << 30;  // [M], where the best schedule depends on it
-  int32_t tries = 0;  // the best of so many variants, where an algorithm has some; 0: its default
-  int32_t steps = 0;  // of time-stepped all-to-all; 0: what takes the least time
-  int32_t max_chunks = 0;  // the most chunks a shard that it chooses from; 0: its default
+  // What a chunk may not be smaller than: more chunks than that are refused, those that an
+  // algorithm needs too, and those that it chooses are as large as messages are worth
+  // (WorthwhileChunkBytes). 0: shards are cut as finely as exactness wants, whatever their size.
+  int32_t element_bytes = 0;
   LinkModel link_model = LinkModel::kHeld;  // of timed schedules
-  // Of algorithms that have them (Synthesizer::has_policies): which chunk goes first. Empty, and
-  // kAuto: as the algorithm finds best.
-  std::string policy{};
-  Waiting waiting = Waiting::kAuto;
-  // Instead of `chunks`: as many as are predicted to be fastest for size_bytes, of algorithms that
-  // can tell (Synthesizer::counts_chunks).
+
+  // Those of SynthOption.
+  int32_t tries = 0;  // the best of so many variants; 0: the algorithm's default
+  // Instead of `chunks`: as many as are predicted to be fastest for size_bytes.
   bool auto_chunks = false;
-  bool final_pass = true;       // of ten: transfers are moved earlier and useless ones dropped
-  double max_seconds = 0;       // of those that search: what is found by then; 0: their default
+  std::string policy{};  // which chunk goes first; empty: as the algorithm finds best
+  Waiting waiting = Waiting::kAuto;
+  bool final_pass = true;  // transfers are moved earlier and useless ones dropped
+  int32_t steps = 0;       // of the schedule; 0: what takes the least time
+  int32_t max_chunks = 0;  // the most chunks a shard that it chooses from; 0: its default
+  double max_seconds = 0;  // of searches by integer programs; 0: their default
+  int32_t trees = 0;       // spanning trees a root at most; 0: what the optimum takes
+
   SynthNotes* notes = nullptr;  // where to leave them
 };
 
@@ -58,6 +78,12 @@ Forecast ForecastByDeliveries(const Collective& collective, const SynthOptions& 
                               int64_t ns);
 inline constexpr int64_t kUsualNsADelivery = 1000;
 
+// So many chunks of the largest shard are not smaller than `least_bytes`; at least 1.
+int64_t MostChunks(const Collective& collective, int64_t size_bytes, int64_t least_bytes);
+// Finer chunks are not worth while: a link that carries whole chunks carries at most one more than
+// its share in a step, and of this size one takes a sixteenth of any link's alpha at most.
+int64_t WorthwhileChunkBytes(const Topology& topology);
+
 struct Synthesizer {
   std::string_view name;         // as in `-a name`
   std::string_view description;  // one line
@@ -68,12 +94,15 @@ struct Synthesizer {
   // What the collective of `-a name` looks like: trees want all-reduce over one shard.
   bool one_shard_all_reduce = false;
   bool on_request_only = false;  // may take minutes: `tutti compare` runs it only when it is named
+  // Makes what reduces on networks with switches as they are: ranks reduce, switches forward.
+  bool reduces_through_switches = false;
   // More or fewer chunks than its default may be faster: `-a auto` tries several.
   bool chunk_choice = false;
   // nullptr: by deliveries, kUsualNsADelivery each.
   Forecast (*forecast)(const Topology&, const Collective&, const SynthOptions&) = nullptr;
-  bool has_policies = false;   // SynthOptions::policy and waiting
-  bool counts_chunks = false;  // SynthOptions::auto_chunks
+  std::vector<SynthOption> options = {};  // that it has
+
+  bool Has(SynthOption option) const;
 };
 
 // In the order in which `tutti compare` shows them by default.
@@ -83,10 +112,14 @@ Result<const Synthesizer*> FindSynthesizer(std::string_view name);
 
 // kInvalidArgument: an option that this synthesizer does not have, naming those that do.
 Status CheckSynthOptions(const Synthesizer& synthesizer, const SynthOptions& options);
+// With the defaults of those that it does not have.
+SynthOptions OptionsFor(const Synthesizer& synthesizer, SynthOptions options);
 
 // What callers use: refuses a collective the synthesizer does not make (kInfeasible, naming those
 // it makes) and a collective of another number of ranks, then synthesizes. One rank, or none that
-// needs anything: the empty schedule. Errors also as CheckSynthOptions.
+// needs anything: the empty schedule. With options.element_bytes smaller chunks are
+// kInvalidArgument where options.chunks asks for them, kInfeasible where the algorithm needs them.
+// Errors also as CheckSynthOptions.
 Result<Schedule> RunSynthesizer(const Synthesizer& synthesizer, const Topology& topology,
                                 const Collective& collective, const SynthOptions& options);
 

@@ -20,7 +20,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tutti/sched/store.h"
+#include "tutti/store/store.h"
 #include "tutti/synth/synthesizer.h"
 
 namespace tutti {

@@ -1,6 +1,6 @@
 // Topologies written as expressions: `torus(4,4,bw=50GB/s,alpha=0.5us)`, `without(torus(3,3),
-// links=2,seed=7)`, or a path that ends in `.json`. The language and every family: docs/guide/
-// topologies.md and design.md section 3.
+// links=2,seed=7)`, or a path that ends in `.json`. The language and every family:
+// docs/guide/topologies.md.
 //
 // Errors   kInvalidArgument / kNotFound with the column, what was found and what is accepted
 //          (the nearest names for an unknown one). Sizes are limited before anything is
@@ -50,6 +50,7 @@ struct ExpressionTree {
   // dimension.
   std::vector<int64_t> bandwidth, alpha_ps;
   std::optional<int64_t> host_bandwidth;  // host_bw= (bytes/s)
+  std::vector<std::string> cables;        // link= as given: "0-1"
   std::string text;                       // canonical; a path for a file
 
   std::optional<int64_t> option(std::string_view name) const;

@@ -9,7 +9,8 @@
 
 namespace tutti {
 
-std::string TopologyToJson(const Topology& topology);
+// `source`: for people, where its numbers come from.
+std::string TopologyToJson(const Topology& topology, const std::string& source = "");
 Result<Topology> TopologyFromJson(const std::string& text);
 Result<Topology> ReadTopologyFile(const std::string& path);
 Status WriteTopologyFile(const std::string& path, const Topology& topology);

@@ -42,6 +42,10 @@ Result<Topology> NicForwarding(const Topology& base);
 // HostForwarding(base) where a rank has a limit, else `base`.
 Result<Topology> HostLimitsAsLinks(const Topology& base);
 
+// The largest degree by which unwind(base,degree=d) takes all switches out; of a network without
+// switches any does. kInfeasible: says which switch cannot be unwound, and why.
+Result<int64_t> LargestUnwinding(const Topology& base);
+
 // A link, or a self-loop: what becomes a rank of the line digraph.
 struct LinePort {
   NodeId tail{0}, head{0};

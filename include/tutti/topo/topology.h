@@ -15,6 +15,7 @@
 //             T5  Every rank reaches every rank (Build() refuses and names a pair that does not).
 //             T6  Node names are unique, without control characters; default: the node's number.
 //             T7  1 <= host limit <= 2^50; only ranks have one.
+//             T8  original() has as many ranks and no original() itself.
 // Complexity  Build() O(n + m log m), accessors O(1), about 40 m + 12 n bytes.
 // Threads     Topology: immutable, share freely. Builder: one thread at a time.
 // Errors      Wrong input is a Result naming the call at fault; a wrong id is a caller's bug.
@@ -23,6 +24,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -46,6 +48,16 @@ struct GridShape {
   std::vector<int32_t> dims;
   bool wraps = false;
   friend bool operator==(const GridShape&, const GridShape&) = default;
+};
+
+class Topology;
+
+// What is known of a network beside its nodes and links. Copies, transposes and files keep it.
+struct TopologyOrigin {
+  std::string name;                          // a headline for people
+  std::string expression;                    // how it was made; empty: not known
+  std::optional<GridShape> grid;             // ranks are the positions of a torus or mesh
+  std::shared_ptr<const Topology> original;  // what `unwind` took the switches out of
 };
 
 class Topology {
@@ -88,9 +100,21 @@ class Topology {
   bool has_host_limits() const { return !host_bandwidth_.empty(); }
 
   // The expression or file it came from; only for people.
-  const std::string& name() const { return name_; }
+  const std::string& name() const { return origin_.name; }
   const std::string& node_name(NodeId node) const { return node_name_[node.index()]; }
-  const std::optional<GridShape>& grid() const { return grid_; }
+  // An expression (expression.h) of a network with the same nodes and as many links and self-loops
+  // between any two; bandwidths, alphas, host limits and the order of links may differ. Empty: none
+  // is known. Readers of files have checked it, unless it names a file.
+  const std::string& expression() const { return origin_.expression; }
+  // Links join neighbours on this grid and no others.
+  const std::optional<GridShape>& grid() const { return origin_.grid; }
+  // The network with switches that `unwind` made this one of, with the same ranks: what its links
+  // can carry bounds every schedule. nullptr: not unwound, or with other bandwidths than those that
+  // its switches have.
+  const Topology* original() const { return origin_.original.get(); }
+  const TopologyOrigin& origin() const { return origin_; }
+  // The same nodes and links with another origin, which must fit T8 and the number of ranks.
+  Topology WithOrigin(TopologyOrigin origin) &&;
 
   // 64 bits over everything a schedule depends on (ranks, links, alpha, bandwidth, self-loops,
   // host limits); names do not count.
@@ -107,8 +131,7 @@ class Topology {
   std::vector<std::vector<LinkSpec>> self_loops_;  // empty, or one list a node
   std::vector<int64_t> host_bandwidth_;            // empty, or one a rank: 0 is none
   std::vector<std::string> node_name_;
-  std::string name_;
-  std::optional<GridShape> grid_;
+  TopologyOrigin origin_;
 };
 
 // Collects links in any order. Faults are kept and reported by Build().
@@ -124,10 +147,15 @@ class Topology::Builder {
     AddLink(a, b, spec);
     AddLink(b, a, spec);
   }
-  void SetName(std::string name) { name_ = std::move(name); }
+  void SetName(std::string name) { origin_.name = std::move(name); }
+  void SetExpression(std::string expression) { origin_.expression = std::move(expression); }
   // One name a node, or none at all.
   void SetNodeNames(std::vector<std::string> names) { node_names_ = std::move(names); }
-  void SetGrid(GridShape grid) { grid_ = std::move(grid); }
+  void SetGrid(GridShape grid) { origin_.grid = std::move(grid); }
+  void SetOriginal(std::shared_ptr<const Topology> original) {
+    origin_.original = std::move(original);
+  }
+  void SetOrigin(TopologyOrigin origin) { origin_ = std::move(origin); }
   // Bytes/s; the last call for a rank holds.
   void SetHostBandwidth(NodeId rank, int64_t bandwidth) {
     host_limits_.push_back({rank, bandwidth});
@@ -135,7 +163,7 @@ class Topology::Builder {
   // Those of `other`, rank by rank.
   void CopyHostLimits(const Topology& other);
 
-  // Consumes the builder. kInvalidArgument: breaks T1, T3, T5 .. T7 or a grid of another size.
+  // Consumes the builder. kInvalidArgument: breaks T1, T3, T5 .. T8 or a grid of another size.
   Result<Topology> Build() &&;
 
  private:
@@ -151,8 +179,7 @@ class Topology::Builder {
   std::vector<Pending> pending_;
   std::vector<HostLimit> host_limits_;
   std::vector<std::string> node_names_;
-  std::string name_;
-  std::optional<GridShape> grid_;
+  TopologyOrigin origin_;
 };
 
 }  // namespace tutti

@@ -1,4 +1,4 @@
-// The independent judge of routings: whether the paths are ways of this network and carry what
+// The independent judge of routings: whether the paths are paths of this network and carry what
 // every pair of ranks sends.
 //
 // Rules       R1 .. R4 of sched/routing.h; the right network; every path is a chain of links from
@@ -45,7 +45,8 @@ struct RoutingReport {
   int64_t num_violations = 0;  // all of them
   int64_t paths = 0;
   int32_t longest_path = 0;  // hops
-  // As RoutingRate of sched/routing.h, counted anew; 0 where something is wrong.
+  // As RoutingRate of sched/routing.h, counted anew from the paths, host limits included; 0 where
+  // something is wrong.
   Rational rate;
   bool cancelled = false;  // interrupted: nothing is proven
   bool verified() const { return num_violations == 0 && !cancelled; }

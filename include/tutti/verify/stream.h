@@ -18,7 +18,7 @@
 #include <cstdint>
 
 #include "tutti/base/result.h"
-#include "tutti/sched/store.h"
+#include "tutti/store/store.h"
 #include "tutti/verify/verifier.h"
 
 namespace tutti {

@@ -17,7 +17,7 @@
 // Independence  Shares no code with synth; needs (topology, collective, schedule) and nothing else.
 // Complexity  Time O(transfers * elementary intervals a transfer spans * N / 64 for reductions),
 //             shards in parallel; memory O(transfers) + per thread one shard's state.
-// Reference   design.md section 6; [direct-connect] Appendix B Definition 4.
+// Reference   [direct-connect] Appendix B Definition 4.
 #pragma once
 
 #include <cstdint>

@@ -10,13 +10,13 @@
 namespace tutti::mpi {
 namespace {
 
-using alltoallv::Memory;
+using tune::TuningDatabase;
 
 struct Process {
   std::mutex mutex;
   bool saves_at_end = false;
-  std::optional<Memory> read;
-  Memory learned;
+  std::optional<TuningDatabase> read;
+  TuningDatabase learned;
 };
 
 Process& ThisProcess() {
@@ -25,8 +25,8 @@ Process& ThisProcess() {
 }
 
 std::string Path() {
-  return alltoallv::MemoryPath(std::getenv("TUTTI_MPI_FILE"), std::getenv("XDG_CONFIG_HOME"),
-                               std::getenv("HOME"));
+  return tune::TuningDatabasePath(std::getenv("TUTTI_MPI_FILE"), std::getenv("XDG_CONFIG_HOME"),
+                                  std::getenv("HOME"));
 }
 
 void Say(const Error& error, const char* consequence) {
@@ -43,50 +43,50 @@ int SaveLearned(MPI_Comm /*self*/, int /*key*/, void* /*value*/, void* /*extra*/
   if (rank != 0 || process.learned.best.empty() || path.empty()) return MPI_SUCCESS;
   const char* chosen = std::getenv("TUTTI_MPI_FILE");
   if (chosen == nullptr || *chosen == '\0') {
-    const auto existing = alltoallv::ReadMemoryFile(path);
+    const auto existing = tune::ReadTuningDatabase(path);
     if (!existing || !existing->has_value()) return MPI_SUCCESS;
   }
-  if (const Status saved = alltoallv::UpdateMemoryFile(path, process.learned); !saved) {
+  if (const Status saved = tune::UpdateTuningDatabase(path, process.learned); !saved) {
     Say(saved.error(), "what was measured is not remembered");
   }
-  process.learned = Memory();
+  process.learned = TuningDatabase();
   return MPI_SUCCESS;
 }
 
-const Memory& ReadOnce() {
+const TuningDatabase& ReadOnce() {
   Process& process = ThisProcess();
   const std::scoped_lock lock(process.mutex);
   if (!process.read) {
     const std::string path = Path();
-    auto memory = alltoallv::ReadMemoryFile(path);
-    if (!memory) Say(memory.error(), "defaults are used");
-    process.read = memory && *memory ? std::move(**memory) : Memory();
+    auto database = tune::ReadTuningDatabase(path);
+    if (!database) Say(database.error(), "defaults are used");
+    process.read = database && *database ? std::move(**database) : TuningDatabase();
   }
   return *process.read;
 }
 
 }  // namespace
 
-int ShareMemory(MPI_Comm communicator, int rank, Memory* memory) {
+int ShareTuningDatabase(MPI_Comm communicator, int rank, TuningDatabase* database) {
   std::string text;
-  if (rank == 0) text = alltoallv::FormatMemory(ReadOnce());
+  if (rank == 0) text = tune::FormatTuningDatabase(ReadOnce());
   int length = static_cast<int>(text.size());
   if (const int error = PMPI_Bcast(&length, 1, MPI_INT, 0, communicator)) return error;
-  text.resize(static_cast<std::size_t>(length));
+  text.resize(static_cast<size_t>(length));
   if (const int error = PMPI_Bcast(text.data(), length, MPI_CHAR, 0, communicator)) return error;
-  // Written by FormatMemory a moment ago: it can be read.
-  *memory = alltoallv::ParseMemory(text).value_or(Memory());
+  // Written by FormatTuningDatabase a moment ago: it can be read.
+  *database = tune::ParseTuningDatabase(text).value_or(TuningDatabase());
   return MPI_SUCCESS;
 }
 
-int SomeoneRemembers(MPI_Comm communicator, int rank, bool* remembers) {
-  int some = rank == 0 && ReadOnce() != Memory() ? 1 : 0;
+int HasTuningData(MPI_Comm communicator, int rank, bool* has_data) {
+  int some = rank == 0 && ReadOnce() != TuningDatabase() ? 1 : 0;
   const int error = PMPI_Bcast(&some, 1, MPI_INT, 0, communicator);
-  *remembers = some != 0;
+  *has_data = some != 0;
   return error;
 }
 
-void Learn(const alltoallv::Situation& situation, const alltoallv::Measured& measured) {
+void Learn(const tune::Situation& situation, const tune::Measured& measured) {
   Process& process = ThisProcess();
   const std::scoped_lock lock(process.mutex);
   process.learned.best[situation] = measured;

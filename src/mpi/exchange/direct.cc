@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 
 #include "buffer_pool.h"
 #include "copy.h"
 #include "message.h"
+#include "tutti/base/check.h"
 
 namespace tutti::mpi {
 namespace {
@@ -20,7 +22,7 @@ class Messages {
 
   void SendTo(int peer) {
     const BlockExchange& blocks = exchange_.blocks;
-    const auto at = static_cast<std::size_t>(peer);
+    const auto at = static_cast<size_t>(peer);
     if (blocks.send_bytes[at] == 0 || error_ != MPI_SUCCESS) return;
     const std::byte* from = blocks.send + blocks.send_offset[at];
     if (exchange_.send_counts == nullptr) {
@@ -35,7 +37,7 @@ class Messages {
 
   void ReceiveFrom(int peer) {
     const BlockExchange& blocks = exchange_.blocks;
-    const auto at = static_cast<std::size_t>(peer);
+    const auto at = static_cast<size_t>(peer);
     if (blocks.receive_bytes[at] == 0 || error_ != MPI_SUCCESS) return;
     std::byte* into = blocks.receive + blocks.receive_offset[at];
     if (exchange_.receive_counts == nullptr) {
@@ -50,7 +52,7 @@ class Messages {
   // A copy if both sides are bytes, else a message to itself, which the MPI library (un)packs.
   void Own() {
     const BlockExchange& blocks = exchange_.blocks;
-    const auto at = static_cast<std::size_t>(blocks.rank);
+    const auto at = static_cast<size_t>(blocks.rank);
     if (exchange_.send_counts == nullptr && exchange_.receive_counts == nullptr) {
       CopyBytes(blocks.receive + blocks.receive_offset[at], blocks.send + blocks.send_offset[at],
                 blocks.send_bytes[at]);
@@ -63,7 +65,7 @@ class Messages {
   // Waits for what was started since the last Wait. After an error as well: buffers are the
   // caller's.
   void Wait() {
-    const int error = WaitForAll({requests_, static_cast<std::size_t>(started_)});
+    const int error = WaitForAll({requests_, static_cast<size_t>(started_)});
     if (error_ == MPI_SUCCESS) error_ = error;
     started_ = 0;
   }
@@ -93,10 +95,10 @@ int StepsOfXor(int size) {
 }
 
 int AllAtOnce(const DirectExchange& exchange, bool round_robin, Trace* trace) {
-  Lap lap(trace);
+  StopWatch watch(trace);
   const BlockExchange& blocks = exchange.blocks;
   const int size = blocks.size;
-  const LeasedArray<MPI_Request> requests(std::int64_t{2} * size);
+  const LeasedArray<MPI_Request> requests(int64_t{2} * size);
   if (!requests.ok()) return MPI_ERR_NO_MEM;
   Messages messages(exchange, requests.data(), trace);
   // In round-robin order ranks start at different peers, so that none is flooded at first.
@@ -111,16 +113,13 @@ int AllAtOnce(const DirectExchange& exchange, bool round_robin, Trace* trace) {
   }
   messages.Own();
   messages.Wait();
-  lap.EndsAs(&Trace::data_s);
+  watch.Charge(&Trace::data_s);
   return messages.error();
 }
 
 }  // namespace
 
-bool IsDirect(Method method) {
-  return method == Method::kLinear || method == Method::kPairwise || method == Method::kXor ||
-         method == Method::kSpreadOut || method == Method::kScattered;
-}
+bool IsDirect(Method method) { return alltoallv::FamilyOf(method) == alltoallv::Family::kDirect; }
 
 int LinearExchange(const DirectExchange& exchange, Trace* trace) {
   return AllAtOnce(exchange, /*round_robin=*/false, trace);
@@ -131,11 +130,11 @@ int SpreadOutExchange(const DirectExchange& exchange, Trace* trace) {
 }
 
 int ScatteredExchange(const DirectExchange& exchange, int block_count, Trace* trace) {
-  Lap lap(trace);
+  StopWatch watch(trace);
   const BlockExchange& blocks = exchange.blocks;
   const int size = blocks.size;
-  const int batch = std::min(block_count == 0 ? kDefaultBlockCount : block_count, size);
-  const LeasedArray<MPI_Request> requests(std::int64_t{2} * batch + 2);
+  const int batch = std::min(block_count == 0 ? alltoallv::kDefaultBlockCount : block_count, size);
+  const LeasedArray<MPI_Request> requests(int64_t{2} * batch + 2);
   if (!requests.ok()) return MPI_ERR_NO_MEM;
   Messages messages(exchange, requests.data(), trace);
   messages.Own();
@@ -146,7 +145,7 @@ int ScatteredExchange(const DirectExchange& exchange, int block_count, Trace* tr
     messages.Wait();
   }
   messages.Wait();
-  lap.EndsAs(&Trace::data_s);
+  watch.Charge(&Trace::data_s);
   return messages.error();
 }
 
@@ -155,7 +154,7 @@ int PairwiseExchange(const DirectExchange& exchange, Trace* trace) {
 }
 
 int XorExchange(const DirectExchange& exchange, Trace* trace) {
-  Lap lap(trace);
+  StopWatch watch(trace);
   const BlockExchange& blocks = exchange.blocks;
   MPI_Request requests[2];
   Messages messages(exchange, requests, trace);
@@ -168,7 +167,7 @@ int XorExchange(const DirectExchange& exchange, Trace* trace) {
     messages.SendTo(partner);
     messages.Wait();
   }
-  lap.EndsAs(&Trace::data_s);
+  watch.Charge(&Trace::data_s);
   return messages.error();
 }
 
@@ -176,10 +175,11 @@ std::vector<DirectStep> StepsOf(const alltoallv::Algorithm& algorithm, int rank,
                                 int* batch) {
   std::vector<DirectStep> steps;
   const Method method = algorithm.method;
+  TUTTI_CHECK(IsDirect(method));
   *batch = size;
   if (method == Method::kPairwise || method == Method::kXor) *batch = 1;
   if (method == Method::kScattered) {
-    *batch = algorithm.block_count == 0 ? kDefaultBlockCount : algorithm.block_count;
+    *batch = algorithm.block_count == 0 ? alltoallv::kDefaultBlockCount : algorithm.block_count;
   }
   for (int k = 0; k < StepsOfXor(size); ++k) {
     if (method == Method::kXor) {
@@ -194,19 +194,38 @@ std::vector<DirectStep> StepsOf(const alltoallv::Algorithm& algorithm, int rank,
   return steps;
 }
 
+namespace {
+
+struct DirectRow {
+  Method method;
+  int (*run)(const DirectExchange& exchange, const alltoallv::Algorithm& algorithm, Trace* trace);
+};
+
+template <int (*kRun)(const DirectExchange&, Trace*)>
+int WithoutParameters(const DirectExchange& exchange, const alltoallv::Algorithm& /*algorithm*/,
+                      Trace* trace) {
+  return kRun(exchange, trace);
+}
+
+int Scattered(const DirectExchange& exchange, const alltoallv::Algorithm& algorithm, Trace* trace) {
+  return ScatteredExchange(exchange, algorithm.block_count, trace);
+}
+
+constexpr DirectRow kDirect[] = {
+    {Method::kLinear, WithoutParameters<LinearExchange>},
+    {Method::kPairwise, WithoutParameters<PairwiseExchange>},
+    {Method::kXor, WithoutParameters<XorExchange>},
+    {Method::kSpreadOut, WithoutParameters<SpreadOutExchange>},
+    {Method::kScattered, Scattered},
+};
+
+}  // namespace
+
 int RunDirect(const DirectExchange& exchange, const alltoallv::Algorithm& algorithm, Trace* trace) {
-  switch (algorithm.method) {
-    case Method::kPairwise:
-      return PairwiseExchange(exchange, trace);
-    case Method::kXor:
-      return XorExchange(exchange, trace);
-    case Method::kSpreadOut:
-      return SpreadOutExchange(exchange, trace);
-    case Method::kScattered:
-      return ScatteredExchange(exchange, algorithm.block_count, trace);
-    default:
-      return LinearExchange(exchange, trace);
-  }
+  const auto* row =
+      std::find_if(std::begin(kDirect), std::end(kDirect),
+                   [&](const DirectRow& each) { return each.method == algorithm.method; });
+  return row == std::end(kDirect) ? MPI_ERR_ARG : row->run(exchange, algorithm, trace);
 }
 
 }  // namespace tutti::mpi

@@ -1,22 +1,19 @@
-// What: all-to-all-v where each block goes straight from its source to its destination: linear,
-// pairwise, exclusive-or, spread-out and scattered.
+// All-to-all-v where each block goes straight from its source to its destination: linear, pairwise,
+// exclusive-or, spread-out and scattered.
 //
-// Model: a side is either bytes or elements of a datatype of the program, which then goes to the
-// MPI library as it is: these algorithms never pack. Blocks of zero bytes send nothing: both ends
-// know.
-//   linear      every request at once, in ascending order of ranks
-//   spread-out  every request at once, in round-robin order: step k sends to rank + k
-//   scattered   spread-out in batches of `block_count` requests each way
-//   pairwise    step k: send to rank + k, receive from rank - k, then wait
-//   xor         step k: exchange with rank ^ k, then wait; k up to the next power of two: ranks
-//               without a partner sit out
-//
-// Complexity: P - 1 messages a rank; O(P) requests in flight (scattered: block_count; pairwise,
-// xor: 1).
-//
-// Errors: an MPI error code.
-//
-// Reference: [tuna] section II (d).
+// Model       A side is either bytes or elements of a datatype of the program, which then goes to
+//             the MPI library as it is: these algorithms never pack. Blocks of zero bytes send
+//             nothing: both ends know.
+//               linear      every request at once, in ascending order of ranks
+//               spread-out  every request at once, in round-robin order: step k sends to rank + k
+//               scattered   spread-out in batches of `block_count` requests each way
+//               pairwise    step k: send to rank + k, receive from rank - k, then wait
+//               xor         step k: exchange with rank ^ k, then wait; k up to the next power of
+//                           two: ranks without a partner sit out
+// Complexity  P - 1 messages per rank; O(P) requests in flight (scattered: block_count; pairwise,
+//             xor: 1).
+// Errors      An MPI error code.
+// Reference   [tuna] section II (d).
 #pragma once
 
 #include <mpi.h>
@@ -41,11 +38,9 @@ struct DirectExchange {
   bool one_count = false;  // the counts are those of every block: arrays of one
 };
 
-inline constexpr int kDefaultBlockCount = 32;
-
 bool IsDirect(alltoallv::Method method);
 
-// `algorithm.method` is direct; a block_count of 0 stands for the default.
+// A block_count of 0 stands for the default; MPI_ERR_ARG where `algorithm.method` is not direct.
 int RunDirect(const DirectExchange& exchange, const alltoallv::Algorithm& algorithm, Trace* trace);
 
 // The messages of a direct algorithm in order, and after how many it waits; -1: none this step.

@@ -1,6 +1,6 @@
 #include "exchange/run.h"
 
-#include <cstdint>
+#include <cstddef>
 
 #include "exchange/direct.h"
 #include "exchange/padded_bruck.h"
@@ -13,44 +13,64 @@ namespace {
 using alltoallv::Algorithm;
 using alltoallv::Method;
 
+int Direct(CommunicatorState& /*state*/, const BlockExchange& exchange, const Algorithm& algorithm,
+           Trace* trace) {
+  return RunDirect({.blocks = exchange}, algorithm, trace);
+}
+
+int TwoPhaseBruck(CommunicatorState& /*state*/, const BlockExchange& exchange,
+                  const Algorithm& /*algorithm*/, Trace* trace) {
+  return TunaExchange(exchange, {.radix = 2, .as_published = true}, trace);
+}
+
+int PaddedBruck(CommunicatorState& /*state*/, const BlockExchange& exchange,
+                const Algorithm& /*algorithm*/, Trace* trace) {
+  return PaddedBruckExchange(exchange, trace);
+}
+
+int TunaOfRadix(CommunicatorState& /*state*/, const BlockExchange& exchange,
+                const Algorithm& algorithm, Trace* trace) {
+  return TunaExchange(exchange, {.radix = algorithm.radix}, trace);
+}
+
+// The registry: an algorithm is one file or folder, a row of its traits
+// (src/alltoallv/algorithm.cc) and one here.
+struct Row {
+  Method method;
+  // Null where it is the caller's.
+  int (*run)(CommunicatorState& state, const BlockExchange& exchange, const Algorithm& algorithm,
+             Trace* trace);
+};
+constexpr Row kRows[] = {
+    {Method::kAuto, nullptr},
+    {Method::kMpi, nullptr},
+    {Method::kLinear, Direct},
+    {Method::kPairwise, Direct},
+    {Method::kXor, Direct},
+    {Method::kSpreadOut, Direct},
+    {Method::kScattered, Direct},
+    {Method::kTwoPhaseBruck, TwoPhaseBruck},
+    {Method::kPaddedBruck, PaddedBruck},
+    {Method::kTuna, TunaOfRadix},
+    {Method::kCoalesced, RunHierarchical},
+    {Method::kStaggered, RunHierarchical},
+    {Method::kMultilevel, RunHierarchical},
+    {Method::kShared, RunHierarchical},
+    {Method::kSharedCoalesced, RunHierarchical},
+};
+static_assert(alltoallv::HasRowPerMethod(kRows));
+
+const Row& RowOf(Method method) { return kRows[static_cast<size_t>(method)]; }
+
 }  // namespace
 
-int RadixOrDefault(int radix, int size) {
-  if (radix != 0) return radix;
-  int root = 2;
-  while (std::int64_t{root} * root < size) ++root;
-  return root;
-}
+bool CanRunExchange(Method method) { return RowOf(method).run != nullptr; }
 
-bool CanRunExchange(Method method) {
-  return IsDirect(method) || method == Method::kTuna || method == Method::kTwoPhaseBruck ||
-         method == Method::kPaddedBruck || IsHierarchical(method);
-}
-
-int RunExchange(CommunicatorState& state, const BlockExchange& exchange, const Algorithm& algorithm,
+int RunExchange(CommunicatorState& state, const BlockExchange& exchange, const Algorithm& named,
                 Trace* trace) {
-  switch (algorithm.method) {
-    case Method::kTuna: {
-      const int radix = RadixOrDefault(algorithm.radix, exchange.size);
-      // Nothing is forwarded then: all messages at once, none for an empty block.
-      if (radix >= exchange.size) {
-        return RunDirect({.blocks = exchange}, {.method = Method::kSpreadOut}, trace);
-      }
-      return TunaExchange(exchange, {.radix = radix}, trace);
-    }
-    case Method::kTwoPhaseBruck:
-      return TunaExchange(exchange, {.radix = 2, .as_published = true}, trace);
-    case Method::kPaddedBruck:
-      return PaddedBruckExchange(exchange, trace);
-    case Method::kCoalesced:
-    case Method::kStaggered:
-    case Method::kMultilevel:
-    case Method::kShared:
-    case Method::kSharedCoalesced:
-      return RunHierarchical(state, exchange, algorithm, trace);
-    default:
-      return RunDirect({.blocks = exchange}, algorithm, trace);
-  }
+  const Algorithm algorithm = Resolved(named, exchange.size);
+  const Row& row = RowOf(algorithm.method);
+  return row.run == nullptr ? MPI_ERR_ARG : row.run(state, exchange, algorithm, trace);
 }
 
 }  // namespace tutti::mpi

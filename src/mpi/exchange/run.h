@@ -1,12 +1,10 @@
-// What: an exchange of bytes by the algorithm of that name, for callers that have turned datatypes,
+// An exchange of bytes by the algorithm of that name, for callers that have turned datatypes,
 // counts and displacements into bytes (alltoallv.cc, sweeps).
 //
-// Model: `algorithm.method` is neither kAuto nor kMpi: those are the callers' (choice/, PMPI).
-//
-// Errors: an MPI error code; MPI_ERR_NO_MEM before any message was sent.
-//
-// Threads: as for
-// collectives.
+// Model       `algorithm.method` is neither kAuto nor kMpi: those are the callers' (choice/, PMPI).
+// Errors      An MPI error code; MPI_ERR_NO_MEM before any message was sent; MPI_ERR_ARG for what
+//             is not run here.
+// Threads     As for collectives.
 #pragma once
 
 #include "block_exchange.h"
@@ -15,10 +13,6 @@
 #include "tutti/alltoallv/algorithm.h"
 
 namespace tutti::mpi {
-
-// The radix of a call that names none (0): two digits, near the best of middle sizes and never far
-// off.
-int RadixOrDefault(int radix, int size);
 
 // Whether RunExchange has it.
 bool CanRunExchange(alltoallv::Method method);

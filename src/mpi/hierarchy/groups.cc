@@ -16,7 +16,7 @@ namespace tutti::mpi {
 
 namespace {
 
-constexpr std::size_t kMaxLevels = 4;
+constexpr size_t kMaxLevels = 4;
 
 // A rank's group at each level, finest first; -1 where there is none.
 using Row = std::array<int, kMaxLevels>;
@@ -24,15 +24,15 @@ using Row = std::array<int, kMaxLevels>;
 Row RowOfConsecutiveRanks(int rank, std::span<const int> ranks_per_group) {
   Row row;
   row.fill(-1);
-  const std::size_t first = kMaxLevels - ranks_per_group.size();
-  for (std::size_t l = 0; l < ranks_per_group.size(); ++l) {
+  const size_t first = kMaxLevels - ranks_per_group.size();
+  for (size_t l = 0; l < ranks_per_group.size(); ++l) {
     row[first + l] = rank / ranks_per_group[l];
   }
   return row;
 }
 
 // What a rank tells of itself.
-struct Told {
+struct PlacementMessage {
   Row row;
   int world_rank;
 };
@@ -58,13 +58,13 @@ int FindRow(MPI_Comm communicator, int rank, Row* row) {
 
 Groups NestedGroups(int size, const std::vector<std::vector<int>>& levels) {
   Groups groups{.size = size, .levels = {}};
-  const auto ranks = static_cast<std::size_t>(size);
+  const auto ranks = static_cast<size_t>(size);
   std::vector<int> coarser(ranks, 0);
   for (auto level = levels.rbegin(); level != levels.rend(); ++level) {
     if (std::find(level->begin(), level->end(), -1) != level->end()) continue;
     std::map<std::pair<int, int>, int> number;
     std::vector<int> finer(ranks);
-    for (std::size_t rank = 0; rank < ranks; ++rank) {
+    for (size_t rank = 0; rank < ranks; ++rank) {
       const auto next = static_cast<int>(number.size());
       finer[rank] = number.try_emplace({coarser[rank], (*level)[rank]}, next).first->second;
     }
@@ -77,7 +77,7 @@ Groups NestedGroups(int size, const std::vector<std::vector<int>>& levels) {
 }
 
 std::vector<int> NodesOf(const Groups& groups) {
-  if (groups.levels.empty()) return std::vector<int>(static_cast<std::size_t>(groups.size), 0);
+  if (groups.levels.empty()) return std::vector<int>(static_cast<size_t>(groups.size), 0);
   return groups.levels.back();
 }
 
@@ -104,11 +104,10 @@ Result<std::vector<int>> ParseRanksPerGroup(std::string_view text) {
 }
 
 Groups GroupsOfConsecutiveRanks(int size, std::span<const int> ranks_per_group) {
-  std::vector<std::vector<int>> levels(kMaxLevels,
-                                       std::vector<int>(static_cast<std::size_t>(size)));
+  std::vector<std::vector<int>> levels(kMaxLevels, std::vector<int>(static_cast<size_t>(size)));
   for (int rank = 0; rank < size; ++rank) {
     const Row row = RowOfConsecutiveRanks(rank, ranks_per_group);
-    for (std::size_t l = 0; l < kMaxLevels; ++l) levels[l][static_cast<std::size_t>(rank)] = row[l];
+    for (size_t l = 0; l < kMaxLevels; ++l) levels[l][static_cast<size_t>(rank)] = row[l];
   }
   return NestedGroups(size, levels);
 }
@@ -118,12 +117,12 @@ int FindGroups(MPI_Comm communicator, Groups* groups) {
   int size = 0;
   PMPI_Comm_rank(communicator, &rank);
   PMPI_Comm_size(communicator, &size);
-  Told own{};
+  PlacementMessage own{};
   if (const int error = FindRow(communicator, rank, &own.row); error != MPI_SUCCESS) return error;
   PMPI_Comm_rank(MPI_COMM_WORLD, &own.world_rank);
-  std::vector<Told> rows(static_cast<std::size_t>(size));
+  std::vector<PlacementMessage> rows(static_cast<size_t>(size));
   // A tree up and a tree down, where an all-gather may be a ring of as many steps as ranks.
-  constexpr auto kWidth = static_cast<int>(sizeof(Told) / sizeof(int));
+  constexpr auto kWidth = static_cast<int>(sizeof(PlacementMessage) / sizeof(int));
   if (const int error =
           PMPI_Gather(&own, kWidth, MPI_INT, rows.data(), kWidth, MPI_INT, 0, communicator);
       error != MPI_SUCCESS) {
@@ -131,7 +130,7 @@ int FindGroups(MPI_Comm communicator, Groups* groups) {
   }
   if (const char* text = std::getenv("TUTTI_RANKS_PER_NODE"); rank == 0 && text != nullptr) {
     const Result<std::vector<int>> forced = ParseRanksPerGroup(text);
-    for (Told& each : rows) {
+    for (PlacementMessage& each : rows) {
       if (forced.has_value()) each.row = RowOfConsecutiveRanks(each.world_rank, *forced);
     }
   }
@@ -140,8 +139,8 @@ int FindGroups(MPI_Comm communicator, Groups* groups) {
     return error;
   }
   std::vector<std::vector<int>> levels(kMaxLevels, std::vector<int>(rows.size()));
-  for (std::size_t r = 0; r < rows.size(); ++r) {
-    for (std::size_t l = 0; l < kMaxLevels; ++l) levels[l][r] = rows[r].row[l];
+  for (size_t r = 0; r < rows.size(); ++r) {
+    for (size_t l = 0; l < kMaxLevels; ++l) levels[l][r] = rows[r].row[l];
   }
   *groups = NestedGroups(size, levels);
   return MPI_SUCCESS;

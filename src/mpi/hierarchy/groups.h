@@ -1,13 +1,15 @@
-// What: the groups of ranks that share a node, a socket, a memory domain or a cache; what the
+// Groups: the ranks that share a node, a socket, a memory domain or a cache; what the
 // hierarchical algorithms and the model of costs know of the machine.
-// Model: levels[l][rank] is the group of a rank at level l, finest level first, nodes last. All
-// ranks together are no level of their own. Groups may hold unequal numbers of ranks, in any
-// order of ranks.
-// Invariants: a group lies inside one group of the next level; groups are numbered from 0 in the
-// order of their smallest rank; no level but the nodes equals the next or holds single ranks only.
-// Complexity: FindGroups is collective: a split of the communicator, then 20 bytes a rank gathered
-// and broadcast; once a communicator.
-// Errors: an MPI error code.
+//
+// Model       levels[l][rank] is the group of a rank at level l, finest level first, nodes last.
+//             All ranks together are no level of their own. Groups may hold unequal numbers of
+//             ranks, in any order of ranks.
+// Invariants  A group lies inside one group of the next level; groups are numbered from 0 in the
+//             order of their smallest rank; no level but the nodes equals the next or holds single
+//             ranks only.
+// Complexity  FindGroups is collective: a split of the communicator, then 20 bytes per rank
+//             gathered and broadcast; once per communicator.
+// Errors      An MPI error code.
 #pragma once
 
 #include <mpi.h>

@@ -25,8 +25,8 @@ int Hierarchical::ReservePlace(int level) {
 int Hierarchical::ExchangeInsideGroup() {
   if (const int error = ReservePlace(0)) return error;
   DeliverOwn();
-  lap_.EndsAs(&Trace::rearrange_s);
-  std::size_t finished = 0;
+  watch_.Charge(&Trace::rearrange_s);
+  size_t finished = 0;
   while (finished < rounds_.size()) {
     // A round may be posted once those of earlier digits are over.
     while (posted_ < rounds_.size() && posted_ - finished < kRoundsInFlight &&
@@ -38,7 +38,7 @@ int Hierarchical::ExchangeInsideGroup() {
   return MPI_SUCCESS;
 }
 
-int Hierarchical::Post(std::size_t index) {
+int Hierarchical::Post(size_t index) {
   Round& round = rounds_[index];
   if (round.received_bytes > 0) {
     round.arrived = Lease(round.received_bytes);
@@ -51,7 +51,7 @@ int Hierarchical::Post(std::size_t index) {
     }
   }
   if (round.sent_bytes == 0) {
-    for (std::size_t s = round.first_slot; s < round.end_slot; ++s) {
+    for (size_t s = round.first_slot; s < round.end_slot; ++s) {
       ReleaseSlot(slot_round_[At(slots_[s])]);
     }
     return MPI_SUCCESS;
@@ -61,16 +61,16 @@ int Hierarchical::Post(std::size_t index) {
     round.sent_from = slot_round_[At(slots_[round.first_slot])];
     message = slot_at_[At(slots_[round.first_slot])];
   } else {
-    lap_.EndsAs(&Trace::data_s);
+    watch_.Charge(&Trace::data_s);
     round.gathered = Lease(round.sent_bytes);
     if (round.gathered.data() == nullptr) return MPI_ERR_NO_MEM;
     Stage(round.sent_bytes);
     std::byte* to = round.gathered.data();
-    for (std::size_t s = round.first_slot; s < round.end_slot; ++s) {
+    for (size_t s = round.first_slot; s < round.end_slot; ++s) {
       const int slot = slots_[s];
       if (slot_round_[At(slot)] < 0) {
         for (const int d : routes_.bundle(Member(slot - slot % round.stride))) {
-          const std::size_t rank = At(routes_.rank(d));
+          const size_t rank = At(routes_.rank(d));
           if (exchange_.send_bytes[rank] == 0) continue;
           CopyBytes(to, exchange_.send + exchange_.send_offset[rank], exchange_.send_bytes[rank]);
           to += exchange_.send_bytes[rank];
@@ -83,18 +83,18 @@ int Hierarchical::Post(std::size_t index) {
     }
     SettleCopies();
     message = round.gathered.data();
-    lap_.EndsAs(&Trace::copy_s);
+    watch_.Charge(&Trace::copy_s);
   }
   CountMessage();
   return SendBytes(message, round.sent_bytes, RankOfMember(Member(round.distance)), Tag::kData,
                    exchange_.communicator, &round.send);
 }
 
-int Hierarchical::Finish(std::size_t index) {
+int Hierarchical::Finish(size_t index) {
   Round& round = rounds_[index];
   std::array<MPI_Request, 2> requests = {round.receive, round.send};
   if (const int error = WaitForAll(requests)) return error;
-  lap_.EndsAs(&Trace::data_s);
+  watch_.Charge(&Trace::data_s);
   if (round.sent_from >= 0) {
     ReleaseSlot(round.sent_from);
   } else {
@@ -102,8 +102,8 @@ int Hierarchical::Finish(std::size_t index) {
   }
   round.gathered = Lease();
   const std::byte* from = round.arrived.data();
-  const std::int64_t past = std::int64_t{round.stride} * radix_;
-  for (std::size_t s = round.first_slot; s < round.end_slot; ++s) {
+  const int64_t past = int64_t{round.stride} * radix_;
+  for (size_t s = round.first_slot; s < round.end_slot; ++s) {
     const int slot = slots_[s];
     if (slot < past) {
       Deliver(Member(-slot), from);
@@ -119,7 +119,7 @@ int Hierarchical::Finish(std::size_t index) {
     round.arrived = Lease();
   }
   SettleCopies();
-  lap_.EndsAs(&Trace::rearrange_s);
+  watch_.Charge(&Trace::rearrange_s);
   return MPI_SUCCESS;
 }
 
@@ -136,7 +136,7 @@ void Hierarchical::Deliver(int source, const std::byte* from) {
   const Holding& holding = holdings_[0];
   const std::vector<int>& held = routes_.held(0);
   for (int row = 0; row < static_cast<int>(held.size()); ++row) {
-    const std::int64_t bytes = holding.size(row, source);
+    const int64_t bytes = holding.size(row, source);
     if (bytes == 0) continue;
     CopyBytes(held[At(row)] == routes_.position()
                   ? exchange_.receive + exchange_.receive_offset[At(RankOfMember(source))]
@@ -151,7 +151,7 @@ void Hierarchical::DeliverOwn() {
   const std::vector<int>& held = routes_.held(0);
   for (int row = 0; row < static_cast<int>(held.size()); ++row) {
     const bool own = held[At(row)] == routes_.position();
-    const std::size_t rank = At(routes_.rank(held[At(row)]));
+    const size_t rank = At(routes_.rank(held[At(row)]));
     if (exchange_.send_bytes[rank] == 0 || (in_place_ && !own)) continue;
     CopyBytes(own ? exchange_.receive + exchange_.receive_offset[rank]
                   : holding.blocks.data() + holding.start(row, self_),
@@ -182,7 +182,7 @@ int Hierarchical::ExchangeBetweenGroups(int level) {
   oldest_receive_ = oldest_send_ = 0;
   if (!in_place_) Hold(-holdings_[At(level - 1)].total());
   holdings_[At(level - 1)] = {};
-  lap_.EndsAs(level == last_ ? &Trace::inter_node_s : &Trace::data_s);
+  watch_.Charge(level == last_ ? &Trace::inter_node_s : &Trace::data_s);
   return MPI_SUCCESS;
 }
 
@@ -200,7 +200,7 @@ int Hierarchical::PostStaggeredStep(const Routes::Step& step) {
   const Holding& holding = holdings_[At(last_ - 1)];
   for (int s = 0; s < std::max(holding.sources, step.receive.sources.size()); ++s) {
     if (s < step.receive.sources.size()) {
-      const std::size_t rank = At(routes_.rank(step.receive.sources.begin + s));
+      const size_t rank = At(routes_.rank(step.receive.sources.begin + s));
       if (exchange_.receive_bytes[rank] > 0) {
         std::byte* const place = exchange_.receive + exchange_.receive_offset[rank];
         if (const int error = Receive(last_, place, exchange_.receive_bytes[rank],
@@ -225,7 +225,7 @@ int Hierarchical::PostReceive(int level, const Routes::Receive& receive) {
   if (level < last_) {
     const Holding& holding = holdings_[At(level)];
     const int begin = routes_.group(level).begin;
-    std::int64_t bytes = 0;
+    int64_t bytes = 0;
     for (int row = 0; row < static_cast<int>(routes_.held(level).size()); ++row) {
       for (int s = receive.sources.begin; s < receive.sources.end; ++s) {
         bytes += holding.size(row, s - begin);
@@ -233,12 +233,12 @@ int Hierarchical::PostReceive(int level, const Routes::Receive& receive) {
     }
     return Receive(level, nullptr, bytes, receive.from, &receive);
   }
-  std::int64_t bytes = 0;
+  int64_t bytes = 0;
   std::byte* first = nullptr;
   bool in_one_piece = true;
   for (int s = receive.sources.begin; s < receive.sources.end; ++s) {
-    const std::size_t rank = At(routes_.rank(s));
-    const std::int64_t size = exchange_.receive_bytes[rank];
+    const size_t rank = At(routes_.rank(s));
+    const int64_t size = exchange_.receive_bytes[rank];
     if (size == 0) continue;
     std::byte* const place = exchange_.receive + exchange_.receive_offset[rank];
     if (first == nullptr) first = place;
@@ -249,7 +249,7 @@ int Hierarchical::PostReceive(int level, const Routes::Receive& receive) {
 }
 
 // Into a message of its own if there is no place to receive into.
-int Hierarchical::Receive(int level, std::byte* into, std::int64_t bytes, int from,
+int Hierarchical::Receive(int level, std::byte* into, int64_t bytes, int from,
                           const Routes::Receive* arrival, int lane) {
   if (bytes == 0) return MPI_SUCCESS;
   while (receives_.size() - oldest_receive_ >= window_) {
@@ -270,13 +270,13 @@ int Hierarchical::Receive(int level, std::byte* into, std::int64_t bytes, int fr
 
 int Hierarchical::PostSend(int level, const Routes::Send& send) {
   const Holding& holding = holdings_[At(level - 1)];
-  const std::int64_t begin = holding.start(send.held.begin, 0);
-  const std::int64_t end = holding.offset[At(send.held.end) * At(holding.sources)];
+  const int64_t begin = holding.start(send.held.begin, 0);
+  const int64_t end = holding.offset[At(send.held.end) * At(holding.sources)];
   return SendOn(in_place_ ? PlaceToSend(send) : holding.blocks.data() + begin, end - begin,
                 send.to);
 }
 
-int Hierarchical::SendOn(const std::byte* from, std::int64_t bytes, int to, int lane) {
+int Hierarchical::SendOn(const std::byte* from, int64_t bytes, int to, int lane) {
   if (bytes == 0) return MPI_SUCCESS;
   while (sends_.size() - oldest_send_ >= window_) {
     if (const int error = FinishOldest(sends_, oldest_send_, last_)) return error;
@@ -288,16 +288,16 @@ int Hierarchical::SendOn(const std::byte* from, std::int64_t bytes, int to, int 
                    &sends_.back().request);
 }
 
-int Hierarchical::FinishOldest(std::vector<Flight>& flights, std::size_t& oldest, int level) {
+int Hierarchical::FinishOldest(std::vector<Flight>& flights, size_t& oldest, int level) {
   Flight& flight = flights[oldest++];
   if (const int error = WaitForAll({&flight.request, 1})) return error;
   if (flight.arrival == nullptr) return MPI_SUCCESS;
-  lap_.EndsAs(level == last_ ? &Trace::inter_node_s : &Trace::data_s);
+  watch_.Charge(level == last_ ? &Trace::inter_node_s : &Trace::data_s);
   Unpack(level, flight);
   flight.staging = Lease();
   Stage(-flight.bytes);
   SettleCopies();
-  lap_.EndsAs(&Trace::copy_s);
+  watch_.Charge(&Trace::copy_s);
   return MPI_SUCCESS;
 }
 
@@ -309,15 +309,15 @@ void Hierarchical::Unpack(int level, const Flight& flight) {
   const std::vector<int>& held = routes_.held(level);
   for (int row = 0; row < static_cast<int>(held.size()); ++row) {
     if (held[At(row)] != routes_.position()) {
-      const std::int64_t start = holding.start(row, sources.begin - begin);
-      const std::int64_t bytes = holding.start(row, sources.end - 1 - begin) +
-                                 holding.size(row, sources.end - 1 - begin) - start;
+      const int64_t start = holding.start(row, sources.begin - begin);
+      const int64_t bytes = holding.start(row, sources.end - 1 - begin) +
+                            holding.size(row, sources.end - 1 - begin) - start;
       CopyBytes(holding.blocks.data() + start, from, bytes);
       from += bytes;
       continue;
     }
     for (int s = sources.begin; s < sources.end; ++s) {
-      const std::size_t rank = At(routes_.rank(s));
+      const size_t rank = At(routes_.rank(s));
       if (exchange_.receive_bytes[rank] == 0) continue;
       CopyBytes(exchange_.receive + exchange_.receive_offset[rank], from,
                 exchange_.receive_bytes[rank]);
@@ -341,7 +341,7 @@ void Hierarchical::KeepOwnRows(int level) {
         before.offset[At(first + row + 1) * At(before.sources)] - before.start(first + row, 0));
   }
   SettleCopies();
-  lap_.EndsAs(&Trace::rearrange_s);
+  watch_.Charge(&Trace::rearrange_s);
 }
 
 namespace {

@@ -11,16 +11,15 @@
 namespace tutti::mpi {
 
 void Hierarchical::PlanRounds() {
-  for (std::int64_t wide = 1; wide < members_; wide *= radix_) {
+  for (int64_t wide = 1; wide < members_; wide *= radix_) {
     const auto stride = static_cast<int>(wide);
     for (int digit = 1; digit < radix_ && digit * wide < members_; ++digit) {
       Round round;
       round.distance = digit * stride;
       round.stride = stride;
       round.first_slot = slots_.size();
-      for (std::int64_t first = round.distance; first < members_; first += wide * radix_) {
-        for (std::int64_t slot = first; slot < std::min<std::int64_t>(first + wide, members_);
-             ++slot) {
+      for (int64_t first = round.distance; first < members_; first += wide * radix_) {
+        for (int64_t slot = first; slot < std::min<int64_t>(first + wide, members_); ++slot) {
           slots_.push_back(static_cast<int>(slot));
         }
       }
@@ -32,7 +31,7 @@ void Hierarchical::PlanRounds() {
   received_.resize(slots_.size());
   slot_at_.resize(At(members_), nullptr);
   slot_round_.resize(At(members_), -1);
-  if (trace_ != nullptr) trace_->rounds += static_cast<std::int64_t>(rounds_.size());
+  if (trace_ != nullptr) trace_->rounds += static_cast<int64_t>(rounds_.size());
 }
 
 // Sizes of all bundles that pass here, digit by digit, and from them the holding of level 0.
@@ -40,7 +39,7 @@ int Hierarchical::ExchangeMemberSizes() {
   for (int m = 0; m < members_; ++m) widest_ = std::max(widest_, routes_.bundle(m).size());
   slot_sizes_.resize(widest_ * At(members_));
   for (int slot = 0; slot < members_; ++slot) {
-    std::size_t at = At(slot) * widest_;
+    size_t at = At(slot) * widest_;
     for (const int d : routes_.bundle(Member(slot))) {
       slot_sizes_[at++] = exchange_.send_bytes[At(routes_.rank(d))];
     }
@@ -48,13 +47,13 @@ int Hierarchical::ExchangeMemberSizes() {
   if (exchange_.uniform_bytes >= 0) {
     std::fill(slot_sizes_.begin(), slot_sizes_.end(), exchange_.uniform_bytes);
   }
-  for (std::size_t first = 0; first < rounds_.size();) {
-    std::size_t end = first;
+  for (size_t first = 0; first < rounds_.size();) {
+    size_t end = first;
     while (end < rounds_.size() && rounds_[end].stride == rounds_[first].stride) ++end;
     if (const int error = ExchangeSizesOfDigit(first, end)) return error;
     if (first == 0) {
       // Their data need no other sizes: they travel while the sizes of the other digits do.
-      while (posted_ < std::min<std::size_t>(end, kRoundsInFlight)) {
+      while (posted_ < std::min<size_t>(end, kRoundsInFlight)) {
         if (const int error = Post(posted_++)) return error;
       }
     }
@@ -62,53 +61,53 @@ int Hierarchical::ExchangeMemberSizes() {
   }
   Holding& holding = holdings_[0];
   holding.sources = members_;
-  const std::size_t rows = routes_.held(0).size();
+  const size_t rows = routes_.held(0).size();
   holding.bytes.resize(rows * At(members_));
   for (int slot = 0; slot < members_; ++slot) {
     const int source = Member(-slot);
-    for (std::size_t row = 0; row < rows; ++row) {
+    for (size_t row = 0; row < rows; ++row) {
       holding.bytes[row * At(members_) + At(source)] = slot_sizes_[At(slot) * widest_ + row];
     }
   }
   PlaceHolding(0);
-  lap_.EndsAs(&Trace::prepare_s);
+  watch_.Charge(&Trace::prepare_s);
   return MPI_SUCCESS;
 }
 
 // Where all blocks of all ranks are equal, every rank knows every size.
 void Hierarchical::MeasureUniformRound(Round& round) {
-  const std::int64_t past = std::int64_t{round.stride} * radix_;
-  for (std::size_t s = round.first_slot; s < round.end_slot; ++s) {
+  const int64_t past = int64_t{round.stride} * radix_;
+  for (size_t s = round.first_slot; s < round.end_slot; ++s) {
     const int slot = slots_[s];
     const int sent_to = Member(slot - slot % round.stride);
     const int kept_for = Member(slot - static_cast<int>(slot % past));
     const auto bytes_of = [&](int member) {
-      return static_cast<std::int64_t>(routes_.bundle(member).size()) * exchange_.uniform_bytes;
+      return static_cast<int64_t>(routes_.bundle(member).size()) * exchange_.uniform_bytes;
     };
     round.sent_bytes += sent_[s] = bytes_of(sent_to);
     round.received_bytes += received_[s] = bytes_of(kept_for);
   }
 }
 
-int Hierarchical::ExchangeSizesOfDigit(std::size_t first, std::size_t end) {
+int Hierarchical::ExchangeSizesOfDigit(size_t first, size_t end) {
   if (exchange_.uniform_bytes >= 0) {
-    for (std::size_t k = first; k < end; ++k) MeasureUniformRound(rounds_[k]);
+    for (size_t k = first; k < end; ++k) MeasureUniformRound(rounds_[k]);
     return MPI_SUCCESS;
   }
-  const std::size_t count = end - first;
-  std::vector<std::int64_t> numbers;
-  std::vector<std::int64_t> start_in(count + 1), start_out(count + 1);
+  const size_t count = end - first;
+  std::vector<int64_t> numbers;
+  std::vector<int64_t> start_in(count + 1), start_out(count + 1);
   const int stride = rounds_[first].stride;
   const auto sent_to = [&](int slot) { return Member(slot - slot % stride); };
-  const std::int64_t past = std::int64_t{stride} * radix_;
+  const int64_t past = int64_t{stride} * radix_;
   const auto kept_for = [&](int slot) { return Member(slot - static_cast<int>(slot % past)); };
-  for (std::size_t k = 0; k < count; ++k) {
+  for (size_t k = 0; k < count; ++k) {
     const Round& round = rounds_[first + k];
-    std::int64_t in = 0;
-    std::int64_t out = 0;
-    for (std::size_t s = round.first_slot; s < round.end_slot; ++s) {
-      in += static_cast<std::int64_t>(routes_.bundle(kept_for(slots_[s])).size());
-      out += static_cast<std::int64_t>(routes_.bundle(sent_to(slots_[s])).size());
+    int64_t in = 0;
+    int64_t out = 0;
+    for (size_t s = round.first_slot; s < round.end_slot; ++s) {
+      in += static_cast<int64_t>(routes_.bundle(kept_for(slots_[s])).size());
+      out += static_cast<int64_t>(routes_.bundle(sent_to(slots_[s])).size());
     }
     start_in[k + 1] = start_in[k] + SizesMessageBytes(in);
     start_out[k + 1] = start_out[k] + SizesMessageBytes(out);
@@ -117,19 +116,19 @@ int Hierarchical::ExchangeSizesOfDigit(std::size_t first, std::size_t end) {
   const Lease out(start_out.back());
   if (in.data() == nullptr || out.data() == nullptr) return MPI_ERR_NO_MEM;
   std::vector<MPI_Request> requests(2 * count, MPI_REQUEST_NULL);
-  for (std::size_t k = 0; k < count; ++k) {
+  for (size_t k = 0; k < count; ++k) {
     if (const int error = ReceiveBytes(in.data() + start_in[k], start_in[k + 1] - start_in[k],
                                        RankOfMember(Member(-rounds_[first + k].distance)),
                                        Tag::kSizes, exchange_.communicator, &requests[k])) {
       return error;
     }
   }
-  for (std::size_t k = 0; k < count; ++k) {
+  for (size_t k = 0; k < count; ++k) {
     Round& round = rounds_[first + k];
     numbers.clear();
-    for (std::size_t s = round.first_slot; s < round.end_slot; ++s) {
-      const std::size_t at = At(slots_[s]) * widest_;
-      for (std::size_t i = 0; i < routes_.bundle(sent_to(slots_[s])).size(); ++i) {
+    for (size_t s = round.first_slot; s < round.end_slot; ++s) {
+      const size_t at = At(slots_[s]) * widest_;
+      for (size_t i = 0; i < routes_.bundle(sent_to(slots_[s])).size(); ++i) {
         numbers.push_back(slot_sizes_[at + i]);
         sent_[s] += slot_sizes_[at + i];
       }
@@ -144,25 +143,25 @@ int Hierarchical::ExchangeSizesOfDigit(std::size_t first, std::size_t end) {
     }
   }
   if (const int error = WaitForAll(requests)) return error;
-  for (std::size_t k = 0; k < count; ++k) {
+  for (size_t k = 0; k < count; ++k) {
     Round& round = rounds_[first + k];
-    std::size_t expected = 0;
-    for (std::size_t s = round.first_slot; s < round.end_slot; ++s) {
+    size_t expected = 0;
+    for (size_t s = round.first_slot; s < round.end_slot; ++s) {
       expected += routes_.bundle(kept_for(slots_[s])).size();
     }
     numbers.resize(expected);
     DecodeSizes(in.data() + start_in[k], numbers);
     auto number = numbers.begin();
-    for (std::size_t s = round.first_slot; s < round.end_slot; ++s) {
-      const std::size_t at = At(slots_[s]) * widest_;
-      for (std::size_t i = 0; i < routes_.bundle(kept_for(slots_[s])).size(); ++i) {
+    for (size_t s = round.first_slot; s < round.end_slot; ++s) {
+      const size_t at = At(slots_[s]) * widest_;
+      for (size_t i = 0; i < routes_.bundle(kept_for(slots_[s])).size(); ++i) {
         slot_sizes_[at + i] = *number;
         received_[s] += *number++;
       }
       round.received_bytes += received_[s];
     }
   }
-  lap_.EndsAs(&Trace::metadata_s);
+  watch_.Charge(&Trace::metadata_s);
   return MPI_SUCCESS;
 }
 
@@ -177,7 +176,7 @@ int Hierarchical::ExchangeGroupSizes(int level) {
   holding.sources = around.size();
   holding.bytes.resize(held.size() * At(holding.sources));
   const int own_begin = routes_.group(level - 1).begin - around.begin;
-  for (std::size_t row = 0; row < held.size(); ++row) {
+  for (size_t row = 0; row < held.size(); ++row) {
     for (int s = 0; s < from.sources; ++s) {
       holding.bytes[row * At(holding.sources) + At(own_begin + s)] =
           from.size(phase.kept.begin + static_cast<int>(row), s);
@@ -186,7 +185,7 @@ int Hierarchical::ExchangeGroupSizes(int level) {
   if (exchange_.uniform_bytes >= 0) {
     std::fill(holding.bytes.begin(), holding.bytes.end(), exchange_.uniform_bytes);
     PlaceHolding(level);
-    lap_.EndsAs(&Trace::prepare_s);
+    watch_.Charge(&Trace::prepare_s);
     return MPI_SUCCESS;
   }
   const bool passes = held.size() > 1;
@@ -194,9 +193,9 @@ int Hierarchical::ExchangeGroupSizes(int level) {
   requests.reserve(phase.steps.size() + phase.sends.size());
   std::vector<Lease> in;
   std::vector<Lease> out;
-  std::vector<std::int64_t> numbers;
+  std::vector<int64_t> numbers;
   for (const Routes::Step& step : phase.steps) {
-    const auto count = static_cast<std::int64_t>(held.size() - 1) * step.receive.sources.size();
+    const auto count = static_cast<int64_t>(held.size() - 1) * step.receive.sources.size();
     in.emplace_back(SizesMessageBytes(count));
     if (in.back().data() == nullptr) return MPI_ERR_NO_MEM;
     if (!passes) continue;
@@ -213,7 +212,7 @@ int Hierarchical::ExchangeGroupSizes(int level) {
       if (routes_.held(level - 1)[At(row)] == send.to) continue;
       for (int s = 0; s < from.sources; ++s) numbers.push_back(from.size(row, s));
     }
-    out.emplace_back(SizesMessageBytes(static_cast<std::int64_t>(numbers.size())));
+    out.emplace_back(SizesMessageBytes(static_cast<int64_t>(numbers.size())));
     if (out.back().data() == nullptr) return MPI_ERR_NO_MEM;
     CountMessage();
     if (const int error = SendBytes(out.back().data(), EncodeSizes(numbers, out.back().data()),
@@ -223,12 +222,12 @@ int Hierarchical::ExchangeGroupSizes(int level) {
     }
   }
   if (const int error = WaitForAll(requests)) return error;
-  for (std::size_t k = 0; k < phase.steps.size(); ++k) {
+  for (size_t k = 0; k < phase.steps.size(); ++k) {
     const Range sources = phase.steps[k].receive.sources;
     numbers.resize((held.size() - 1) * At(sources.size()));
     if (passes) DecodeSizes(in[k].data(), numbers);
     auto number = numbers.begin();
-    for (std::size_t row = 0; row < held.size(); ++row) {
+    for (size_t row = 0; row < held.size(); ++row) {
       const bool own = held[row] == routes_.position();
       for (int s = sources.begin; s < sources.end; ++s) {
         holding.bytes[row * At(holding.sources) + At(s - around.begin)] =
@@ -236,9 +235,9 @@ int Hierarchical::ExchangeGroupSizes(int level) {
       }
     }
   }
-  lap_.EndsAs(&Trace::metadata_s);
+  watch_.Charge(&Trace::metadata_s);
   PlaceHolding(level);
-  lap_.EndsAs(&Trace::prepare_s);
+  watch_.Charge(&Trace::prepare_s);
   return MPI_SUCCESS;
 }
 
@@ -246,7 +245,7 @@ void Hierarchical::PlaceHolding(int level) {
   Holding& holding = holdings_[At(level)];
   const std::vector<int>& held = routes_.held(level);
   holding.offset.resize(holding.bytes.size() + 1);
-  std::size_t at = 0;
+  size_t at = 0;
   for (const int destination : held) {
     const bool own = destination == routes_.position();
     for (int s = 0; s < holding.sources; ++s, ++at) {

@@ -1,5 +1,5 @@
-// What: where in its node this process is bound. The one place that asks hwloc, kept apart so that
-// simulation, where a process has no place in a real node, does without.
+// Location: where in its node this process is bound. The one place that asks hwloc, kept apart so
+// that simulation, where a process has no place in a real node, does without.
 #pragma once
 
 namespace tutti::mpi {

@@ -26,11 +26,11 @@ namespace tutti::mpi {
 
 namespace {
 
-constexpr std::int64_t kPage = 4096;
-constexpr int kMostRounds = 16;                                   // of a barrier: up to 65536 ranks
-constexpr std::int64_t kMostWindowBytes = std::int64_t{1} << 32;  // users count in 32 bits
+constexpr int64_t kPage = 4096;
+constexpr int kMaxRounds = 16;                         // of a barrier: up to 65536 ranks
+constexpr int64_t kMaxWindowBytes = int64_t{1} << 32;  // users count in 32 bits
 
-std::int64_t WholePages(std::int64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+int64_t WholePages(int64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
 // Whether pages that are first written in the middle of an exchange will be there.
 bool MayMapMuch() {
@@ -48,25 +48,25 @@ bool MayMapMuch() {
 
 // Round k of a barrier: the barrier's number, written by the rank 2^k before.
 struct alignas(64) NodeMemory::Flags {
-  std::array<std::atomic<std::uint32_t>, kMostRounds> of_round;
+  std::array<std::atomic<uint32_t>, kMaxRounds> of_round;
 };
 
 struct NodeMemory::Control {
-  alignas(64) std::atomic<std::uint32_t> arrived;  // at all barriers so far
+  alignas(64) std::atomic<uint32_t> arrived;  // at all barriers so far
 #ifdef TUTTI_MPI_SMPI
   int users;
   sg_bar_t barrier;
 #endif
 };
 
-static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
+static_assert(std::atomic<uint32_t>::is_always_lock_free);
 
 struct NodeMemory::Announcement {
-  std::int64_t good = 0;
-  std::int64_t process = 0, file = 0;
-  std::uint64_t number = 0;   // in the file's name
-  std::uint64_t address = 0;  // in simulation
-  std::int64_t crowded = 0;   // all must wait at barriers alike
+  int64_t good = 0;
+  int64_t process = 0, file = 0;
+  uint64_t number = 0;   // in the file's name
+  uint64_t address = 0;  // in simulation
+  int64_t crowded = 0;   // all must wait at barriers alike
 };
 
 NodeMemory::Flags& NodeMemory::flags(int member) const {
@@ -76,7 +76,7 @@ NodeMemory::Flags& NodeMemory::flags(int member) const {
 
 bool NodeMemory::Map(int file) {
   const int kind = file < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
-  const auto bytes = static_cast<std::size_t>(control_bytes_ + members_ * window_bytes_);
+  const auto bytes = static_cast<size_t>(control_bytes_ + members_ * window_bytes_);
   void* const mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, kind | MAP_NORESERVE, file, 0);
   if (mapped == MAP_FAILED) return false;
   madvise(mapped, bytes, MADV_DONTDUMP);
@@ -90,7 +90,7 @@ NodeMemory::Announcement NodeMemory::Create() {
   if (!MayMapMuch() || !Map(-1)) return {};
   control_->users = members_;
   control_->barrier = sg_barrier_init(static_cast<unsigned>(members_));
-  return {.good = 1, .address = reinterpret_cast<std::uint64_t>(control_)};
+  return {.good = 1, .address = reinterpret_cast<uint64_t>(control_)};
 }
 
 bool NodeMemory::Open(const Announcement& announced) {
@@ -101,7 +101,7 @@ bool NodeMemory::Open(const Announcement& announced) {
 NodeMemory::~NodeMemory() {
   if (control_ == nullptr || --control_->users > 0) return;
   sg_barrier_destroy(control_->barrier);
-  munmap(control_, static_cast<std::size_t>(control_bytes_ + members_ * window_bytes_));
+  munmap(control_, static_cast<size_t>(control_bytes_ + members_ * window_bytes_));
 }
 
 void NodeMemory::Barrier() {
@@ -117,7 +117,7 @@ void NodeMemory::Barrier() {
 
 namespace {
 
-std::string FileName(std::uint64_t number) {
+std::string FileName(uint64_t number) {
   std::array<char, 40> name{};
   std::snprintf(name.data(), name.size(), "tutti-%016llx", static_cast<unsigned long long>(number));
   return name.data();
@@ -128,7 +128,7 @@ std::string FileName(std::uint64_t number) {
 NodeMemory::Announcement NodeMemory::Create() {
   if (!MayMapMuch()) return {};
   std::random_device random;
-  const std::uint64_t number = std::uint64_t{random()} << 32U | random();
+  const uint64_t number = uint64_t{random()} << 32U | random();
   const int file = memfd_create(FileName(number).c_str(), MFD_CLOEXEC);
   if (file < 0) return {};
   const bool mapped = ftruncate(file, control_bytes_ + members_ * window_bytes_) == 0 && Map(file);
@@ -147,8 +147,7 @@ bool NodeMemory::Open(const Announcement& announced) {
   std::array<char, 80> link{};
   const auto length = readlink(path.c_str(), link.data(), link.size());
   const std::string expected = "/memfd:" + FileName(announced.number);
-  if (length < 0 ||
-      std::string(link.data(), static_cast<std::size_t>(length)).rfind(expected, 0) != 0) {
+  if (length < 0 || std::string(link.data(), static_cast<size_t>(length)).rfind(expected, 0) != 0) {
     return false;
   }
   if (!MayMapMuch()) return false;
@@ -161,7 +160,7 @@ bool NodeMemory::Open(const Announcement& announced) {
 
 NodeMemory::~NodeMemory() {
   if (control_ == nullptr) return;
-  munmap(control_, static_cast<std::size_t>(control_bytes_ + members_ * window_bytes_));
+  munmap(control_, static_cast<size_t>(control_bytes_ + members_ * window_bytes_));
 }
 
 template <class IsOver>
@@ -186,19 +185,19 @@ void NodeMemory::Barrier() {
   if (members_ == 1) return;
   ++turn_;
   // Numbers of barriers wrap around: what counts is how far they are apart.
-  const auto is_past = [](const std::atomic<std::uint32_t>& now, std::uint32_t goal) {
-    return static_cast<std::int32_t>(now.load(std::memory_order_acquire) - goal) >= 0;
+  const auto is_past = [](const std::atomic<uint32_t>& now, uint32_t goal) {
+    return static_cast<int32_t>(now.load(std::memory_order_acquire) - goal) >= 0;
   };
   if (crowded_) {
-    const std::uint32_t goal = turn_ * static_cast<std::uint32_t>(members_);
+    const uint32_t goal = turn_ * static_cast<uint32_t>(members_);
     control_->arrived.fetch_add(1, std::memory_order_acq_rel);
     WaitUntil([&] { return is_past(control_->arrived, goal); });
     return;
   }
-  std::size_t round = 0;
+  size_t round = 0;
   for (int distance = 1; distance < members_; distance *= 2, ++round) {
     flags((self_ + distance) % members_).of_round[round].store(turn_, std::memory_order_release);
-    const std::atomic<std::uint32_t>& own = flags(self_).of_round[round];
+    const std::atomic<uint32_t>& own = flags(self_).of_round[round];
     WaitUntil([&] { return is_past(own, turn_); });
   }
 }
@@ -206,21 +205,21 @@ void NodeMemory::Barrier() {
 #endif
 
 int NodeMemory::Make(MPI_Comm communicator, const std::vector<int>& members, int self,
-                     std::int64_t window_bytes, std::unique_ptr<NodeMemory>* memory) {
+                     int64_t window_bytes, std::unique_ptr<NodeMemory>* memory) {
   std::unique_ptr<NodeMemory> made(new NodeMemory);
   made->communicator_ = communicator;
   made->members_ = static_cast<int>(members.size());
   made->self_ = self;
   made->window_bytes_ = WholePages(window_bytes);
-  made->control_bytes_ = WholePages(static_cast<std::int64_t>(sizeof(Control)) +
-                                    made->members_ * static_cast<std::int64_t>(sizeof(Flags)));
+  made->control_bytes_ = WholePages(static_cast<int64_t>(sizeof(Control)) +
+                                    made->members_ * static_cast<int64_t>(sizeof(Flags)));
   Announcement announced;
   if (made->IsFirst()) {
-    const bool fits = made->members_ <= 1 << kMostRounds && window_bytes <= kMostWindowBytes;
+    const bool fits = made->members_ <= 1 << kMaxRounds && window_bytes <= kMaxWindowBytes;
     announced = fits ? made->Create() : Announcement{};
     announced.crowded = made->members_ > sysconf(_SC_NPROCESSORS_ONLN) ? 1 : 0;
     std::vector<MPI_Request> requests(members.size() - 1, MPI_REQUEST_NULL);
-    for (std::size_t m = 1; m < members.size(); ++m) {
+    for (size_t m = 1; m < members.size(); ++m) {
       const int error = SendBytes(reinterpret_cast<const std::byte*>(&announced), sizeof(announced),
                                   members[m], Tag::kSizes, communicator, &requests[m - 1]);
       if (error != MPI_SUCCESS) return error;

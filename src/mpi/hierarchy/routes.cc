@@ -10,7 +10,7 @@ namespace tutti::mpi {
 
 namespace {
 
-std::size_t At(int index) { return static_cast<std::size_t>(index); }
+size_t At(int index) { return static_cast<size_t>(index); }
 
 int HolderInside(Range group, int holder) {
   return group.contains(holder) ? holder : group.begin + holder % group.size();
@@ -26,11 +26,11 @@ std::vector<Range> RunsOf(const std::vector<int>& numbers) {
   return runs;
 }
 
-std::size_t RunAround(const std::vector<Range>& runs, int position) {
+size_t RunAround(const std::vector<Range>& runs, int position) {
   const auto found = std::find_if(runs.begin(), runs.end(),
                                   [position](Range run) { return run.contains(position); });
   TUTTI_CHECK(found != runs.end());
-  return static_cast<std::size_t>(found - runs.begin());
+  return static_cast<size_t>(found - runs.begin());
 }
 
 // The run of `held` whose holder at the next level is `holder`; empty when there is none.
@@ -45,11 +45,10 @@ Range HeldFor(const std::vector<int>& held, const std::vector<int>& next_holder,
 }  // namespace
 
 Routes::Routes(const Groups& groups, int rank, Levels levels) {
-  const std::size_t given = groups.levels.size();
+  const size_t given = groups.levels.size();
   const std::span<const std::vector<int>> used =
-      levels == Levels::kAll
-          ? std::span(groups.levels)
-          : std::span(groups.levels).subspan(given - std::min<std::size_t>(given, 1));
+      levels == Levels::kAll ? std::span(groups.levels)
+                             : std::span(groups.levels).subspan(given - std::min<size_t>(given, 1));
   const int size = groups.size;
 
   rank_.resize(At(size));
@@ -108,10 +107,10 @@ Routes::Routes(const Groups& groups, int rank, Levels levels) {
     for (const Range run : runs[At(l - 1)]) {
       if (groups_[At(l)].contains(run.begin)) inside.push_back(run);
     }
-    const std::size_t mine = RunAround(inside, position_);
+    const size_t mine = RunAround(inside, position_);
     const std::vector<int>& held = held_[At(l - 1)];
     phase.kept = HeldFor(held, holder[At(l)], position_);
-    for (std::size_t t = 1; t < inside.size(); ++t) {
+    for (size_t t = 1; t < inside.size(); ++t) {
       const Range source = inside[(mine + inside.size() - t) % inside.size()];
       Step step{.receive = {.from = HolderInside(source, position_), .sources = source},
                 .sends = {static_cast<int>(phase.sends.size()), 0}};

@@ -54,7 +54,7 @@ const Routes& RoutesOf(GroupsPart& part, int rank, Routes::Levels levels) {
 }
 
 bool IsOverSharedMemory(Method method) {
-  return method == Method::kShared || method == Method::kSharedCoalesced;
+  return alltoallv::FamilyOf(method) == alltoallv::Family::kSharedMemory;
 }
 
 // Collective at the first call.
@@ -67,7 +67,7 @@ int SharedPartOf(CommunicatorState& state, GroupsPart& part, SharedPart** shared
       std::vector<int> members;
       const Range node = made->runs.node();
       for (int p = node.begin; p < node.end; ++p) members.push_back(made->runs.rank(p));
-      std::int64_t bytes = 0;
+      int64_t bytes = 0;
       for (const SharedPlan* plan : {&made->runs, &made->coalesced}) {
         bytes = std::max(bytes, plan->layout().bytes);
       }
@@ -85,8 +85,8 @@ int SharedPartOf(CommunicatorState& state, GroupsPart& part, SharedPart** shared
 }  // namespace
 
 bool IsHierarchical(Method method) {
-  return method == Method::kCoalesced || method == Method::kStaggered ||
-         method == Method::kMultilevel || IsOverSharedMemory(method);
+  return alltoallv::FamilyOf(method) == alltoallv::Family::kHierarchical ||
+         IsOverSharedMemory(method);
 }
 
 int GroupsOf(CommunicatorState& state, const Groups** groups) try {

@@ -1,7 +1,9 @@
-// What: the hierarchical algorithms on a communicator whose groups are looked up once and kept with
-// it, as is the memory that ranks of a node share. Where they cannot share, coalesced serves what
-// was to go through it.
-// Errors: an MPI error code. Threads: as for collectives.
+// The hierarchical algorithms on a communicator whose groups are looked up once and kept with it,
+// as is the memory that ranks of a node share. Where they cannot share, coalesced serves what was
+// to go through it.
+//
+// Errors      An MPI error code.
+// Threads     As for collectives.
 #pragma once
 
 #include "block_exchange.h"

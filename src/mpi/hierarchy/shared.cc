@@ -8,17 +8,17 @@
 
 #include "copy.h"
 #include "message.h"
+#include "tutti/alltoallv/algorithm.h"
 
 namespace tutti::mpi {
 
 namespace {
 
-constexpr int kDefaultWindow = 32;
 constexpr int kWaves = 2;  // so that blocks of one are taken while the next is on its way
 
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
+size_t At(int64_t index) { return static_cast<size_t>(index); }
 
-bool IsShared(std::int64_t bytes) { return 0 < bytes && bytes <= kLongestShared; }
+bool IsShared(int64_t bytes) { return 0 < bytes && bytes <= kLongestShared; }
 
 template <class T>
 T* Array(std::byte* at) {
@@ -35,12 +35,12 @@ class Shared {
         memory_(memory),
         scratch_(scratch),
         trace_(trace),
-        lap_(trace),
+        watch_(trace),
         node_(plan.node()),
         half_(scratch.calls++ % 2 == 0 ? 0 : layout_.twice) {
-    window = window <= 0 ? kDefaultWindow : window;
+    window = window <= 0 ? alltoallv::kDefaultBlockCount : window;
     // Two waves are in flight at once.
-    waves_ = std::max(kWaves, (2 * plan.most_messages() + window - 1) / window);
+    waves_ = std::max(kWaves, (2 * plan.max_messages() + window - 1) / window);
   }
 
   int Run() {
@@ -50,7 +50,7 @@ class Shared {
     if (const int error = PostLarge()) return error;
     Publish();
     memory_.Barrier();
-    lap_.EndsAs(&Trace::metadata_s);
+    watch_.Charge(&Trace::metadata_s);
     if (plan_.nodes() == 1) {
       TakeFromNode();
     } else if (const int error = ExchangeBetweenNodes()) {
@@ -58,7 +58,7 @@ class Shared {
     }
     if (scratch_.large.empty()) return MPI_SUCCESS;
     const int error = WaitForAll(scratch_.large);
-    lap_.EndsAs(&Trace::data_s);
+    watch_.Charge(&Trace::data_s);
     return error;
   }
 
@@ -75,23 +75,21 @@ class Shared {
   void TakeWave(int wave);
 
   // Part `half_` of what a rank of this node published.
-  std::byte* Published(int member, std::int64_t part) const {
+  std::byte* Published(int member, int64_t part) const {
     return memory_.window(member) + half_ + part;
   }
-  std::int64_t SendBytesTo(int position) const {
-    return exchange_.send_bytes[At(plan_.rank(position))];
-  }
+  int64_t SendBytesTo(int position) const { return exchange_.send_bytes[At(plan_.rank(position))]; }
   // Copies the blocks for these positions to one place, neighbours in one copy; notes in `starts`,
   // if there is one, where each begins. Returns their bytes.
-  std::int64_t CopyRun(std::byte* to, Range positions, std::uint32_t* starts) const;
-  std::int64_t RunBytes(Range positions) const;
+  int64_t CopyRun(std::byte* to, Range positions, uint32_t* starts) const;
+  int64_t RunBytes(Range positions) const;
   // Where the program has the blocks for these positions in one piece; else null.
   const std::byte* InOnePiece(Range positions) const;
 
   void CountMessage() {
     if (trace_ != nullptr) ++trace_->messages;
   }
-  void Hold(std::int64_t bytes) {
+  void Hold(int64_t bytes) {
     held_bytes_ += bytes;
     if (trace_ != nullptr) trace_->NoteTemporary(held_bytes_);
   }
@@ -102,24 +100,24 @@ class Shared {
   NodeMemory& memory_;
   SharedScratch& scratch_;
   Trace* const trace_;
-  Lap lap_;
+  StopWatch watch_;
   const Range node_;
-  const std::int64_t half_;
+  const int64_t half_;
   int waves_ = 1;
-  std::int64_t held_bytes_ = 0;
-  std::int64_t arriving_ = 0;  // bytes of this rank's incoming messages so far
-  std::int64_t packed_ = 0;    // of outgoing ones that were not in one piece
-  std::size_t next_receive_ = 0, next_send_ = 0, next_taken_ = 0;  // in the lists of the plan
+  int64_t held_bytes_ = 0;
+  int64_t arriving_ = 0;  // bytes of this rank's incoming messages so far
+  int64_t packed_ = 0;    // of outgoing ones that were not in one piece
+  size_t next_receive_ = 0, next_send_ = 0, next_taken_ = 0;  // in the lists of the plan
 };
 
-std::int64_t Shared::CopyRun(std::byte* to, Range positions, std::uint32_t* starts) const {
+int64_t Shared::CopyRun(std::byte* to, Range positions, uint32_t* starts) const {
   const std::byte* from = nullptr;
-  std::int64_t pending = 0;
-  std::int64_t done = 0;
+  int64_t pending = 0;
+  int64_t done = 0;
   for (int p = positions.begin; p < positions.end; ++p) {
-    if (starts != nullptr) starts[p - positions.begin] = static_cast<std::uint32_t>(done + pending);
-    const std::size_t rank = At(plan_.rank(p));
-    const std::int64_t bytes = exchange_.send_bytes[rank];
+    if (starts != nullptr) starts[p - positions.begin] = static_cast<uint32_t>(done + pending);
+    const size_t rank = At(plan_.rank(p));
+    const int64_t bytes = exchange_.send_bytes[rank];
     if (!IsShared(bytes)) continue;
     const std::byte* const block = exchange_.send + exchange_.send_offset[rank];
     if (pending == 0 || block != from + pending) {
@@ -134,8 +132,8 @@ std::int64_t Shared::CopyRun(std::byte* to, Range positions, std::uint32_t* star
   return done + pending;
 }
 
-std::int64_t Shared::RunBytes(Range positions) const {
-  std::int64_t bytes = 0;
+int64_t Shared::RunBytes(Range positions) const {
+  int64_t bytes = 0;
   for (int p = positions.begin; p < positions.end; ++p) {
     if (IsShared(SendBytesTo(p))) bytes += SendBytesTo(p);
   }
@@ -144,9 +142,9 @@ std::int64_t Shared::RunBytes(Range positions) const {
 
 const std::byte* Shared::InOnePiece(Range positions) const {
   const std::byte* first = nullptr;
-  std::int64_t bytes = 0;
+  int64_t bytes = 0;
   for (int p = positions.begin; p < positions.end; ++p) {
-    const std::size_t rank = At(plan_.rank(p));
+    const size_t rank = At(plan_.rank(p));
     if (!IsShared(exchange_.send_bytes[rank])) continue;
     const std::byte* const block = exchange_.send + exchange_.send_offset[rank];
     if (first == nullptr) first = block;
@@ -160,7 +158,7 @@ int Shared::PostLarge() {
   const int size = plan_.size();
   for (int k = 1; k < size; ++k) {
     const int from = (exchange_.rank - k + size) % size;
-    const std::int64_t bytes = exchange_.receive_bytes[At(from)];
+    const int64_t bytes = exchange_.receive_bytes[At(from)];
     if (bytes <= kLongestShared) continue;
     if (const int error =
             ReceiveBytes(exchange_.receive + exchange_.receive_offset[At(from)], bytes, from,
@@ -170,7 +168,7 @@ int Shared::PostLarge() {
   }
   for (int k = 1; k < size; ++k) {
     const int to = (exchange_.rank + k) % size;
-    const std::int64_t bytes = exchange_.send_bytes[At(to)];
+    const int64_t bytes = exchange_.send_bytes[At(to)];
     if (bytes <= kLongestShared) continue;
     CountMessage();
     if (const int error =
@@ -184,36 +182,36 @@ int Shared::PostLarge() {
 
 void Shared::Publish() {
   std::byte* const window = Published(plan_.self(), 0);
-  Hold(CopyRun(window + layout_.slot, node_, Array<std::uint32_t>(window + layout_.starts)));
-  CountTable(std::int64_t{4} * node_.size());
+  Hold(CopyRun(window + layout_.slot, node_, Array<uint32_t>(window + layout_.starts)));
+  CountTable(int64_t{4} * node_.size());
   if (plan_.nodes() > 1) PublishSizes(window);
   SettleCopies();
-  lap_.EndsAs(&Trace::copy_s);
+  watch_.Charge(&Trace::copy_s);
 }
 
 void Shared::PublishSizes(std::byte* window) {
   if (plan_.gathers()) {
-    auto* const runs = Array<std::int64_t>(window + layout_.runs);
+    auto* const runs = Array<int64_t>(window + layout_.runs);
     for (int n = 0; n < plan_.nodes(); ++n) runs[n] = RunBytes(plan_.range(n));
-    CountTable(std::int64_t{8} * plan_.nodes());
+    CountTable(int64_t{8} * plan_.nodes());
   }
   const auto put = [&](auto* sizes) {
     for (int p = 0; p < plan_.size(); ++p) {
-      const std::int64_t bytes = exchange_.receive_bytes[At(plan_.rank(p))];
+      const int64_t bytes = exchange_.receive_bytes[At(plan_.rank(p))];
       using Size = std::remove_reference_t<decltype(*sizes)>;
       sizes[p] = static_cast<Size>(IsShared(bytes) ? bytes : 0);
     }
   };
-  std::int64_t largest = 0;
-  for (const std::int64_t bytes : exchange_.receive_bytes) {
+  int64_t largest = 0;
+  for (const int64_t bytes : exchange_.receive_bytes) {
     if (bytes <= kLongestShared) largest = std::max(largest, bytes);
   }
-  const std::int64_t width = largest < 256 ? 1 : 2;
-  *Array<std::int64_t>(window + layout_.width) = width;
+  const int64_t width = largest < 256 ? 1 : 2;
+  *Array<int64_t>(window + layout_.width) = width;
   if (width == 1) {
-    put(Array<std::uint8_t>(window + layout_.sizes));
+    put(Array<uint8_t>(window + layout_.sizes));
   } else {
-    put(Array<std::uint16_t>(window + layout_.sizes));
+    put(Array<uint16_t>(window + layout_.sizes));
   }
   CountTable(width * plan_.size());
 }
@@ -223,11 +221,11 @@ void Shared::Gather() {
   const int position = node_.begin + plan_.self();
   for (const SharedPlan::Message& message : plan_.sent()) {
     if (!message.sources.contains(position) || plan_.IsOwn(message)) continue;
-    std::int64_t before = 0;
+    int64_t before = 0;
     for (int p = message.sources.begin; p < position; ++p) {
-      before += Array<std::int64_t>(Published(p - node_.begin, layout_.runs))[message.node];
+      before += Array<int64_t>(Published(p - node_.begin, layout_.runs))[message.node];
     }
-    CountTable(8 * std::int64_t{position - message.sources.begin});
+    CountTable(8 * int64_t{position - message.sources.begin});
     std::byte* const to =
         memory_.window(message.member) + layout_.outgoing + message.place * kLongestShared + before;
     Hold(CopyRun(to, plan_.range(message.node), nullptr));
@@ -238,21 +236,21 @@ void Shared::Gather() {
 int Shared::ExchangeBetweenNodes() {
   if (plan_.gathers()) {
     Gather();
-    lap_.EndsAs(&Trace::copy_s);
+    watch_.Charge(&Trace::copy_s);
     memory_.Barrier();
-    lap_.EndsAs(&Trace::metadata_s);
+    watch_.Charge(&Trace::metadata_s);
   }
   if (const int error = PostWave(0)) return error;
-  std::size_t received = 0, sent = 0;
+  size_t received = 0, sent = 0;
   for (int wave = 0; wave < waves_; ++wave) {
-    const std::size_t end_received = scratch_.receives.size(), end_sent = scratch_.sends.size();
+    const size_t end_received = scratch_.receives.size(), end_sent = scratch_.sends.size();
     if (wave + 1 < waves_) {
       if (const int error = PostWave(wave + 1)) return error;
     }
-    lap_.EndsAs(&Trace::inter_node_s);
+    watch_.Charge(&Trace::inter_node_s);
     if (wave == 0) {
       TakeFromNode();
-      lap_.EndsAs(&Trace::rearrange_s);
+      watch_.Charge(&Trace::rearrange_s);
     }
     if (const int error =
             WaitForAll(std::span(scratch_.receives).subspan(received, end_received - received))) {
@@ -260,14 +258,14 @@ int Shared::ExchangeBetweenNodes() {
     }
     received = end_received;
     memory_.Barrier();
-    lap_.EndsAs(&Trace::inter_node_s);
+    watch_.Charge(&Trace::inter_node_s);
     TakeWave(wave);
-    lap_.EndsAs(&Trace::rearrange_s);
+    watch_.Charge(&Trace::rearrange_s);
     if (const int error = WaitForAll(std::span(scratch_.sends).subspan(sent, end_sent - sent))) {
       return error;
     }
     sent = end_sent;
-    lap_.EndsAs(&Trace::inter_node_s);
+    watch_.Charge(&Trace::inter_node_s);
   }
   return MPI_SUCCESS;
 }
@@ -289,7 +287,7 @@ int Shared::PostWave(int wave) {
 
 int Shared::PostSend(const SharedPlan::Message& message) {
   const std::byte* from = nullptr;
-  std::int64_t bytes = 0;
+  int64_t bytes = 0;
   if (plan_.IsOwn(message)) {
     const Range positions = plan_.range(message.node);
     bytes = RunBytes(positions);
@@ -303,9 +301,9 @@ int Shared::PostSend(const SharedPlan::Message& message) {
   } else {
     from = memory_.window(plan_.self()) + layout_.outgoing + message.place * kLongestShared;
     for (int p = message.sources.begin; p < message.sources.end; ++p) {
-      bytes += Array<std::int64_t>(Published(p - node_.begin, layout_.runs))[message.node];
+      bytes += Array<int64_t>(Published(p - node_.begin, layout_.runs))[message.node];
     }
-    CountTable(8 * std::int64_t{message.sources.size()});
+    CountTable(8 * int64_t{message.sources.size()});
   }
   if (bytes == 0) return MPI_SUCCESS;
   CountMessage();
@@ -317,23 +315,23 @@ int Shared::PostSend(const SharedPlan::Message& message) {
 int Shared::PostReceive(const SharedPlan::Message& message) {
   const int members = node_.size();
   std::byte* const window = memory_.window(plan_.self());
-  const std::int64_t begin = arriving_;
-  auto* const table = Array<std::uint32_t>(window + layout_.table) + message.place;
-  const std::int64_t rows = layout_.rows;
-  std::int64_t read = 0;
+  const int64_t begin = arriving_;
+  auto* const table = Array<uint32_t>(window + layout_.table) + message.place;
+  const int64_t rows = layout_.rows;
+  int64_t read = 0;
   for (int p = message.sources.begin; p < message.sources.end; ++p) {
     for (int m = 0; m < members; ++m) {
       const std::byte* const published = Published(m, 0);
-      table[m * rows + (p - message.sources.begin)] = static_cast<std::uint32_t>(arriving_);
-      const bool narrow = *reinterpret_cast<const std::int64_t*>(published + layout_.width) == 1;
+      table[m * rows + (p - message.sources.begin)] = static_cast<uint32_t>(arriving_);
+      const bool narrow = *reinterpret_cast<const int64_t*>(published + layout_.width) == 1;
       const std::byte* const sizes = published + layout_.sizes;
-      arriving_ += narrow ? reinterpret_cast<const std::uint8_t*>(sizes)[p]
-                          : reinterpret_cast<const std::uint16_t*>(sizes)[p];
+      arriving_ += narrow ? reinterpret_cast<const uint8_t*>(sizes)[p]
+                          : reinterpret_cast<const uint16_t*>(sizes)[p];
       read += narrow ? 1 : 2;
     }
   }
-  CountTable(read + std::int64_t{4} * members * message.sources.size());
-  const std::int64_t bytes = arriving_ - begin;
+  CountTable(read + int64_t{4} * members * message.sources.size());
+  const int64_t bytes = arriving_ - begin;
   arriving_ = (arriving_ + 63) / 64 * 64;
   if (bytes == 0) return MPI_SUCCESS;
   Hold(bytes);
@@ -342,21 +340,20 @@ int Shared::PostReceive(const SharedPlan::Message& message) {
 }
 
 void Shared::TakeFromNode() {
-  const std::size_t own = At(exchange_.rank);
+  const size_t own = At(exchange_.rank);
   CopyBytes(exchange_.receive + exchange_.receive_offset[own],
             exchange_.send + exchange_.send_offset[own], exchange_.send_bytes[own]);
   for (int k = 1; k < node_.size(); ++k) {
     const int member = (plan_.self() + k) % node_.size();
-    const std::size_t rank = At(plan_.rank(node_.begin + member));
-    const std::int64_t bytes = exchange_.receive_bytes[rank];
+    const size_t rank = At(plan_.rank(node_.begin + member));
+    const int64_t bytes = exchange_.receive_bytes[rank];
     if (!IsShared(bytes)) continue;
     const std::byte* const window = Published(member, 0);
-    const std::uint32_t start =
-        reinterpret_cast<const std::uint32_t*>(window + layout_.starts)[plan_.self()];
+    const uint32_t start = reinterpret_cast<const uint32_t*>(window + layout_.starts)[plan_.self()];
     CopyBytes(exchange_.receive + exchange_.receive_offset[rank], window + layout_.slot + start,
               bytes);
   }
-  CountTable(std::int64_t{4} * node_.size());
+  CountTable(int64_t{4} * node_.size());
   SettleCopies();
 }
 
@@ -366,16 +363,16 @@ void Shared::TakeWave(int wave) {
        ++next_taken_) {
     const SharedPlan::Message& message = received[next_taken_];
     const std::byte* const window = memory_.window(message.member);
-    const auto* const table = reinterpret_cast<const std::uint32_t*>(window + layout_.table) +
+    const auto* const table = reinterpret_cast<const uint32_t*>(window + layout_.table) +
                               plan_.self() * layout_.rows + message.place;
     for (int p = message.sources.begin; p < message.sources.end; ++p) {
-      const std::size_t rank = At(plan_.rank(p));
-      const std::int64_t bytes = exchange_.receive_bytes[rank];
+      const size_t rank = At(plan_.rank(p));
+      const int64_t bytes = exchange_.receive_bytes[rank];
       if (!IsShared(bytes)) continue;
       CopyBytes(exchange_.receive + exchange_.receive_offset[rank],
                 window + layout_.incoming + table[p - message.sources.begin], bytes);
     }
-    CountTable(4 * std::int64_t{message.sources.size()});
+    CountTable(4 * int64_t{message.sources.size()});
   }
   SettleCopies();
 }

@@ -8,12 +8,12 @@ namespace tutti::mpi {
 
 namespace {
 
-std::size_t At(int index) { return static_cast<std::size_t>(index); }
+size_t At(int index) { return static_cast<size_t>(index); }
 
-constexpr std::int64_t kPage = 4096;
+constexpr int64_t kPage = 4096;
 
-std::int64_t WholeLines(std::int64_t bytes) { return (bytes + 63) / 64 * 64; }
-std::int64_t WholePages(std::int64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+int64_t WholeLines(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+int64_t WholePages(int64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
 }  // namespace
 
@@ -51,16 +51,16 @@ void SharedPlan::CutIntoParts(Form form) {
                           : std::clamp(kMessagesOfARank * ranks / others, 1, ranks);
     std::vector<Range>& cut = parts_.emplace_back();
     for (int part = 0; part < parts; ++part) {
-      cut.push_back({range.begin + static_cast<int>(std::int64_t{ranks} * part / parts),
-                     range.begin + static_cast<int>(std::int64_t{ranks} * (part + 1) / parts)});
+      cut.push_back({range.begin + static_cast<int>(int64_t{ranks} * part / parts),
+                     range.begin + static_cast<int>(int64_t{ranks} * (part + 1) / parts)});
     }
-    most_messages_ = std::max(most_messages_, (others * parts + ranks - 1) / ranks);
+    max_messages_ = std::max(max_messages_, (others * parts + ranks - 1) / ranks);
   }
 }
 
 void SharedPlan::ListMessages() {
   const int count = nodes();
-  std::vector<std::int64_t> gathered(At(members()), 0);
+  std::vector<int64_t> gathered(At(members()), 0);
   for (int step = 1; step < count; ++step) {
     const int other = (node_ + step) % count;
     // Of the messages that `other` receives, those of this node come after those of the nodes
@@ -81,12 +81,12 @@ void SharedPlan::ListMessages() {
                       .turns = parts * (count - 1),
                       .place = 0};
       message.place = gathered[At(message.member)];
-      gathered[At(message.member)] += std::int64_t{message.sources.size()} * target.size();
+      gathered[At(message.member)] += int64_t{message.sources.size()} * target.size();
       gathers_ = gathers_ || !IsOwn(message);
       sent_.push_back(message);
     }
   }
-  std::vector<std::int64_t> rows(At(members()), 0);
+  std::vector<int64_t> rows(At(members()), 0);
   std::vector<int> messages(At(members()), 0);
   int number = 0;
   for (int step = 1; step < count; ++step) {
@@ -108,29 +108,29 @@ void SharedPlan::ListMessages() {
     }
   }
   // A node may receive more than any sends, where the others have more ranks.
-  std::int64_t all_parts = 0;
-  for (const auto& parts : parts_) all_parts += static_cast<std::int64_t>(parts.size());
-  for (std::size_t n = 0; n < ranges_.size(); ++n) {
-    const std::int64_t others = all_parts - static_cast<std::int64_t>(parts_[n].size());
-    most_messages_ = std::max(
-        most_messages_, static_cast<int>((others + ranges_[n].size() - 1) / ranges_[n].size()));
+  int64_t all_parts = 0;
+  for (const auto& parts : parts_) all_parts += static_cast<int64_t>(parts.size());
+  for (size_t n = 0; n < ranges_.size(); ++n) {
+    const int64_t others = all_parts - static_cast<int64_t>(parts_[n].size());
+    max_messages_ = std::max(
+        max_messages_, static_cast<int>((others + ranges_[n].size() - 1) / ranges_[n].size()));
   }
   layout_.rows = *std::max_element(rows.begin(), rows.end());
   layout_.outgoing = *std::max_element(gathered.begin(), gathered.end());
 }
 
 void SharedPlan::LayOut() {
-  const std::int64_t blocks_out = layout_.outgoing;
-  std::int64_t at = 0;
-  const auto take = [&at](std::int64_t bytes) {
-    const std::int64_t begin = at;
+  const int64_t blocks_out = layout_.outgoing;
+  int64_t at = 0;
+  const auto take = [&at](int64_t bytes) {
+    const int64_t begin = at;
     at += WholeLines(bytes);
     return begin;
   };
-  layout_.starts = take(4 * std::int64_t{members()});
+  layout_.starts = take(4 * int64_t{members()});
   layout_.width = take(8);
-  layout_.runs = take(8 * std::int64_t{nodes()});
-  layout_.sizes = take(2 * std::int64_t{size()});
+  layout_.runs = take(8 * int64_t{nodes()});
+  layout_.sizes = take(2 * int64_t{size()});
   at = WholePages(at);
   layout_.slot = take(members() * kLongestShared);
   at = WholePages(at);
@@ -138,7 +138,7 @@ void SharedPlan::LayOut() {
   at *= 2;
   layout_.outgoing = take(blocks_out * kLongestShared);
   at = WholePages(at);
-  layout_.table = take(4 * std::int64_t{members()} * layout_.rows);
+  layout_.table = take(4 * int64_t{members()} * layout_.rows);
   at = WholePages(at);
   // Every message begins at a line of the cache.
   layout_.incoming_bytes = layout_.rows * (members() * kLongestShared + 64);

@@ -1,9 +1,10 @@
-// What: what it costs a call to pass through the drop-in library. Run under LD_PRELOAD with
+// What it costs a call to pass through the drop-in library. Run under LD_PRELOAD with
 // TUTTI_ALLTOALLV=mpi: MPI_Alltoallv then passes through Tutti to the function that PMPI_Alltoallv
 // calls at once, so the difference of the two is ours.
-// Model: blocks of zero bytes, on MPI_COMM_SELF (no message, no waiting: the cost itself) and on
-// all ranks (what a program would notice). Batches of both kinds alternate, and the median of their
-// differences is printed, so that load on the machine meets both alike.
+//
+// Model       Blocks of zero bytes, on MPI_COMM_SELF (no message, no waiting: the cost itself) and
+//             on all ranks (what a program would notice). Batches of both kinds alternate, and the
+//             median of their differences is printed, so that load on the machine meets both alike.
 //
 //   mpirun -np 2 -x LD_PRELOAD=$PWD/build/release/lib/libtutti_mpi.so -x TUTTI_ALLTOALLV=mpi
 //     build/release/bin/tutti-mpi-interception-openmpi
@@ -25,7 +26,7 @@ double Median(std::vector<double> values) {
   return *middle;
 }
 
-// Nanoseconds a call.
+// Nanoseconds per call.
 double Batch(Exchange* exchange, const std::vector<int>& zeros, MPI_Comm communicator, int calls) {
   char nothing = 0;
   char nowhere = 0;
@@ -42,7 +43,7 @@ void Compare(const char* name, MPI_Comm communicator, int batches, int calls) {
   int size = 0;
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
   PMPI_Comm_size(communicator, &size);
-  const std::vector<int> zeros(static_cast<std::size_t>(size));
+  const std::vector<int> zeros(static_cast<size_t>(size));
   std::vector<double> through;
   std::vector<double> past;
   std::vector<double> difference;

@@ -1,7 +1,8 @@
-// What: how long a simulated network needs at least for an all-to-all-v: the time of its busiest
-// link when every byte between two nodes goes once along its route. No algorithm is faster that
-// sends between nodes what has to go between them, however it splits or merges messages.
-// Complexity: a route for each ordered pair of nodes, a look at each pair of ranks.
+// How long a simulated network needs at least for an all-to-all-v: the time of its busiest link
+// when every byte between two nodes goes once along its route. No algorithm is faster that sends
+// between nodes what has to go between them, however it splits or merges messages.
+//
+// Complexity  A route for each ordered pair of nodes, a look at each pair of ranks.
 #pragma once
 
 #include <mpi.h>
@@ -25,26 +26,26 @@ double NetworkFloor(MPI_Comm communicator, const Bytes& bytes) {
   MPI_Comm_rank(communicator, &rank);
   MPI_Comm_size(communicator, &size);
   // All ranks of a simulation live in one process.
-  const auto mine = reinterpret_cast<std::uintptr_t>(simgrid::s4u::this_actor::get_host());
-  std::vector<std::uintptr_t> hosts(static_cast<std::size_t>(size));
+  const auto mine = reinterpret_cast<uintptr_t>(simgrid::s4u::this_actor::get_host());
+  std::vector<uintptr_t> hosts(static_cast<size_t>(size));
   MPI_Gather(&mine, sizeof mine, MPI_BYTE, hosts.data(), sizeof mine, MPI_BYTE, 0, communicator);
   if (rank != 0) return 0;
-  std::map<std::pair<std::uintptr_t, std::uintptr_t>, std::int64_t> between;
+  std::map<std::pair<uintptr_t, uintptr_t>, int64_t> between;
   for (int from = 0; from < size; ++from) {
     for (int to = 0; to < size; ++to) {
-      const std::uintptr_t a = hosts[static_cast<std::size_t>(from)];
-      const std::uintptr_t b = hosts[static_cast<std::size_t>(to)];
+      const uintptr_t a = hosts[static_cast<size_t>(from)];
+      const uintptr_t b = hosts[static_cast<size_t>(to)];
       if (a != b) between[{a, b}] += bytes(from, to);
     }
   }
-  std::map<const Link*, std::int64_t> carried;
+  std::map<const Link*, int64_t> carried;
   double busiest_s = 0;
   for (const auto& [pair, sum] : between) {
     std::vector<Link*> route;
     reinterpret_cast<Host*>(pair.first)
         ->route_to(reinterpret_cast<Host*>(pair.second), route, nullptr);
     for (const Link* link : route) {
-      std::int64_t& all = carried[link];
+      int64_t& all = carried[link];
       all += sum;
       const double seconds = static_cast<double>(all) / link->get_bandwidth();
       if (seconds > busiest_s) busiest_s = seconds;

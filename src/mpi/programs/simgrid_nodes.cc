@@ -1,12 +1,14 @@
-// What: what simulations preload: allocates 24 bytes (a node of a list of pointers) one behind the
-// other. SimGrid 3.32 keeps all eager messages under way in one std::list and walks all of it
-// whenever one arrives; nodes that lie in the order of the list are walked as fast as an array.
-// P = 1024 ranks that send all at once, S = 16: 56 us of a core a message instead of 150.
-// Model: blocks of 64 KiB of one reserved region. A node is taken from the end of the current
-// block, never from a gap; a block whose nodes are all gone is used again. Everything else goes to
-// malloc. What is computed does not change: the same points give the same times.
-// Threads: one, as smpirun's ranks.
-// Errors: without a region (a limit on virtual memory) or when it is full, malloc's.
+// What simulations preload: allocates 24 bytes (a node of a list of pointers) one behind the other.
+// SimGrid 3.32 keeps all eager messages under way in one std::list and walks all of it whenever one
+// arrives; nodes that lie in the order of the list are walked as fast as an array. P = 1024 ranks
+// that send all at once, S = 16: 56 us of a core a message instead of 150.
+//
+// Model       Blocks of 64 KiB of one reserved region. A node is taken from the end of the current
+//             block, never from a gap; a block whose nodes are all gone is used again. Everything
+//             else goes to malloc. What is computed does not change: the same points give the same
+//             times.
+// Threads     One, as smpirun's ranks.
+// Errors      Without a region (a limit on virtual memory) or when it is full, malloc's.
 #include <sys/mman.h>
 
 #include <cstddef>
@@ -16,15 +18,15 @@
 
 namespace {
 
-constexpr std::size_t kNodeBytes = 24;
-constexpr std::size_t kBlockBytes = std::size_t{1} << 16U;
-constexpr std::size_t kRegionBytes = std::size_t{1} << 36U;
+constexpr size_t kNodeBytes = 24;
+constexpr size_t kBlockBytes = size_t{1} << 16U;
+constexpr size_t kRegionBytes = size_t{1} << 36U;
 
 struct Block {
-  std::size_t live = 0;
+  size_t live = 0;
   Block* next = nullptr;  // of the empty ones
 };
-constexpr std::size_t kNodes = (kBlockBytes - sizeof(Block)) / kNodeBytes;
+constexpr size_t kNodes = (kBlockBytes - sizeof(Block)) / kNodeBytes;
 
 class Nodes {
  public:
@@ -41,7 +43,7 @@ class Nodes {
     return at >= begin_ && at < fresh_;
   }
   void Delete(void* node) {
-    const auto at = static_cast<std::size_t>(static_cast<std::byte*>(node) - begin_);
+    const auto at = static_cast<size_t>(static_cast<std::byte*>(node) - begin_);
     Block* const block = reinterpret_cast<Block*>(begin_ + at / kBlockBytes * kBlockBytes);
     if (--block->live == 0 && block != current_) PutAside(block);
   }
@@ -88,7 +90,7 @@ constinit Nodes nodes;
 
 }  // namespace
 
-void* operator new(std::size_t bytes) {
+void* operator new(size_t bytes) {
   if (bytes == kNodeBytes) {
     if (void* const node = nodes.New()) return node;
   }
@@ -101,4 +103,4 @@ void operator delete(void* memory) noexcept {
   std::free(memory);
 }
 
-void operator delete(void* memory, std::size_t /*bytes*/) noexcept { operator delete(memory); }
+void operator delete(void* memory, size_t /*bytes*/) noexcept { operator delete(memory); }

@@ -1,4 +1,4 @@
-// What: times all-to-all-v algorithms over sizes and distributions of blocks; what `tutti bench
+// Times all-to-all-v algorithms over sizes and distributions of blocks; what `tutti bench
 // tuna-fig...` runs under SimGrid's smpirun, and anyone under mpirun.
 //
 //   tutti-mpi-sweep [--iterations N] [--seed K] [--light-warm-up] DISTRIBUTION/SIZE/ALGORITHM...
@@ -17,11 +17,10 @@
 //            once unmeasured, then N times; the answer of the first measured run is checked (first
 //            and last byte of each block). A light warm-up has empty blocks: enough in simulation,
 //            where caches are none.
-// Output     CSV on rank 0, a line an iteration as it ends: seconds is the largest of all ranks
-// from
-//            a barrier on, iteration counts the calls before (settled-auto: a line named auto, one
-//            named by what it settled on); the parts are means over the ranks and temporary_bytes
-//            and messages the largest of a rank.
+// Output     CSV on rank 0, one line per iteration as it ends: seconds is the largest of all ranks
+//            from a barrier on, iteration counts the calls before (settled-auto: a line named auto,
+//            one named by what it settled on); the parts are means over the ranks and
+//            temporary_bytes and messages the largest of a rank.
 // Errors     Exit code 2 and a line on stderr: wrong arguments; 1: a wrong answer or an MPI error.
 // Reference  [tuna] sections V and VI.
 #include <mpi.h>
@@ -55,13 +54,13 @@ using tutti::alltoallv::Algorithm;
 using tutti::alltoallv::Method;
 using tutti::mpi::Trace;
 
-constexpr std::int64_t kValue = sizeof(double);
+constexpr int64_t kValue = sizeof(double);
 #ifdef TUTTI_MPI_SMPI
 constexpr std::string_view kNetworkFloor = "network-floor";
 #endif
 
 // splitmix64: the block of a pair depends on nothing but the seed and the pair.
-std::uint64_t Mixed(std::uint64_t value) {
+uint64_t Mixed(uint64_t value) {
   value += 0x9e3779b97f4a7c15U;
   value = (value ^ (value >> 30U)) * 0xbf58476d1ce4e5b9U;
   value = (value ^ (value >> 27U)) * 0x94d049bb133111ebU;
@@ -69,37 +68,36 @@ std::uint64_t Mixed(std::uint64_t value) {
 }
 
 // In [0, 1).
-double Draw(std::uint64_t seed, int from, int to, int which) {
-  const std::uint64_t pair =
-      (static_cast<std::uint64_t>(from) << 32U) | static_cast<std::uint64_t>(to);
-  const std::uint64_t bits = Mixed(Mixed(pair ^ Mixed(seed)) + static_cast<std::uint64_t>(which));
+double Draw(uint64_t seed, int from, int to, int which) {
+  const uint64_t pair = (static_cast<uint64_t>(from) << 32U) | static_cast<uint64_t>(to);
+  const uint64_t bits = Mixed(Mixed(pair ^ Mixed(seed)) + static_cast<uint64_t>(which));
   return static_cast<double>(bits >> 11U) * 0x1p-53;
 }
 
 struct Point {
   std::string distribution;
-  std::int64_t size = 0;
+  int64_t size = 0;
   Algorithm algorithm;
   bool settles = false;
   bool is_floor = false;
 
-  std::int64_t Values(std::uint64_t seed, int from, int to, int ranks) const {
+  int64_t Values(uint64_t seed, int from, int to, int ranks) const {
     const auto scale = static_cast<double>(size) / kValue;
     if (distribution == "uniform") {
-      const std::int64_t choices = size / kValue + 1;  // 0 to all that fit
-      return static_cast<std::int64_t>(Draw(seed, from, to, 0) * static_cast<double>(choices));
+      const int64_t choices = size / kValue + 1;  // 0 to all that fit
+      return static_cast<int64_t>(Draw(seed, from, to, 0) * static_cast<double>(choices));
     }
     if (distribution == "normal") {
       // Box and Muller.
       const double radius = std::sqrt(-2 * std::log(1 - Draw(seed, from, to, 0)));
       const double standard = radius * std::cos(2 * M_PI * Draw(seed, from, to, 1));
-      return std::max<std::int64_t>(0, std::llround(scale * (1000 + 240 * standard) / 1024));
+      return std::max<int64_t>(0, std::llround(scale * (1000 + 240 * standard) / 1024));
     }
     if (distribution == "power-law") {
       constexpr double kExponent = 0.95;
       const double top = std::pow(static_cast<double>(size), 1 - kExponent);
       const double bytes = std::pow(1 + Draw(seed, from, to, 0) * (top - 1), 1 / (1 - kExponent));
-      return static_cast<std::int64_t>(bytes) / kValue;
+      return static_cast<int64_t>(bytes) / kValue;
     }
     if (distribution == "fft1") {
       return from < std::ceil(0.625 * ranks) && to < std::ceil(0.78125 * ranks) ? 8 : 0;
@@ -117,7 +115,7 @@ std::string Quoted(std::string_view text) {
 
 struct Arguments {
   int iterations = 1;
-  std::uint64_t seed = 1;
+  uint64_t seed = 1;
   bool light_warm_up = false;
   std::vector<Point> points;
 };
@@ -130,8 +128,8 @@ bool ParseNumber(std::string_view text, Number least, Number* number) {
 
 // What is wrong; "" if nothing.
 std::string ParsePoint(std::string_view text, Point* point) {
-  const std::size_t first = text.find('/');
-  const std::size_t second = first == text.npos ? text.npos : text.find('/', first + 1);
+  const size_t first = text.find('/');
+  const size_t second = first == text.npos ? text.npos : text.find('/', first + 1);
   if (second == text.npos) {
     return Quoted(text) + " is no DISTRIBUTION/SIZE/ALGORITHM";
   }
@@ -142,7 +140,7 @@ std::string ParsePoint(std::string_view text, Point* point) {
            "; accepted are uniform, normal, power-law, fft1, fft2";
   }
   const std::string_view size = text.substr(first + 1, second - first - 1);
-  if (!ParseNumber<std::int64_t>(size, 1, &point->size)) {
+  if (!ParseNumber<int64_t>(size, 1, &point->size)) {
     return "size is " + Quoted(size) + "; accepted are whole numbers of bytes from 1";
   }
   constexpr std::string_view kSettled = "settled-";
@@ -168,7 +166,7 @@ std::string Parse(int count, char** words, Arguments* arguments) {
     }
     if (word == "--iterations" || word == "--seed") {
       const std::string_view value = ++i < count ? words[i] : "";
-      const bool good = word == "--seed" ? ParseNumber<std::uint64_t>(value, 0, &arguments->seed)
+      const bool good = word == "--seed" ? ParseNumber<uint64_t>(value, 0, &arguments->seed)
                                          : ParseNumber<int>(value, 1, &arguments->iterations);
       if (!good) return std::string(word) + " is " + Quoted(value);
       continue;
@@ -183,23 +181,23 @@ std::string Parse(int count, char** words, Arguments* arguments) {
 
 // One side's blocks, packed in the order of ranks.
 struct Blocks {
-  std::vector<std::int64_t> bytes, offset;
+  std::vector<int64_t> bytes, offset;
   std::vector<int> counts, displacements;  // the same, for MPI calls
   std::vector<std::byte> buffer;
 
   void Lay() {
-    std::int64_t total = 0;
+    int64_t total = 0;
     offset.clear();
     counts.clear();
     displacements.clear();
-    for (const std::int64_t each : bytes) {
+    for (const int64_t each : bytes) {
       offset.push_back(total);
       counts.push_back(static_cast<int>(each));
       displacements.push_back(static_cast<int>(total));
       total += each;
     }
-    if (static_cast<std::int64_t>(buffer.size()) < total) {
-      buffer.resize(static_cast<std::size_t>(total));
+    if (static_cast<int64_t>(buffer.size()) < total) {
+      buffer.resize(static_cast<size_t>(total));
     }
   }
 };
@@ -263,7 +261,7 @@ class Sweep {
     send_.Lay();
     receive_.Lay();
     for (int peer = 0; peer < size_; ++peer) {
-      const auto at = static_cast<std::size_t>(peer);
+      const auto at = static_cast<size_t>(peer);
       std::fill_n(send_.buffer.begin() + send_.offset[at], send_.bytes[at], Mark(rank_, peer));
     }
     std::fill(receive_.buffer.begin(), receive_.buffer.end(), std::byte{0});
@@ -297,7 +295,7 @@ class Sweep {
 
   bool Correct() const {
     for (int peer = 0; peer < size_; ++peer) {
-      const auto at = static_cast<std::size_t>(peer);
+      const auto at = static_cast<size_t>(peer);
       if (receive_.bytes[at] == 0) continue;
       const std::byte* block = receive_.buffer.data() + receive_.offset[at];
       if (block[0] != Mark(peer, rank_) || block[receive_.bytes[at] - 1] != Mark(peer, rank_)) {
@@ -308,14 +306,14 @@ class Sweep {
   }
 
   int Settle(const Point& point) {
-    constexpr int kMostCalls = 64;
+    constexpr int kMaxCalls = 64;
     if (const int error = tutti::mpi::SameRanks(MPI_COMM_WORLD, &auto_communicator_)) {
       return Failed("no communicator", error);
     }
     Prepare(point, false);
     int code = Once(point, 0);
     int calls = 1;
-    for (; code == 0 && calls < kMostCalls && !tutti::mpi::IsSettled(auto_communicator_); ++calls) {
+    for (; code == 0 && calls < kMaxCalls && !tutti::mpi::IsSettled(auto_communicator_); ++calls) {
       MPI_Barrier(MPI_COMM_WORLD);
       if (const int error = Exchange(point.algorithm, nullptr)) code = Failed("settling", error);
     }

@@ -1,5 +1,5 @@
-// What: what the measuring programs share: arguments, buffers of uneven blocks,
-// times of the slowest rank.
+// Workload: what the measuring programs share: arguments, buffers of uneven blocks, times of the
+// slowest rank.
 #pragma once
 
 #include <mpi.h>
@@ -24,7 +24,7 @@ struct Started {
   std::vector<int> sizes;
 };
 
-inline Started Start(int argc, char** argv, Count first, Count second, int least_size) {
+inline Started Start(int argc, char** argv, Count first, Count second, int min_size) {
   MPI_Init(&argc, &argv);
   Started started;
   MPI_Comm_rank(MPI_COMM_WORLD, &started.rank);
@@ -34,17 +34,17 @@ inline Started Start(int argc, char** argv, Count first, Count second, int least
   };
   started.first = count(1, first);
   started.second = count(2, second);
-  for (int i = 3; i < argc; ++i) started.sizes.push_back(count(i, {0, least_size}));
+  for (int i = 3; i < argc; ++i) started.sizes.push_back(count(i, {0, min_size}));
   return started;
 }
 
 // What `from` sends to `to`: 0 to `most` bytes, evenly spread, the same on every run.
 inline int BlockBytes(int from, int to, int most) {
-  std::uint64_t mixed = static_cast<std::uint64_t>(from) * 0x9e3779b97f4a7c15U +
-                        static_cast<std::uint64_t>(to) * 0xbf58476d1ce4e5b9U;
+  uint64_t mixed = static_cast<uint64_t>(from) * 0x9e3779b97f4a7c15U +
+                   static_cast<uint64_t>(to) * 0xbf58476d1ce4e5b9U;
   mixed ^= mixed >> 29;
   mixed *= 0x94d049bb133111ebU;
-  return static_cast<int>((mixed >> 32) % (static_cast<std::uint64_t>(most) + 1));
+  return static_cast<int>((mixed >> 32) % (static_cast<uint64_t>(most) + 1));
 }
 
 struct Workload {
@@ -61,8 +61,8 @@ struct Workload {
       sent += send_counts.back();
       received += receive_counts.back();
     }
-    send.resize(static_cast<std::size_t>(sent) + 1);
-    receive.resize(static_cast<std::size_t>(received) + 1);
+    send.resize(static_cast<size_t>(sent) + 1);
+    receive.resize(static_cast<size_t>(received) + 1);
   }
 
   int Exchange(const alltoallv::Algorithm& algorithm, MPI_Comm communicator) {

@@ -8,7 +8,8 @@
 
 #include "tutti/base/cancel.h"
 #include "tutti/base/progress.h"
-#include "tutti/coll/bounds.h"
+#include "tutti/bounds/bounds.h"
+#include "tutti/bounds/proven_bounds.h"
 #include "tutti/sched/cost.h"
 
 namespace tutti {
@@ -67,13 +68,15 @@ class Chooser {
   }
 
   // From each default that was predicted to more chunks while that helps, or else to fewer.
-  Status TryOtherChunks() {
-    for (const Start& start : starts_)
+  Status TryOtherChunks(ProgressScope& progress) {
+    for (const Start& start : starts_) {
       for (const bool more : {true, false}) {
         const Result<bool> helped = Climb(start, more);
         if (!helped) return tl::unexpected(helped.error());
         if (*helped) break;
       }
+      progress.Add(1);
+    }
     return {};
   }
 
@@ -84,8 +87,12 @@ class Chooser {
         reasons += fmt::format("\n  {}: {}", candidate.algorithm, candidate.reason);
       return MakeError(ErrorCode::kInfeasible, std::move(reasons));
     }
-    return AutoChoice{*std::move(best_), std::move(candidates_), chosen_, limit_s_,
-                      bounds_.StepLimit(topology_, options_.size_bytes)};
+    return AutoChoice{*std::move(best_),
+                      std::move(best_notes_),
+                      std::move(candidates_),
+                      chosen_,
+                      limit_s_,
+                      bounds_.StepLimit(options_.size_bytes)};
   }
 
  private:
@@ -108,6 +115,9 @@ class Chooser {
     for (;;) {
       if (more ? last.chunks > kMostChunks / 2 : last.chunks % 2 != 0) break;
       const int32_t chunks = more ? last.chunks * 2 : last.chunks / 2;
+      if (options_.element_bytes > 0 &&
+          chunks > MostChunks(start.shape, options_.size_bytes, options_.element_bytes))
+        break;
       const Result<std::optional<Tried>> next =
           Try(*start.synthesizer, start.number, start.shape, chunks);
       if (!next) return tl::unexpected(next.error());
@@ -124,14 +134,11 @@ class Chooser {
                                    const Collective& shape, int32_t chunks) {
     if (CancelRequested()) return tl::unexpected(CancelledError());
     AutoCandidate& candidate = candidates_[number];
-    SynthOptions options = options_;
+    SynthOptions options = OptionsFor(synthesizer, options_);
     options.chunks = chunks;
-    options.notes = nullptr;
-    if (!synthesizer.has_policies) {
-      options.policy.clear();
-      options.waiting = Waiting::kAuto;
-    }
-    options.auto_chunks = options.auto_chunks && synthesizer.counts_chunks && chunks == 0;
+    SynthNotes notes;
+    options.notes = &notes;
+    options.auto_chunks = options.auto_chunks && chunks == 0;
     const Forecast forecast = synthesizer.forecast != nullptr
                                   ? synthesizer.forecast(topology_, shape, options)
                                   : ForecastByDeliveries(shape, options, kUsualNsADelivery);
@@ -156,6 +163,7 @@ class Chooser {
     }
     if (!best_ || tried.seconds < best_s_) {
       best_ = *std::move(made);
+      best_notes_ = std::move(notes);
       best_s_ = tried.seconds;
       chosen_ = number;
     }
@@ -172,9 +180,9 @@ class Chooser {
 
   std::string WhyNotRun(const Forecast& forecast) const {
     if (best_) {
-      const Rational least = forecast.steps_only ? bounds_.StepLimit(topology_, options_.size_bytes,
-                                                                     forecast.least_steps)
-                                                 : limit_s_;
+      const Rational least = forecast.steps_only
+                                 ? bounds_.StepLimit(options_.size_bytes, forecast.least_steps)
+                                 : limit_s_;
       if (least >= best_s_)
         return fmt::format("takes at least {}, '{}' takes {}", Microseconds(least),
                            candidates_[chosen_].algorithm, Microseconds(best_s_));
@@ -196,6 +204,7 @@ class Chooser {
   std::vector<AutoCandidate> candidates_;
   std::vector<Start> starts_;
   std::optional<Schedule> best_;
+  SynthNotes best_notes_;
   Rational best_s_;
   size_t chosen_ = 0;
 };
@@ -204,7 +213,7 @@ class Chooser {
 
 Result<AutoChoice> ChooseSynthesizer(const Topology& topology, const Collective& collective,
                                      const SynthOptions& options, int64_t budget_ns) {
-  Result<Bounds> bounds = ComputeBounds(topology, collective);
+  Result<Bounds> bounds = BoundsOf(topology, collective);
   if (!bounds) return tl::unexpected(bounds.error());
   Chooser chooser(topology, options, budget_ns, *std::move(bounds));
   std::vector<const Synthesizer*> runs;
@@ -215,17 +224,25 @@ Result<AutoChoice> ChooseSynthesizer(const Topology& topology, const Collective&
   }
   // All defaults first: the better the best so far, the more can be left out.
   const size_t num_shapes = collective.kind() == CollectiveKind::kAllReduce ? 2 : 1;
-  ProgressScope progress("auto", static_cast<int64_t>(runs.size() * num_shapes));
+  const auto choices = std::count_if(runs.begin(), runs.end(), [](const Synthesizer* run) {
+    return run != nullptr && run->chunk_choice;
+  });
+  ProgressScope progress("auto", static_cast<int64_t>(runs.size() * num_shapes) +
+                                     static_cast<int64_t>(num_shapes) * choices);
   for (size_t shape = 0; shape < num_shapes; ++shape)
     for (size_t number = 0; number < runs.size(); ++number) {
-      progress.Add(1);
-      if (runs[number] == nullptr) continue;
+      if (runs[number] == nullptr) {
+        progress.Add(1);
+        continue;
+      }
       const Result<std::vector<Collective>> shapes = ShapesFor(*runs[number], collective);
       if (!shapes) return tl::unexpected(shapes.error());
       if (const Status tried = chooser.TryDefault(*runs[number], number, (*shapes)[shape]); !tried)
         return tl::unexpected(tried.error());
+      progress.Add(1);
     }
-  if (const Status tried = chooser.TryOtherChunks(); !tried) return tl::unexpected(tried.error());
+  if (const Status tried = chooser.TryOtherChunks(progress); !tried)
+    return tl::unexpected(tried.error());
   return std::move(chooser).Finish();
 }
 

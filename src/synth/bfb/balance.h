@@ -1,5 +1,5 @@
 // The linear program of BFB, solved by counting: a receiver u gets, in step t, the shard of every
-// source at distance t, each over those of u's in-links that a shortest way ends with; the time of
+// source at distance t, each over those of u's in-links that a shortest path ends with; the time of
 // the slowest in-link is to be least.
 //
 // Model       Sources that may use the same in-links are one *group*. On equal links the optimum is
@@ -9,8 +9,7 @@
 //             again the largest over S. Links with alpha >= U carry nothing then: that is how a
 //             link whose alpha alone dominates drops out.
 // Units       Loads in shards, or in units of 1/P shard once P is chosen; times in whatever unit
-// the
-//             link costs have.
+//             the link costs have.
 // Complexity  d in-links, G groups. Subsets: O(2^d d) additions. Flow: a few (Newton) max-flows of
 //             G d edges.
 // Reference   [direct-connect] 6.1 (1), E.1 theorem 19, E.2 (13), E.3 (14). Deviation: no LP

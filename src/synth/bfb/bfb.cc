@@ -79,9 +79,10 @@ Result<Schedule> MakeBfb(const Topology& topology, const Collective& collective,
   const int64_t deliveries = int64_t{collective.num_shards()} * (collective.num_ranks() - 1);
   if (status = CheckMemoryFor(deliveries); !status) return tl::unexpected(status.error());
   const BfbModel model(topology, collective, options.size_bytes);
-  const Result<BfbPlan> plan = MakeBfbPlan(model, options.chunks);
+  const Result<BfbPlan> plan = MakeBfbPlan(model, BfbUnitsFor(topology, collective, options));
   if (!plan) return tl::unexpected(plan.error());
   Schedule schedule{.collective = collective};
+  NoteUnits(*plan, options);
   schedule.units_per_shard = plan->units_per_shard;
   schedule.num_steps = static_cast<int32_t>(plan->step_time.size());
   schedule.topology_fingerprint = topology.Fingerprint();
@@ -97,7 +98,7 @@ Result<BfbCost> ComputeBfbCost(const Topology& topology, const Collective& colle
   if (const Status status = CheckInput(topology, collective, options); !status)
     return tl::unexpected(status.error());
   const BfbModel model(topology, collective, options.size_bytes);
-  const Result<BfbPlan> plan = MakeBfbPlan(model, options.chunks);
+  const Result<BfbPlan> plan = MakeBfbPlan(model, BfbUnitsFor(topology, collective, options));
   if (!plan) return tl::unexpected(plan.error());
   BfbCost cost;
   cost.tl = static_cast<int32_t>(plan->step_time.size());

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "switches.h"
+
 namespace tutti {
 
 Delivery Deliver(const BfbModel& model, const LoadProblem& problem, int64_t units_per_shard) {
@@ -40,10 +42,7 @@ void WriteTransfers(const Delivery& delivery, std::span<const int32_t> shards,
 Status CheckBfbInput(const Topology& topology, const Collective& collective,
                      const SynthOptions& options) {
   if (topology.has_switches())
-    return MakeError(ErrorCode::kInfeasible,
-                     fmt::format("'bfb' needs a network of ranks only; replace the switches by "
-                                 "links: unwind({})",
-                                 topology.name()));
+    return NeedsUnwinding("bfb", "works over links between ranks", topology);
   if (options.chunks < 0)
     return InvalidArgument(fmt::format("chunks must be >= 0, got {}", options.chunks));
   if (options.size_bytes < 1)

@@ -4,8 +4,7 @@
 // Model       Group g needs demand[g], split in any way over the links of g; link l carries at most
 //             capacity[l]. With integers in, the amounts are integers.
 // Complexity  O(edges * sqrt(links)) phases in theory, a handful in practice; the greedy start
-// often
-//             leaves nothing to do.
+//             often leaves nothing to do.
 // Threads     One thread an object.
 #pragma once
 

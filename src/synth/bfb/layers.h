@@ -2,9 +2,8 @@
 // over which of its in-links they may come.
 //
 // Model       Backwards from the receiver u, breadth first: the sources at distance t arrive in
-// step
-//             t (0-based: t - 1). Source v may come over in-link w -> u when d(v, w) = t - 1, and
-//             those links are the union over v's next hops one step closer to u, so one search
+//             step t (0-based: t - 1). Source v may come over in-link w -> u when d(v, w) = t - 1,
+//             and those links are the union over v's next hops one step closer to u, so one search
 //             yields distances and masks together; no matrix of distances is kept.
 // Complexity  Load: O(n + m) words of masks. Memory O(n) a searcher.
 // Threads     A searcher belongs to one thread; the table is shared.

@@ -1,5 +1,7 @@
 #include "bfb/plan.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <map>
@@ -14,10 +16,14 @@
 namespace tutti {
 namespace {
 
-// Where the least common multiple is too large: every denominator up to 16 divides it.
-constexpr int64_t kFallbackUnits = 720'720;
 // How many multiples of the least conceivable number of units are tried on unequal links.
 constexpr int64_t kMultiplesTried = 16;
+// Of equal links every number of units up to here is looked at, which counts loads only; of unequal
+// ones, where each costs a balance of every receiver, so many between the most and half of it.
+constexpr int64_t kUnitsLookedAt = 1 << 16;
+constexpr int64_t kFewUnits = 8, kPartsOfMost = 8;
+// Where no limit but kBfbMaxUnits holds: every denominator up to 16 divides it.
+constexpr int64_t kManyDivisors = 720'720;
 
 std::optional<NodeId> OneSource(const Collective& collective) {
   if (collective.kind() == CollectiveKind::kBroadcast) return collective.root();
@@ -61,21 +67,47 @@ int64_t LcmWithin(int64_t limit, int64_t a, int64_t b) {
   return a > limit / factor ? 0 : a * factor;
 }
 
-Result<BfbPlan> PlanEqualLinks(const BfbModel& model, int32_t chunks) {
+// What a load comes to in whole units.
+int64_t InUnits(const Load& load, int64_t units) {
+  return (units * load.num + load.den - 1) / load.den;
+}
+
+int64_t SumInUnits(const std::vector<Load>& loads, int64_t units) {
+  int64_t sum = 0;
+  for (const Load& load : loads) sum += InUnits(load, units);
+  return sum;
+}
+
+// The fewest of those up to `most` with which the steps together take the least time.
+int64_t BestUnits(const std::vector<Load>& loads, int64_t most) {
+  __extension__ using Wide = __int128;
+  int64_t best = most >= kManyDivisors ? kManyDivisors : most;
+  Wide best_sum = SumInUnits(loads, best);
+  for (int64_t units = std::min(most, kUnitsLookedAt); units >= 1; --units) {
+    const Wide sum = SumInUnits(loads, units);
+    if (sum * best > best_sum * units) continue;
+    best = units;
+    best_sum = sum;
+  }
+  return best;
+}
+
+Result<BfbPlan> PlanEqualLinks(const BfbModel& model, const BfbUnits& wanted) {
   const std::atomic<bool> never = false;
   const Result<std::vector<Load>> loads = WorstOfEachStep<Load>(
       model, "bfb: loads", [](size_t, const LoadProblem& problem) { return MinMaxLoad(problem); },
       [](Load& worst, const Load& one) { worst = std::max(worst, one); }, never);
   if (!loads) return tl::unexpected(loads.error());
   int64_t units = 1;
-  for (const Load& load : *loads) units = LcmWithin(kBfbMaxUnits, units, load.den);
-  if (units == 0) units = kFallbackUnits;
-  if (chunks > 0) units = chunks;
-  BfbPlan plan{static_cast<int32_t>(units), true, {}};
+  for (const Load& load : *loads) units = LcmWithin(wanted.most, units, load.den);
+  if (wanted.wanted > 0) units = wanted.wanted;
+  if (units == 0) units = BestUnits(*loads, wanted.most);
+  BfbPlan plan{static_cast<int32_t>(units), true, {}, {}};
   for (const Load& load : *loads) {
-    const int64_t most = (units * load.num + load.den - 1) / load.den;
+    const int64_t most = InUnits(load, units);
     plan.exact = plan.exact && most * load.den == units * load.num;
     plan.step_time.emplace_back(most, units);
+    plan.exact_time += Rational(load.num, load.den);
   }
   return plan;
 }
@@ -98,7 +130,39 @@ Result<std::vector<Rational>> TimesInUnits(const BfbModel& model, int64_t units,
   return times;
 }
 
-Result<BfbPlan> PlanUnequalLinks(const BfbModel& model, int32_t chunks) {
+// Numbers of units that are worth a look where exactness takes more than `most`.
+std::vector<int64_t> CoarseUnits(int64_t least, int64_t most) {
+  std::vector<int64_t> units;
+  if (most <= kFewUnits) {
+    for (int64_t few = 1; few <= most; ++few) units.push_back(few);
+    return units;
+  }
+  for (int64_t part = kPartsOfMost / 2; part <= kPartsOfMost; ++part)
+    units.push_back(most * part / kPartsOfMost);
+  if (least > 0 && least <= most) units.push_back(most / least * least);
+  if (kManyDivisors <= most) units.push_back(kManyDivisors);
+  return units;
+}
+
+Result<BfbPlan> PlanInUnits(const BfbModel& model, const std::vector<int64_t>& candidates,
+                            const std::vector<Rational>& exact) {
+  std::optional<BfbPlan> best;
+  Rational best_time;
+  for (int64_t units : candidates) {
+    Result<std::vector<Rational>> times = TimesInUnits(model, units, nullptr);
+    if (!times) return tl::unexpected(times.error());
+    Rational time;
+    for (const Rational& step : *times) time += step;
+    if (best && (time > best_time || (time == best_time && units >= best->units_per_shard)))
+      continue;
+    const bool same = *times == exact;
+    best = BfbPlan{static_cast<int32_t>(units), same, *std::move(times), {}};
+    best_time = std::move(time);
+  }
+  return *std::move(best);
+}
+
+Result<BfbPlan> PlanUnequalLinks(const BfbModel& model, const BfbUnits& wanted) {
   const std::atomic<bool> never = false;
   const auto merge = [](MinMaxTime& worst, const MinMaxTime& one) {
     if (one.time > worst.time)
@@ -113,27 +177,28 @@ Result<BfbPlan> PlanUnequalLinks(const BfbModel& model, int32_t chunks) {
       merge, never);
   if (!optima) return tl::unexpected(optima.error());
   std::vector<Rational> exact;
+  Rational exact_time;
   // The links that are tight in the slowest receiver of a step carry exactly their loads, so the
   // number of units is a multiple of `least`; the first one that suffices is the smallest.
   int64_t least = 1;
   for (const MinMaxTime& optimum : *optima) {
     exact.push_back(optimum.time);
-    least = LcmWithin(kBfbMaxUnits, least, optimum.tight_denominator);
+    exact_time += optimum.time;
+    least = LcmWithin(wanted.most, least, optimum.tight_denominator);
   }
-  if (chunks == 0 && least > 0)
-    for (int64_t units = least; units <= std::min(kBfbMaxUnits, least * kMultiplesTried);
+  if (wanted.wanted == 0 && least > 0)
+    for (int64_t units = least; units <= std::min(wanted.most, least * kMultiplesTried);
          units += least) {
       const Result<std::vector<Rational>> times = TimesInUnits(model, units, &exact);
       if (!times) return tl::unexpected(times.error());
       if (times->size() == exact.size())
-        return BfbPlan{static_cast<int32_t>(units), true, std::move(exact)};
+        return BfbPlan{static_cast<int32_t>(units), true, std::move(exact), std::move(exact_time)};
     }
-  const int64_t fallback = least > 0 ? kBfbMaxUnits / least * least : kFallbackUnits;
-  const int64_t units = chunks > 0 ? chunks : fallback;
-  Result<std::vector<Rational>> times = TimesInUnits(model, units, nullptr);
-  if (!times) return tl::unexpected(times.error());
-  const bool same = *times == exact;
-  return BfbPlan{static_cast<int32_t>(units), same, *std::move(times)};
+  const std::vector<int64_t> candidates =
+      wanted.wanted > 0 ? std::vector<int64_t>{wanted.wanted} : CoarseUnits(least, wanted.most);
+  Result<BfbPlan> plan = PlanInUnits(model, candidates, exact);
+  if (plan) plan->exact_time = std::move(exact_time);
+  return plan;
 }
 
 }  // namespace
@@ -170,8 +235,31 @@ Status BfbModel::ForEachBlock(const char* task,
   return {};
 }
 
-Result<BfbPlan> MakeBfbPlan(const BfbModel& model, int32_t chunks) {
-  return model.equal_links ? PlanEqualLinks(model, chunks) : PlanUnequalLinks(model, chunks);
+BfbUnits BfbUnitsFor(const Topology& topology, const Collective& collective,
+                     const SynthOptions& options) {
+  if (options.element_bytes == 0) return {options.chunks, kBfbMaxUnits};
+  const int64_t least = std::max<int64_t>(options.element_bytes, WorthwhileChunkBytes(topology));
+  return {options.chunks,
+          std::min(kBfbMaxUnits, MostChunks(collective, options.size_bytes, least))};
+}
+
+Result<BfbPlan> MakeBfbPlan(const BfbModel& model, const BfbUnits& units) {
+  return model.equal_links ? PlanEqualLinks(model, units) : PlanUnequalLinks(model, units);
+}
+
+void NoteUnits(const BfbPlan& plan, const SynthOptions& options) {
+  if (options.notes == nullptr || options.chunks > 0 || plan.exact) return;
+  Rational time;
+  for (const Rational& step : plan.step_time) time += step;
+  const double loss = ((time - plan.exact_time) / time).ToDouble();
+  SynthNotes& notes = *options.notes;
+  if (notes.chunk_loss >= loss) return;
+  constexpr double kPercent = 100;
+  notes.chunk_loss = loss;
+  notes.remark = fmt::format(
+      "{} chunk{} a shard: with finer ones, too small to be worth their messages, bytes would take "
+      "{:.3g} % less",
+      plan.units_per_shard, plan.units_per_shard == 1 ? "" : "s", loss * kPercent);
 }
 
 std::vector<Piece> SolveInUnits(const BfbModel& model, const LoadProblem& problem,

@@ -100,12 +100,22 @@ struct BfbModel {
 
 struct BfbPlan {
   int32_t units_per_shard = 1;
-  bool exact = true;
+  bool exact = true;  // no finer units save anything
   // Per step what the slowest link takes in whole units: shards on equal links, otherwise in the
   // time of the model's costs.
   std::vector<Rational> step_time;
+  Rational exact_time;  // of all steps together, in units as fine as it takes
 };
-Result<BfbPlan> MakeBfbPlan(const BfbModel& model, int32_t chunks);
+// How many units a shard is cut into: so many, or the fewest that are exact, or at most so many.
+struct BfbUnits {
+  int32_t wanted = 0;  // 0: any
+  int64_t most = 0;
+};
+BfbUnits BfbUnitsFor(const Topology& topology, const Collective& collective,
+                     const SynthOptions& options);
+Result<BfbPlan> MakeBfbPlan(const BfbModel& model, const BfbUnits& units);
+// Says what coarse units cost, where they were chosen; of two halves the one that loses more.
+void NoteUnits(const BfbPlan& plan, const SynthOptions& options);
 
 // One receiver in one step in units of the plan.
 std::vector<Piece> SolveInUnits(const BfbModel& model, const LoadProblem& problem,

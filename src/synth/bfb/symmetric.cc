@@ -53,9 +53,10 @@ Result<Schedule> MakeRoot(const Topology& topology, const ClassedLinks& links,
                           const SynthOptions& options) {
   BfbModel model(topology, all_gather, options.size_bytes);
   model.LookAtRank0Only();
-  const Result<BfbPlan> plan = MakeBfbPlan(model, options.chunks);
+  const Result<BfbPlan> plan = MakeBfbPlan(model, BfbUnitsFor(topology, all_gather, options));
   if (!plan) return tl::unexpected(plan.error());
   Schedule root{.collective = all_gather};
+  NoteUnits(*plan, options);
   root.units_per_shard = plan->units_per_shard;
   root.num_steps = static_cast<int32_t>(plan->step_time.size());
   const Status made = model.ForEachBlock("bfb: schedule", [&](ReceiverBlock& block) {

@@ -174,7 +174,7 @@ void BlockRouter::SplitAt(NodeId head, int32_t step, const std::vector<int32_t>&
       best_local = local;
       best_load = load;
     }
-    TUTTI_CHECK(best != nullptr);  // some in-link is on a shortest way
+    TUTTI_CHECK(best != nullptr);  // some in-link is on a shortest path
     best->passed += unit->weight;
     Load(step, best->link) += unit->weight;
     hops_[unit->first_hop + static_cast<size_t>(step)] = best->link;

@@ -1,4 +1,4 @@
-// BlockRouter: ways for blocks with one destination each: all-to-all(v), scatter, gather.
+// BlockRouter: paths for blocks with one destination each: all-to-all(v), scatter, gather.
 //
 // Model       Every unit of every block leaves at step 0 and moves one hop a step along a shortest
 //             path. First what passes through a node comes in equal parts from all nodes one hop

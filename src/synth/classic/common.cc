@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "switches.h"
 #include "tutti/base/cancel.h"
 #include "tutti/base/units.h"
 
@@ -27,10 +28,7 @@ Result<Schedule> MakeClassic(std::string_view algorithm, const Topology& topolog
                              const ForwardMaker& make) {
   if (!collective.reduces()) return Finished(make(topology, collective, options));
   if (topology.has_switches())
-    return MakeError(ErrorCode::kInfeasible,
-                     fmt::format("'{}' cannot make {} on a network with switches, which do not "
-                                 "reduce; take them out first: unwind({})",
-                                 algorithm, Name(collective.kind()), topology.name()));
+    return NeedsUnwinding(algorithm, "makes what ranks reduce over links between ranks", topology);
   Result<Schedule> derived = DeriveFromForward(
       topology, collective, [&](const Topology& network, const Collective& forward) {
         return make(network, forward, options);
@@ -54,8 +52,11 @@ Result<int32_t> ChunksOf(const SynthOptions& options, int32_t fallback, int32_t 
   return options.chunks;
 }
 
-int32_t PipelineChunks(const Topology& topology, int64_t bytes, int32_t depth) {
-  constexpr int32_t kMost = 256;
+int32_t PipelineChunks(const Topology& topology, int64_t bytes, int32_t depth,
+                       int32_t element_bytes) {
+  constexpr int64_t kUsualMost = 256;
+  const auto most =
+      static_cast<int32_t>(std::min(kUsualMost, bytes / std::max<int64_t>(1, element_bytes)));
   __extension__ using Wide = unsigned __int128;
   int64_t alpha = 0, bandwidth = std::numeric_limits<int64_t>::max();
   for (LinkId link : topology.Links()) {
@@ -68,7 +69,7 @@ int32_t PipelineChunks(const Topology& topology, int64_t bytes, int32_t depth) {
                      static_cast<Wide>(kPicosecondsPerSecond);
   const Wide below = Wide{static_cast<uint64_t>(alpha)} * static_cast<Wide>(bandwidth);
   int32_t chunks = 1;
-  while (chunks < kMost &&
+  while (chunks < most &&
          below * static_cast<Wide>(chunks) * static_cast<Wide>(chunks + 1) <= above)
     ++chunks;
   return chunks;

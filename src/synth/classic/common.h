@@ -27,7 +27,9 @@ Result<int32_t> ChunksOf(const SynthOptions& options, int32_t fallback, int32_t 
 
 // Chunks a piece of `bytes` should be cut into to go down a pipeline of `depth` hops, so that
 // (depth + chunks - 1) * (alpha + bytes / chunks / bandwidth) is least: for the largest alpha and
-// smallest bandwidth of the network, at least 1, at most 256. Exact integers throughout.
-int32_t PipelineChunks(const Topology& topology, int64_t bytes, int32_t depth);
+// smallest bandwidth of the network, at least 1, at most 256 and so many elements as there are.
+// Exact integers throughout.
+int32_t PipelineChunks(const Topology& topology, int64_t bytes, int32_t depth,
+                       int32_t element_bytes = 0);
 
 }  // namespace tutti::classic

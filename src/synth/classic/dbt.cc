@@ -51,7 +51,7 @@ Result<int32_t> DefaultChunks(const Topology& topology, const Collective& forwar
                               const SynthOptions& options) {
   return ForwardBuilder::Make(topology, forward, 2).map([&](ForwardBuilder trial) {
     const int32_t depth = SendDown(trial, forward.root());
-    return 2 * PipelineChunks(topology, options.size_bytes / 2, depth);
+    return 2 * PipelineChunks(topology, options.size_bytes / 2, depth, options.element_bytes);
   });
 }
 

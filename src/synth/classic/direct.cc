@@ -1,9 +1,9 @@
 // direct: every rank sends straight to every destination, over shortest paths, all at once.
 //
 // Model       Each block moves one hop a step from step 0 on. Blocks with one destination take the
-//             ways of block_router.h. What goes to everyone (all-gather, broadcast) reaches ranks
-//             in order of distance, one hop from where it is already, so that its ways form a tree
-//             of shortest paths; the load of the links decides between equal ways.
+//             paths of block_router.h. What goes to everyone (all-gather, broadcast) reaches ranks
+//             in order of distance, one hop from where it is already, so that its paths form a tree
+//             of shortest paths; the load of the links decides between equal paths.
 // Complexity  all-gather O(N^2 (in-degree + log N)), all-to-all as block_router.h says.
 #include <fmt/format.h>
 
@@ -24,7 +24,7 @@ namespace {
 constexpr std::string_view kName = "direct";
 
 // Small networks: as many chunks as a rank has ports, so that links can be loaded evenly where a
-// block has several ways. Large networks have blocks enough, and one chunk keeps schedules small.
+// block has several paths. Large networks have blocks enough, and one chunk keeps schedules small.
 constexpr int32_t kMostDefaultChunks = 8;
 constexpr int64_t kDefaultDeliveries = int64_t{1} << 15;
 
@@ -63,7 +63,7 @@ struct Want {
 };
 
 // Distance after distance, so that each hop starts where the shard is already; those with the
-// fewest ways first, so that the others can fill what these leave.
+// fewest paths first, so that the others can fill what these leave.
 void SpreadAll(ForwardBuilder& builder, const Collective& collective) {
   const Topology& topology = builder.topology();
   std::vector<Want> wants;

@@ -6,14 +6,14 @@
 //             each hop a step later. Nodes on the way (switches too) keep what they forward, so a
 //             send starts at the nearest node of its path that has the unit in time, and a unit
 //             that is already there, or on its way and not late, is not sent again. One that would
-//             come late is brought forward. Among equally short ways one from a node that has the
+//             come late is brought forward. Among equally short paths one from a node that has the
 //             unit in time wins, then the link with the least load (bytes / bandwidth) in that
 //             step, then the smaller id.
 // Units       Unit k of a shard is [k, k + 1) / units_per_shard of it. Steps from 0.
 // Invariants  F1  Each node gets each unit at most once (rule V3 of the verifier).
 //             F2  A transfer's sender has the unit before the transfer's step.
 // Complexity  A send of one unit over D hops: O(D * in-degree). Memory 24 bytes a transfer, 4 bytes
-//             a (shard, node, unit), 4 bytes a (step, link) where ways were chosen, 4 N bytes a
+//             a (shard, node, unit), 4 bytes a (step, link) where paths were chosen, 4 N bytes a
 //             source of long sends.
 // Reference   [direct-connect] 3.1 for transfers and steps.
 #pragma once

@@ -97,7 +97,8 @@ Result<int32_t> DefaultChunks(const Topology& topology, const std::vector<Ring>&
   if (forward.kind() == CollectiveKind::kAllGather) return count;
   return ForwardBuilder::Make(topology, forward, count).map([&](ForwardBuilder trial) {
     const int32_t depth = SendRound(trial, rings, forward);
-    return count * PipelineChunks(topology, options.size_bytes / count, depth);
+    return count *
+           PipelineChunks(topology, options.size_bytes / count, depth, options.element_bytes);
   });
 }
 

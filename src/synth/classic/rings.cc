@@ -98,7 +98,7 @@ class RingFinder {
   }
 
   // Free links from `tail` to ranks not yet visited, the best to try first at the back: those whose
-  // heads have the fewest ways on (Warnsdorff's rule), ties at random.
+  // heads have the fewest paths on (Warnsdorff's rule), ties at random.
   std::vector<NodeId> Choices(NodeId tail, const std::vector<bool>& visited) {
     struct Choice {
       int32_t ways;

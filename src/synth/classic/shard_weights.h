@@ -9,7 +9,7 @@
 
 namespace tutti::classic {
 
-// Shifts the weights right until the sum over all units fits. Loads only rank ways of equal length,
+// Shifts the weights right until the sum over all units fits. Loads only rank paths of equal length,
 // so the lost low bits do no harm.
 class ShardWeights {
  public:

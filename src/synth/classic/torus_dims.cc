@@ -3,7 +3,7 @@
 // Model       A shard is cut into one part a dimension; part r works through the dimensions in the
 //             order r, r + 1, ... (all rotations in parallel). Within a dimension what a rank has
 //             goes round its ring: on rings half one way and half the other, on the lines of a mesh
-//             all of it both ways to the ends. Dimensions of length 1 do not count, those of length
+//             all of it both paths to the ends. Dimensions of length 1 do not count, those of length
 //             2 are one exchange.
 // Complexity  O(N^2) deliveries, O(dimensions) each.
 // Reference   [direct-connect] 6.2: steps are the sum of (d_i - 1), and the bandwidth is optimal
@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "classic/common.h"
+#include "classic/grid_axis.h"
 #include "registry.h"
 #include "tutti/base/cancel.h"
 
@@ -24,13 +25,8 @@ namespace {
 
 constexpr std::string_view kName = "torus-dims";
 
-struct Dimension {
-  int32_t length = 1, stride = 1;
-  int32_t CoordinateOf(int32_t rank) const { return rank / stride % length; }
-};
-
-std::vector<Dimension> LongDimensions(const GridShape& grid) {
-  std::vector<Dimension> dims;
+std::vector<GridAxis> LongDimensions(const GridShape& grid) {
+  std::vector<GridAxis> dims;
   int32_t stride = 1;
   for (auto length = grid.dims.rbegin(); length != grid.dims.rend(); ++length) {
     if (*length > 1) dims.push_back({*length, stride});
@@ -43,7 +39,7 @@ std::vector<Dimension> LongDimensions(const GridShape& grid) {
 // One dimension's phase: takes the part of a shard from `ranks` along `dim`, up or down.
 class Phase {
  public:
-  Phase(ForwardBuilder& builder, const Dimension& dim, bool wraps)
+  Phase(ForwardBuilder& builder, const GridAxis& dim, bool wraps)
       : builder_(builder), dim_(dim), wraps_(wraps) {}
 
   void Run(ShardId shard, Part part, const std::vector<int32_t>& ranks, int32_t start) {
@@ -74,21 +70,11 @@ class Phase {
   }
 
   ForwardBuilder& builder_;
-  const Dimension& dim_;
+  const GridAxis& dim_;
   bool wraps_;
 };
 
-// All ranks that differ from those of `ranks` in `dim` only.
-std::vector<int32_t> Extend(const std::vector<int32_t>& ranks, const Dimension& dim) {
-  std::vector<int32_t> extended;
-  extended.reserve(ranks.size() * static_cast<size_t>(dim.length));
-  for (int32_t rank : ranks)
-    for (int32_t at = 0; at < dim.length; ++at)
-      extended.push_back(rank + (at - dim.CoordinateOf(rank)) * dim.stride);
-  return extended;
-}
-
-void DimensionByDimension(ForwardBuilder& builder, const std::vector<Dimension>& dims, bool wraps) {
+void DimensionByDimension(ForwardBuilder& builder, const std::vector<GridAxis>& dims, bool wraps) {
   const auto rotations = static_cast<int32_t>(dims.size());
   const int32_t width = builder.units_per_shard() / rotations;
   for (int32_t rank = 0; rank < builder.topology().num_ranks(); ++rank) {
@@ -98,9 +84,9 @@ void DimensionByDimension(ForwardBuilder& builder, const std::vector<Dimension>&
       std::vector<int32_t> ranks{rank};
       int32_t start = 0;
       for (int32_t phase = 0; phase < rotations; ++phase) {
-        const Dimension& dim = dims[static_cast<size_t>((rotation + phase) % rotations)];
+        const GridAxis& dim = dims[static_cast<size_t>((rotation + phase) % rotations)];
         Phase(builder, dim, wraps).Run(ShardId{rank}, part, ranks, start);
-        ranks = Extend(ranks, dim);
+        ranks = dim.Extend(ranks);
         start += dim.length - 1;
       }
     }
@@ -113,10 +99,10 @@ Result<Schedule> MakeForwardSchedule(const Topology& topology, const Collective&
     return MakeError(ErrorCode::kInfeasible,
                      fmt::format("'{}' makes all-reduce over N shards, not over one", kName));
   const GridShape& grid = *topology.grid();
-  const std::vector<Dimension> dims = LongDimensions(grid);
+  const std::vector<GridAxis> dims = LongDimensions(grid);
   const auto rotations = static_cast<int32_t>(dims.size());
   const bool rings = grid.wraps && std::any_of(dims.begin(), dims.end(),
-                                               [](const Dimension& dim) { return dim.length > 2; });
+                                               [](const GridAxis& dim) { return dim.length > 2; });
   const int32_t parts = rotations * (rings ? 2 : 1);
   return ChunksOf(options, parts, parts, kName,
                   fmt::format("{} rotations{}", rotations, rings ? " and 2 directions" : ""))

@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "expand/common.h"
+#include "expand/expand.h"
 #include "expand/link_places.h"
 #include "tutti/base/check.h"
 #include "tutti/sched/transform.h"
-#include "tutti/synth/expand.h"
 #include "tutti/topo/operators.h"
 #include "tutti/topo/properties.h"
 #include "tutti/topo/symmetry.h"

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "expand/common.h"
+#include "expand/expand.h"
 #include "expand/link_places.h"
 #include "tutti/base/check.h"
-#include "tutti/synth/expand.h"
 #include "tutti/topo/operators.h"
 
 namespace tutti {

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "expand/common.h"
-#include "tutti/synth/expand.h"
+#include "expand/expand.h"
 #include "tutti/topo/operators.h"
 
 namespace tutti {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "expand/common.h"
-#include "tutti/synth/expand.h"
+#include "expand/expand.h"
 
 namespace tutti {
 namespace {

@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "expand/common.h"
+#include "expand/expand.h"
 #include "expand/product_links.h"
-#include "tutti/synth/expand.h"
 #include "tutti/topo/operators.h"
 
 namespace tutti {

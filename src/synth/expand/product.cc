@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "expand/common.h"
+#include "expand/expand.h"
 #include "expand/product_links.h"
 #include "tutti/sched/cost.h"
 #include "tutti/synth/bfb.h"
-#include "tutti/synth/expand.h"
 #include "tutti/synth/expand_cost.h"
 #include "tutti/topo/operators.h"
 

@@ -11,12 +11,12 @@
 #include <vector>
 
 #include "expand/common.h"
+#include "expand/expand.h"
 #include "expand/link_places.h"
 #include "registry.h"
 #include "tutti/base/check.h"
 #include "tutti/sched/transform.h"
 #include "tutti/synth/bfb.h"
-#include "tutti/synth/expand.h"
 #include "tutti/synth/stored.h"
 #include "tutti/topo/operators.h"
 #include "tutti/topo/properties.h"
@@ -78,8 +78,8 @@ Topology Transposed(const Topology& topology) {
   return *std::move(transposed);
 }
 
-// The network that a stored name stands for, where `topology` is that one. Where all links are
-// alike it need not be their bandwidth and alpha that the name tells: schedules are the same.
+// The expression that made `topology`. Where all links are alike it need not be their bandwidth and
+// alpha that the expression tells: schedules are the same.
 Result<ExpressionTree> RecipeOf(const Topology& topology, const ParseLimits& limits) {
   const auto fault = [](const std::string& message) {
     return MakeError(ErrorCode::kInfeasible,
@@ -87,22 +87,22 @@ Result<ExpressionTree> RecipeOf(const Topology& topology, const ParseLimits& lim
                                  "schedule for any network",
                                  message));
   };
-  Result<ExpressionTree> tree = ParseExpressionTree(topology.name());
+  const std::string& expression = topology.expression();
+  if (expression.empty())
+    return fault(fmt::format("no expression of its links comes with '{}'", topology.name()));
+  Result<ExpressionTree> tree = ParseExpressionTree(expression);
   if (!tree)
-    return fault(
-        fmt::format("its name '{}' is no expression ({})", topology.name(), tree.error().message));
-  const Result<Topology> named = ParseTopology(topology.name(), limits);
+    return fault(fmt::format("'{}' is no expression ({})", expression, tree.error().message));
+  const Result<Topology> named = ParseTopology(expression, limits);
   if (!named)
-    return fault(fmt::format("its name '{}' stands for no network ({})", topology.name(),
-                             named.error().message));
+    return fault(fmt::format("'{}' stands for no network ({})", expression, named.error().message));
   const bool same = named->Fingerprint() == topology.Fingerprint() ||
                     (named->is_homogeneous() && topology.is_homogeneous() &&
                      SameLinks(*named, topology).has_value());
   if (same) return tree;
   return fault(fmt::format(
-      "its name '{}' stands for another network, with {} ranks and {} links; this one has {} and "
-      "{}{}",
-      topology.name(), named->num_ranks(), named->num_links(), topology.num_ranks(),
+      "'{}' stands for another network, with {} ranks and {} links; this one has {} and {}{}",
+      expression, named->num_ranks(), named->num_links(), topology.num_ranks(),
       topology.num_links(),
       SameLinks(*named, topology).has_value() ? ", and other bandwidths or alphas" : ""));
 }

@@ -10,10 +10,9 @@
 // Units       Where all links are equal, rounds and a step schedule, as reduce-scatter + all-gather
 //             has there; otherwise a timed schedule.
 // Complexity  Numbers of chunks and variants of trees are tried within a fixed amount of work,
-// about
-//             three times 6 * 10^6 passes over a job (a chunk has two a rank) and 4 * 10^7 links
-//             looked at for trees: seconds. What is more than that for a single attempt, about 2 *
-//             10^6 jobs, is left as it is. Memory about 100 bytes a job.
+//             about three times 6 * 10^6 passes over a job (a chunk has two a rank) and 4 * 10^7
+//             links looked at for trees: seconds. What is more than that for a single attempt,
+//             about 2 * 10^6 jobs, is left as it is. Memory about 100 bytes a job.
 // Threads     One.
 // Reference   [tacos] IV.E concatenates; this is the deviation.
 #pragma once

@@ -40,7 +40,7 @@ class Matcher {
   bool Before(uint32_t a, uint32_t b) const {
     return std::pair(priority_[a], a) < std::pair(priority_[b], b);
   }
-  void SetIdle(bool) {}
+  void SetNetworkIdle(bool) {}
 
   uint32_t Choose(uint32_t l) const {
     const size_t tail = TailOf(l);

@@ -2,10 +2,10 @@
 // gather, scatter.
 //
 // Model       A chunk moves only to ranks that are nearer to its destination, by the time that a
-//             chunk takes on the links between; by default only along shortest ways. An idle link
+//             chunk takes on the links between; by default only along shortest paths. An idle link
 //             takes, of the chunks waiting at its tail that it leads nearer, the one with the
-//             farthest way to go; the first to have arrived there of these. Which of several
-//             shortest ways a chunk takes is so decided by which link is idle first.
+//             longest path to go; the first to have arrived there of these. Which of several
+//             shortest paths a chunk takes is so decided by which link is idle first.
 // Complexity  O(hops of all chunks * ranks / 64), memory O(ranks * (ranks + links / 8) + chunks).
 // Threads     One.
 // Reference   [tacos] section IV for the network in time; its rule, which sends only what a
@@ -32,7 +32,7 @@ struct BlocksProblem {
   std::function<LinkTime(LinkId link, uint32_t chunk)> time;
   // The same of a chunk of the usual size, by link: what is near.
   std::vector<int64_t> usual_ps;
-  bool detours = false;  // also ways that are not shortest, but lead nearer
+  bool detours = false;  // also paths that are not shortest, but lead nearer
   uint64_t seed = 1;     // the order of links that choose at one instant; 1: by id
 };
 

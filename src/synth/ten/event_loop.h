@@ -9,7 +9,7 @@
 //             void Start(uint32_t link, uint32_t chunk)
 //             void Arrive(uint32_t link, uint32_t chunk)
 //             bool Before(uint32_t link, uint32_t other)
-//             void SetIdle(bool)   whether nothing is on its way: whoever waits, waits in vain
+//             void SetNetworkIdle(bool)   nothing is on its way: whoever waits, waits in vain
 //             int64_t num_left()   transfers still to be started
 // Complexity  O(transfers (log links + out-degree)) calls.
 #pragma once
@@ -84,7 +84,7 @@ Result<int64_t> RunEvents(const Topology& topology, Matcher& matcher, int64_t mo
     }
     if (matcher.num_left() == 0) return end;
     asked.clear();
-    matcher.SetIdle(events.empty());
+    matcher.SetNetworkIdle(events.empty());
     if (events.empty()) {
       for (uint32_t link = 0; link < num_links; ++link) ask(link);
       continue;

@@ -83,7 +83,7 @@ class Matcher {
     return std::tie(x.tier, x.priority, a) < std::tie(y.tier, y.priority, b);
   }
 
-  void SetIdle(bool idle) { waits_in_vain_ = idle; }
+  void SetNetworkIdle(bool idle) { network_idle_ = idle; }
 
   void Start(uint32_t l, uint32_t chunk) { Promise(links_[l].head, chunk); }
 
@@ -195,7 +195,7 @@ class Matcher {
   bool PaysToSend(const Link& link, const Tier& tier) const {
     if (link.put_off_cursor == link.put_off.size()) return false;
     const int64_t faster_ps = tier.faster_ps[link.head];
-    if (faster_ps == 0 || waits_in_vain_) return true;
+    if (faster_ps == 0 || network_idle_) return true;
     __extension__ using Wide = __int128;
     return static_cast<Wide>(tier.travel_ps) <
            static_cast<Wide>(faster_ps) * num_lacking_[link.head];
@@ -211,7 +211,7 @@ class Matcher {
   std::unique_ptr<ChunkRule> rule_;
   size_t window_;
   std::vector<uint32_t> candidates_;
-  bool waits_in_vain_ = false;
+  bool network_idle_ = false;
   std::vector<std::vector<uint32_t>> arrivals_;
   std::vector<Link> links_;
 };

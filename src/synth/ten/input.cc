@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "switches.h"
 #include "tutti/base/memory.h"
 
 namespace tutti::ten {
@@ -30,10 +31,7 @@ Result<Input> MakeInput(const Topology& topology, const Collective& collective,
                         const SynthOptions& options, int64_t needed_bytes,
                         int64_t available_bytes) {
   if (topology.has_switches())
-    return MakeError(ErrorCode::kInfeasible,
-                     fmt::format("'{}' needs a network of ranks only; replace the switches by "
-                                 "links: unwind({})",
-                                 kName, topology.name()));
+    return NeedsUnwinding(kName, "works over links between ranks", topology);
   if (options.chunks < 0 || options.tries < 0)
     return InvalidArgument(
         fmt::format("chunks and tries must be >= 0, got {} and {}", options.chunks, options.tries));

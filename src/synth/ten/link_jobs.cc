@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
-#include <queue>
-#include <tuple>
 #include <utility>
 
+#include "ten/instant_queue.h"
 #include "tutti/base/random.h"
 
 namespace tutti::ten {
@@ -41,108 +40,107 @@ class Pass {
  public:
   Pass(const LinkJobs& jobs, const Followers& followers, bool backward,
        const std::vector<int64_t>& order)
-      : jobs_(jobs),
-        followers_(followers),
-        backward_(backward),
-        order_(order),
-        missing_(followers.num_needed),
-        waiting_(jobs.num_links()),
-        is_busy_(jobs.num_links(), false) {
+      : followers_(followers), backward_(backward), links_(jobs.num_links()) {
     times_.start_ps.resize(jobs.size());
+    jobs_.reserve(jobs.size());
+    for (uint32_t job = 0; job < jobs.size(); ++job) {
+      const LinkTime& time = jobs.time(job);
+      jobs_.push_back({order[job], time.hold_ps, time.travel_ps - time.hold_ps, jobs.link(job),
+                       followers.num_needed[job]});
+    }
   }
 
   JobTimes Run() {
     for (uint32_t job = 0; job < jobs_.size(); ++job)
       if (followers_.num_needed[job] == 0) Satisfied(job);
     for (;;) {
-      for (uint32_t link : touched_) StartNext(link);
+      for (uint32_t link : touched_) StartNext(links_[link]);
       touched_.clear();
       if (events_.empty()) return std::move(times_);
-      now_ = events_.top().time;
-      while (!events_.empty() && events_.top().time == now_) {
-        const Event event = events_.top();
-        events_.pop();
-        Happen(event);
-      }
+      const std::vector<Event>& events = events_.Take();
+      now_ = events.front().time;
+      for (const Event& event : events) HandleEvent(event);
     }
   }
 
  private:
+  // All that is asked of a job, side by side: jobs are met in no order of memory.
+  struct Job {
+    int64_t order, hold_ps, alpha_ps;
+    uint32_t link;
+    uint32_t missing;  // of what it needs
+  };
+  struct Link {
+    std::vector<std::pair<int64_t, uint32_t>> waiting;  // order and job, a heap
+    bool is_busy = false;
+  };
   enum Kind : uint8_t { kEnds, kFrees, kArrives, kMayStart };
   struct Event {
     int64_t time;
     uint32_t job;
     Kind kind;
-    bool operator>(const Event& other) const {
-      return std::tie(time, job, kind) > std::tie(other.time, other.job, other.kind);
-    }
   };
 
-  int64_t AlphaOf(uint32_t job) const {
-    return jobs_.time(job).travel_ps - jobs_.time(job).hold_ps;
-  }
-
   // All that the job needs has arrived.
-  void Satisfied(uint32_t job) {
-    if (jobs_.link(job) == LinkJobs::kNoLink) {
-      times_.start_ps[job] = now_;
-      Release(job);
-    } else if (backward_ && AlphaOf(job) > 0) {
-      events_.push({now_ + AlphaOf(job), job, kMayStart});
+  void Satisfied(uint32_t index) {
+    const Job& job = jobs_[index];
+    if (job.link == LinkJobs::kNoLink) {
+      times_.start_ps[index] = now_;
+      Release(index);
+    } else if (backward_ && job.alpha_ps > 0) {
+      events_.Push({now_ + job.alpha_ps, index, kMayStart});
     } else {
-      Enqueue(job);
+      Enqueue(index);
     }
   }
 
-  void Release(uint32_t job) {
+  void Release(uint32_t index) {
     times_.end_ps = std::max(times_.end_ps, now_);
-    for (uint32_t k = followers_.first[job]; k < followers_.first[job + 1]; ++k)
-      if (const uint32_t follower = followers_.follower[k]; --missing_[follower] == 0)
+    for (uint32_t k = followers_.first[index]; k < followers_.first[index + 1]; ++k)
+      if (const uint32_t follower = followers_.follower[k]; --jobs_[follower].missing == 0)
         Satisfied(follower);
   }
 
-  void Enqueue(uint32_t job) {
-    auto& waiting = waiting_[jobs_.link(job)];
-    waiting.emplace_back(order_[job], job);
-    std::push_heap(waiting.begin(), waiting.end(), std::greater<>());
-    if (!is_busy_[jobs_.link(job)]) touched_.push_back(jobs_.link(job));
+  void Enqueue(uint32_t index) {
+    const Job& job = jobs_[index];
+    Link& link = links_[job.link];
+    link.waiting.emplace_back(job.order, index);
+    std::push_heap(link.waiting.begin(), link.waiting.end(), std::greater<>());
+    if (!link.is_busy) touched_.push_back(job.link);
   }
 
-  void StartNext(uint32_t link) {
-    auto& waiting = waiting_[link];
-    if (is_busy_[link] || waiting.empty()) return;
-    std::pop_heap(waiting.begin(), waiting.end(), std::greater<>());
-    const uint32_t job = waiting.back().second;
-    waiting.pop_back();
-    is_busy_[link] = true;
-    times_.start_ps[job] = now_;
-    const LinkTime& time = jobs_.time(job);
-    if (backward_ || AlphaOf(job) == 0) {
-      events_.push({now_ + time.hold_ps, job, kEnds});
+  void StartNext(Link& link) {
+    if (link.is_busy || link.waiting.empty()) return;
+    std::pop_heap(link.waiting.begin(), link.waiting.end(), std::greater<>());
+    const uint32_t index = link.waiting.back().second;
+    link.waiting.pop_back();
+    link.is_busy = true;
+    times_.start_ps[index] = now_;
+    const Job& job = jobs_[index];
+    if (backward_ || job.alpha_ps == 0) {
+      events_.Push({now_ + job.hold_ps, index, kEnds});
     } else {
-      events_.push({now_ + time.hold_ps, job, kFrees});
-      events_.push({now_ + time.travel_ps, job, kArrives});
+      events_.Push({now_ + job.hold_ps, index, kFrees});
+      events_.Push({now_ + job.hold_ps + job.alpha_ps, index, kArrives});
     }
   }
 
-  void Happen(const Event& event) {
+  void HandleEvent(const Event& event) {
     if (event.kind == kMayStart) return Enqueue(event.job);
     if (event.kind != kArrives) {
-      is_busy_[jobs_.link(event.job)] = false;
-      touched_.push_back(jobs_.link(event.job));
+      const uint32_t link = jobs_[event.job].link;
+      links_[link].is_busy = false;
+      touched_.push_back(link);
     }
     if (event.kind != kFrees) Release(event.job);
   }
 
-  const LinkJobs& jobs_;
   const Followers& followers_;
   bool backward_;
-  const std::vector<int64_t>& order_;
-  std::vector<uint32_t> missing_;
-  std::vector<std::vector<std::pair<int64_t, uint32_t>>> waiting_;  // heaps
-  std::vector<bool> is_busy_;
+  std::vector<Job> jobs_;
+  std::vector<Link> links_;
   std::vector<uint32_t> touched_;
-  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  InstantQueue<Event> events_;
   int64_t now_ = 0;
   JobTimes times_;
 };

@@ -5,7 +5,7 @@
 //             start when all that it needs have arrived; a link does one job at a time. A job
 //             without a link takes no time: it only joins what it needs.
 // Method      List scheduling: an idle link starts, of its jobs that may start, the first in an
-//             order. The order of the first pass is by the longest way to the end, less what is
+//             order. The order of the first pass is by the longest path to the end, less what is
 //             asked to be later; every further pass runs time the other way around, what ended
 //             last going first (forward-backward improvement), so that jobs move into the gaps of
 //             the links that bind. Where that gains nothing any more, the order of the best is

@@ -1,9 +1,8 @@
 // Policies: which of the chunks that its head lacks an idle link takes.
 //
 // Model       A policy makes a rule for one run. Whenever a link is idle, the rule chooses among
-// the
-//             candidates: chunks that are at the link's tail and neither at its head nor on their
-//             way to it, in order of arrival at the tail.
+//             the candidates: chunks that are at the link's tail and neither at its head nor on
+//             their way to it, in order of arrival at the tail.
 // Adding one  A file in policies/, its function below, a line in policies/registry.cc.
 // Reference   [tacos] section IV, algorithm 1, for the rule of random.
 #pragma once

@@ -160,16 +160,18 @@ Result<Schedule> MakeWithCount(const Topology& topology, const Collective& colle
 
 Result<Schedule> Synthesize(const Topology& topology, const Collective& collective,
                             const SynthOptions& options) {
-  Result<Schedule> made =
-      options.auto_chunks
-          ? WithBestChunkCount(topology, collective, options,
-                               [&](const SynthOptions& with_count) {
-                                 return MakeWithCount(topology, collective, with_count);
-                               })
-          : MakeWithCount(topology, collective, options);
-  if (!made || collective.kind() != CollectiveKind::kAllReduce || !options.final_pass) return made;
-  return Finish(topology, OverlapAllReduce(topology, collective, options, *std::move(made)),
-                options);
+  const auto make = [&](const SynthOptions& with_count) {
+    return MakeWithCount(topology, collective, with_count);
+  };
+  const auto finish = [&](Schedule made) -> Result<Schedule> {
+    if (collective.kind() != CollectiveKind::kAllReduce || !options.final_pass) return made;
+    return Finish(topology, OverlapAllReduce(topology, collective, options, std::move(made)),
+                  options);
+  };
+  if (options.auto_chunks) return WithBestChunkCount(topology, collective, options, make, finish);
+  Result<Schedule> made = make(options);
+  if (!made) return made;
+  return finish(*std::move(made));
 }
 
 Forecast ForecastOf(const Topology& topology, const Collective& collective,
@@ -205,8 +207,8 @@ Synthesizer TenSynthesizer() {
           .synthesize = ten::Synthesize,
           .chunk_choice = true,
           .forecast = ten::ForecastOf,
-          .has_policies = true,
-          .counts_chunks = true};
+          .options = {SynthOption::kTries, SynthOption::kAutoChunks, SynthOption::kPolicy,
+                      SynthOption::kWaiting, SynthOption::kFinalPass}};
 }
 
 }  // namespace tutti

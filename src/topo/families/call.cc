@@ -29,6 +29,18 @@ Status FamilyCall::CheckSizes(int64_t least) const {
   return {};
 }
 
+std::optional<int64_t> FamilyCall::option(std::string_view name) const {
+  for (size_t i = 0; i < options.size(); ++i)
+    if (family->options[i] == name) return options[i];
+  return std::nullopt;
+}
+
+const SettingValue* FamilyCall::setting(std::string_view name) const {
+  for (size_t i = 0; i < settings.size(); ++i)
+    if (family->settings[i].name == name && settings[i]) return &*settings[i];
+  return nullptr;
+}
+
 Result<Draft> FamilyCall::Start(int64_t num_ranks, int64_t num_switches, int64_t num_links,
                                 size_t dimensions) const {
   const auto too_many = [this](int64_t got, int64_t most, const char* what) {

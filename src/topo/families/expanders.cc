@@ -6,8 +6,8 @@
 //             half of the possible degree the cables that are *not* there are drawn that way.
 //             Draws that are not connected are drawn again.
 // Reference   [Bollobas 1980], [McKay, Wormald 1990] for pairing and exchanges; Jellyfish [Singla
-// et
-//             al. 2012]; Xpander [Valadarsky et al. 2016], 3: random lifts of the complete graph.
+//             et al. 2012]; Xpander [Valadarsky et al. 2016], 3: random lifts of the complete
+//             graph.
 #include <fmt/format.h>
 
 #include <algorithm>

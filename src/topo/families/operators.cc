@@ -1,26 +1,20 @@
 // Operators: networks made from networks.
+#include "tutti/topo/operators.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "families/family.h"
-#include "tutti/base/random.h"
-#include "tutti/graph/distance.h"
 #include "tutti/topo/properties.h"
 
-namespace tutti::topo {
+namespace tutti {
+namespace topo {
 namespace {
-
-// Links and self-loops.
-int64_t CountPorts(const Topology& topology) {
-  int64_t ports = topology.num_links();
-  for (NodeId node : topology.Nodes())
-    ports += static_cast<int64_t>(topology.self_loops(node).size());
-  return ports;
-}
 
 // visit(tail, head, spec) for every link and self-loop.
 template <class Visit>
@@ -49,6 +43,13 @@ void KeepNames(const Topology& topology, int32_t num_nodes, Draft& draft) {
 }
 
 }  // namespace
+
+int64_t CountPorts(const Topology& topology) {
+  int64_t ports = topology.num_links();
+  for (NodeId node : topology.Nodes())
+    ports += static_cast<int64_t>(topology.self_loops(node).size());
+  return ports;
+}
 
 Status CheckNoHostLimits(const FamilyCall& call) {
   for (const Topology& operand : call.operands)
@@ -115,6 +116,8 @@ Result<Draft> BuildTranspose(const FamilyCall& call) {
   KeepNames(base, base.num_nodes(), *draft);
   KeepHostLimits(base, *draft);
   draft->grid = base.grid();
+  if (base.original() != nullptr && !call.ChangesLinks())
+    draft->original = std::make_shared<const Topology>(TransposeTopology(*base.original()));
   return draft;
 }
 
@@ -137,129 +140,6 @@ Result<Draft> BuildBidirectional(const FamilyCall& call) {
   KeepHostLimits(base, *draft);
   draft->grid = base.grid();
   return draft;
-}
-
-namespace {
-
-// One draw of without(): which nodes and links are gone.
-struct Puncture {
-  std::vector<char> node_gone, link_gone;
-};
-
-// The first `count` of `items` become a uniform draw without replacement.
-template <class Item>
-void DrawFirst(std::vector<Item>& items, size_t count, Random& random) {
-  for (size_t i = 0; i < count; ++i) std::swap(items[i], items[i + random.Below(items.size() - i)]);
-}
-
-// False when too few cables would be left.
-bool DrawPuncture(const Topology& base, const std::vector<Cable>& cables, size_t num_links,
-                  size_t num_nodes, Random& random, Puncture& puncture) {
-  puncture.node_gone.assign(static_cast<size_t>(base.num_nodes()), 0);
-  puncture.link_gone.assign(static_cast<size_t>(base.num_links()), 0);
-  std::vector<NodeId> nodes;
-  for (NodeId node : base.Nodes()) nodes.push_back(node);
-  DrawFirst(nodes, num_nodes, random);
-  for (size_t i = 0; i < num_nodes; ++i) puncture.node_gone[nodes[i].index()] = 1;
-  std::vector<Cable> left;
-  for (const Cable& cable : cables)
-    if (!puncture.node_gone[base.tail(cable.there).index()] &&
-        !puncture.node_gone[base.head(cable.there).index()])
-      left.push_back(cable);
-  // Fewer cables than it takes to join the nodes cannot do.
-  if (left.size() < num_links + nodes.size() - num_nodes - 1) return false;
-  DrawFirst(left, num_links, random);
-  for (size_t i = 0; i < num_links; ++i) {
-    puncture.link_gone[left[i].there.index()] = 1;
-    if (left[i].back) puncture.link_gone[left[i].back->index()] = 1;
-  }
-  return true;
-}
-
-// New numbers of the nodes that stay, in the old order; -1 for the others.
-std::vector<int32_t> Renumber(const std::vector<char>& gone) {
-  std::vector<int32_t> number(gone.size(), -1);
-  int32_t next = 0;
-  for (size_t node = 0; node < gone.size(); ++node)
-    if (!gone[node]) number[node] = next++;
-  return number;
-}
-
-bool IsConnected(const Topology& base, const Puncture& puncture,
-                 const std::vector<int32_t>& number) {
-  std::vector<Digraph::Arc> arcs;
-  for (LinkId link : base.Links()) {
-    const int32_t tail = number[base.tail(link).index()];
-    const int32_t head = number[base.head(link).index()];
-    if (tail >= 0 && head >= 0 && !puncture.link_gone[link.index()])
-      arcs.emplace_back(NodeId{tail}, NodeId{head});
-  }
-  const auto left = std::count(puncture.node_gone.begin(), puncture.node_gone.end(), 0);
-  const Digraph graph(static_cast<int32_t>(left), arcs);
-  return CheckStronglyConnected(graph).strongly_connected;
-}
-
-Result<Draft> BuildPunctured(const FamilyCall& call, const Puncture& puncture,
-                             const std::vector<int32_t>& number) {
-  const Topology& base = call.operands[0];
-  int32_t ranks = 0, nodes = 0;
-  for (NodeId node : base.Nodes()) {
-    if (number[node.index()] < 0) continue;
-    ++nodes;
-    ranks += base.is_rank(node) ? 1 : 0;
-  }
-  Result<Draft> draft = call.Start(ranks, nodes - ranks, CountPorts(base), 1);
-  if (!draft) return draft;
-  for (NodeId node : base.Nodes()) {
-    if (number[node.index()] < 0) continue;
-    draft->names.push_back(base.node_name(node));
-    if (base.has_host_limits() && base.is_rank(node))
-      draft->host_bandwidth.push_back(base.host_bandwidth(node).value_or(0));
-    for (const LinkSpec& loop : base.self_loops(node))
-      draft->AddLink(number[node.index()], number[node.index()], call.links.Override(loop, 0));
-  }
-  for (LinkId link : base.Links()) {
-    const int32_t tail = number[base.tail(link).index()];
-    const int32_t head = number[base.head(link).index()];
-    if (tail >= 0 && head >= 0 && !puncture.link_gone[link.index()])
-      draft->AddLink(tail, head, call.links.Override(base.spec(link), 0));
-  }
-  return draft;
-}
-
-}  // namespace
-
-// Nodes are drawn first, then cables among what is left. A draw that disconnects the network, or
-// leaves no rank, is drawn again.
-Result<Draft> BuildWithout(const FamilyCall& call) {
-  constexpr int kDraws = 1000;
-  const Topology& base = call.operands[0];
-  const int64_t links = call.options[0].value_or(0);
-  const int64_t nodes = call.options[1].value_or(0);
-  const std::vector<Cable> cables = CablesOf(base);
-  if (nodes >= base.num_nodes())
-    return call.Fault(
-        fmt::format("nodes={} of {}: at least one must stay", nodes, base.num_nodes()));
-  if (links > static_cast<int64_t>(cables.size()))
-    return call.Fault(fmt::format("links={}: the network has {} cables", links, cables.size()));
-  Random random(static_cast<uint64_t>(call.options[2].value_or(1)));
-  Puncture puncture;
-  for (int draw = 0; draw < kDraws; ++draw) {
-    if (!DrawPuncture(base, cables, static_cast<size_t>(links), static_cast<size_t>(nodes), random,
-                      puncture))
-      continue;
-    const std::vector<int32_t> number = Renumber(puncture.node_gone);
-    const bool has_rank = std::any_of(number.begin(), number.begin() + base.num_ranks(),
-                                      [](int32_t node) { return node >= 0; });
-    if (!has_rank || !IsConnected(base, puncture, number)) continue;
-    Result<Draft> draft = BuildPunctured(call, puncture, number);
-    if (draft && links == 0 && nodes == 0) draft->grid = base.grid();
-    return draft;
-  }
-  return call.Fault(
-      fmt::format("every one of {} draws without {} cables and {} nodes left the "
-                  "network disconnected; remove less or try another seed",
-                  kDraws, links, nodes));
 }
 
 namespace {
@@ -295,12 +175,47 @@ std::vector<Attachment> AttachmentsOf(const Topology& topology, NodeId node) {
 }
 
 }  // namespace
+}  // namespace topo
+
+Result<int64_t> LargestUnwinding(const Topology& base) {
+  using topo::Attachment;
+  int64_t largest = std::max<int64_t>(1, base.num_ranks() - 1);
+  for (NodeId node : base.Nodes()) {
+    if (base.is_rank(node)) continue;
+    const std::vector<Attachment> around = topo::AttachmentsOf(base, node);
+    const std::string& name = base.node_name(node);
+    if (!base.is_rank(around.back().node))
+      return MakeError(
+          ErrorCode::kInfeasible,
+          fmt::format("switch '{}' is linked to switch '{}', and only switches between ranks can "
+                      "be unwound; 'forest' passes through such switches and reduces at ranks, "
+                      "'direct' and 'tsmcf' pass through them",
+                      name, base.node_name(around.back().node)));
+    for (const Attachment& one : around)
+      if (one.up == 0 || one.down == 0)
+        return MakeError(ErrorCode::kInfeasible,
+                         fmt::format("switch '{}' has a link {} rank '{}' and none back; only "
+                                     "switches linked both ways to each of their ranks can be "
+                                     "unwound",
+                                     name, one.up == 0 ? "to" : "from", base.node_name(one.node)));
+    largest = std::min(largest, static_cast<int64_t>(around.size()) - 1);
+  }
+  if (largest < 1)
+    return MakeError(ErrorCode::kInfeasible,
+                     "a switch with one rank only leads nowhere and cannot be unwound");
+  return largest;
+}
+
+namespace topo {
 
 // [tacos] III-G: a switch with neighbours 0 .. n-1 becomes links i -> i + 1, .., i + d modulo n,
 // each with a d-th of the bandwidth and the alpha of the links to the switch.
 Result<Draft> BuildUnwind(const FamilyCall& call) {
   const Topology& base = call.operands[0];
-  if (!call.options[0]) return call.Fault("degree= is missing");
+  const Result<int64_t> largest = LargestUnwinding(base);
+  if (!largest) return call.Fault(largest.error().message);
+  if (!call.options[0])
+    return call.Fault(fmt::format("degree= is missing, wanted 1 .. {}", *largest));
   const int64_t degree = *call.options[0];
   if (degree < 1) return call.Fault(fmt::format("got degree={}, wanted at least 1", degree));
   int64_t ports = CountPorts(base);
@@ -317,9 +232,6 @@ Result<Draft> BuildUnwind(const FamilyCall& call) {
   for (NodeId node : base.Nodes()) {
     if (base.is_rank(node)) continue;
     const std::vector<Attachment> ranks = AttachmentsOf(base, node);
-    if (ranks.back().node.value >= base.num_ranks())
-      return call.Fault(fmt::format("switch '{}' is linked to switch '{}', wanted ranks only",
-                                    base.node_name(node), base.node_name(ranks.back().node)));
     const size_t n = ranks.size();
     if (degree >= static_cast<int64_t>(n))
       return call.Fault(fmt::format("got degree={}, but switch '{}' has {} ranks: at most {}",
@@ -327,14 +239,23 @@ Result<Draft> BuildUnwind(const FamilyCall& call) {
     for (size_t i = 0; i < n; ++i)
       for (size_t step = 1; step <= static_cast<size_t>(degree); ++step) {
         const Attachment& to = ranks[(i + step) % n];
-        const LinkSpec spec{.bandwidth = std::min(ranks[i].up, to.down) / degree,
+        const int64_t bandwidth = std::min(ranks[i].up, to.down);
+        if (bandwidth < degree)
+          return call.Fault(fmt::format("got degree={}, but switch '{}' has {} B/s a rank", degree,
+                                        base.node_name(node), bandwidth));
+        const LinkSpec spec{.bandwidth = bandwidth / degree,
                             .alpha_ps = std::max(ranks[i].alpha_ps, to.alpha_ps)};
         draft->AddLink(ranks[i].node.value, to.node.value, call.links.Override(spec, 0));
       }
   }
   KeepNames(base, base.num_ranks(), *draft);
   KeepHostLimits(base, *draft);
+  // With links of other parameters it is no longer what the switches can carry.
+  if (!call.ChangesLinks())
+    draft->original =
+        base.has_switches() ? std::make_shared<const Topology>(base) : base.origin().original;
   return draft;
 }
 
-}  // namespace tutti::topo
+}  // namespace topo
+}  // namespace tutti

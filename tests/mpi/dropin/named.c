@@ -5,11 +5,11 @@
 
 #include "tutti/mpi/tutti_mpi.h"
 
-enum { kMostRanks = 64 };
+enum { kMaxRanks = 64 };
 
 int main(int argc, char** argv) {
   int rank, size, i, round, faults = 0, all = 0;
-  int send[kMostRanks], receive[kMostRanks], counts[kMostRanks], at[kMostRanks];
+  int send[kMaxRanks], receive[kMaxRanks], counts[kMaxRanks], at[kMaxRanks];
   tutti_exchange exchange;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

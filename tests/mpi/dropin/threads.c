@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { kThreads = 4, kRounds = 50, kMostRanks = 64 };
+enum { kThreads = 4, kRounds = 50, kMaxRanks = 64 };
 
 static MPI_Comm communicators[kThreads];
 static int faults[kThreads];
@@ -12,7 +12,7 @@ static int faults[kThreads];
 static void* Exchange(void* number) {
   const int thread = *(const int*)number;
   int rank, size, round, i;
-  int send[kMostRanks], receive[kMostRanks], counts[kMostRanks], at[kMostRanks];
+  int send[kMaxRanks], receive[kMaxRanks], counts[kMaxRanks], at[kMaxRanks];
   MPI_Comm_rank(communicators[thread], &rank);
   MPI_Comm_size(communicators[thread], &size);
   for (round = 0; round < kRounds; ++round) {

@@ -25,6 +25,44 @@ TEST(AlgorithmTest, EveryMethodIsReadAsWritten) {
   }
 }
 
+// The executor, its persistent form and the cost model ask here.
+TEST(AlgorithmTest, WhatItIsOnSoManyRanks) {
+  const auto resolved = [](const char* text, int ranks) {
+    return ToString(Resolved(ParseAlgorithm(text).value(), ranks));
+  };
+  EXPECT_EQ(resolved("tuna", 16), "tuna:r=4");
+  EXPECT_EQ(resolved("tuna", 17), "tuna:r=5");  // two digits need 5 * 5 >= 17
+  EXPECT_EQ(resolved("tuna", 20), "tuna:r=5");
+  EXPECT_EQ(resolved("tuna", 2), "spread-out");
+  EXPECT_EQ(resolved("tuna:r=7", 8), "tuna:r=7");
+  EXPECT_EQ(resolved("tuna:r=8", 8), "spread-out");
+  EXPECT_EQ(resolved("tuna:r=9", 8), "spread-out");
+  EXPECT_EQ(resolved("coalesced:b=3", 8), "coalesced:b=3");
+  for (int ranks = 1; ranks <= 5000; ++ranks) {
+    const int radix = RadixFor(0, ranks);
+    EXPECT_GE(radix * radix, ranks);
+    EXPECT_TRUE(radix == 2 || (radix - 1) * (radix - 1) < ranks) << ranks;
+  }
+}
+
+TEST(AlgorithmTest, ARadixIsFromTwoToTheRanks) {
+  EXPECT_EQ(RadixFor(3, 8), 3);
+  EXPECT_EQ(RadixFor(9, 8), 8);
+  EXPECT_EQ(RadixFor(1, 8), 2);
+  EXPECT_EQ(RadixFor(5, 1), 2);
+}
+
+TEST(AlgorithmTest, EveryMethodHasItsTraits) {
+  for (size_t i = 0; i < kNumMethods; ++i) {
+    const auto method = static_cast<Method>(i);
+    EXPECT_EQ(ParseAlgorithm(MethodNames()[i]).value().method, method);
+    // auto and mpi are no algorithms of ours.
+    const Family family = FamilyOf(method);
+    EXPECT_EQ(family == Family::kChosen, method == Method::kAuto);
+    EXPECT_EQ(family == Family::kNative, method == Method::kMpi);
+  }
+}
+
 TEST(AlgorithmTest, EveryFaultNamesTheWordAndWhatIsAccepted) {
   const struct {
     const char* text;

@@ -20,6 +20,49 @@ TEST(UnitsTest, ReadsWhatPeopleWrite) {
   EXPECT_EQ(ParseDurationPs("0").value(), 0);
 }
 
+TEST(UnitsTest, ReadsTheSpellingsOfOtherTools) {
+  for (const char* text : {"50GB/s", "50 GB/s", " 50\tGB/s ", "50GBps", "400Gbit/s", "400Gb/s",
+                           "400Gbps", "400 Gbps", "5e10", "50000MB/s", "50000000kB/s"})
+    EXPECT_EQ(ParseBandwidth(text).value(), 50'000'000'000) << text;
+  // As nccl-tests: a bare letter is binary. With B it is a power of 1000.
+  for (const char* text : {"1k", "1K", "1KiB", "1 KiB", "1024", "1024B"})
+    EXPECT_EQ(ParseSizeBytes(text).value(), 1024) << text;
+  for (const char* text : {"1m", "1M", "1MiB"})
+    EXPECT_EQ(ParseSizeBytes(text).value(), 1 << 20) << text;
+  for (const char* text : {"1g", "1G", "1GiB"})
+    EXPECT_EQ(ParseSizeBytes(text).value(), 1 << 30) << text;
+  EXPECT_EQ(ParseSizeBytes("1T").value(), int64_t{1} << 40);
+  for (const char* text : {"1kB", "1KB", "1e3", "1 KB"})
+    EXPECT_EQ(ParseSizeBytes(text).value(), 1000) << text;
+  for (const char* text : {"0.5us", "0.5 us", "0.5\u00b5s", "0.5\u03bcs", "500 ns"})
+    EXPECT_EQ(ParseDurationPs(text).value(), 500'000) << text;
+}
+
+TEST(UnitsTest, RefusesWhatMayBeBitsOrBytes) {
+  for (const char* text : {"1Mb", "1mb", "64 mb", "1gb", "1Gib"}) {
+    const auto parsed = ParseSizeBytes(text);
+    ASSERT_FALSE(parsed.has_value()) << text;
+    EXPECT_NE(parsed.error().message.find("bits or bytes: write "), std::string::npos)
+        << parsed.error().message;
+  }
+  for (const char* text : {"50gb/s", "50G", "50g", "50gbps", "50GB", "50Gb", "50gbit/s"}) {
+    const auto parsed = ParseBandwidth(text);
+    ASSERT_FALSE(parsed.has_value()) << text;
+    EXPECT_NE(parsed.error().message.find("write Gbit/s or GB/s"), std::string::npos)
+        << parsed.error().message;
+  }
+}
+
+TEST(UnitsTest, ReadableTextIsShort) {
+  EXPECT_EQ(ReadableBandwidth(50'000'000'000), "50GB/s");
+  EXPECT_EQ(ReadableBandwidth(33'333'333'333), "33.333 GB/s");
+  EXPECT_EQ(ReadableBandwidth(1'234'567), "1234567B/s");
+  EXPECT_EQ(ReadableBandwidth(3'125'000'000), "3125MB/s");
+  EXPECT_EQ(ReadableSize(int64_t{64} << 20), "64MiB");
+  EXPECT_EQ(ReadableSize(33'333'333'333), "31.044 GiB");
+  EXPECT_EQ(ReadableSize(1000), "1KB");
+}
+
 TEST(UnitsTest, NamesWhatIsWrong) {
   struct Case {
     const char* text;

@@ -42,6 +42,12 @@ void ExpectTrue(const Candidate& candidate) {
   ASSERT_TRUE(cost);
   EXPECT_EQ(cost->tl, candidate.tl);
   EXPECT_EQ(cost->tb, std::optional<Rational>(candidate.tb));
+  const Result<BfbCost> back =
+      ComputeBfbCost(TransposeTopology(*topology),
+                     *Collective::Make(CollectiveKind::kAllGather, candidate.ranks), {});
+  ASSERT_TRUE(back);
+  EXPECT_EQ(back->tl, candidate.reduce_scatter.tl);
+  EXPECT_EQ(back->tb, std::optional<Rational>(candidate.reduce_scatter.tb));
 }
 
 TEST(Candidates, ThatTheSearchKeepsAreTrue) {
@@ -59,6 +65,8 @@ TEST(Candidates, ExpansionsOfBasesAreTrue) {
       for (const BaseFamily& family : BaseFamilies()) {
         std::vector<BaseEntry> entries;
         family.list(ranks, degree, entries);
+        for (size_t i = entries.size(); i-- > 0;)
+          if (entries[i].reduce_scatter) entries.push_back(TransposeOf(entries[i]));
         for (const BaseEntry& entry : entries) {
           const Candidate base = MakeBase(entry, family.reference);
           ExpectTrue(base);
@@ -129,7 +137,8 @@ TEST(Candidates, CopiesOfBidirectionalNetworksCostNoStepUnderBreadthFirstBroadca
 Candidate Plain(int32_t tl, Rational tb, uint32_t properties, std::string recipe) {
   Candidate candidate;
   candidate.tl = candidate.diameter = tl;
-  candidate.tb = std::move(tb);
+  candidate.tb = tb;
+  candidate.reduce_scatter = {tl, std::move(tb)};
   candidate.properties = properties;
   candidate.recipe = std::move(recipe);
   return candidate;
@@ -153,8 +162,10 @@ TEST(Frontier, KeepsWhatMayStillWin) {
   EXPECT_EQ(kept(), "bde");
   frontier.Offer(Plain(3, Rational(1), kByExpand, "a"), arena);  // as good, first in the alphabet
   EXPECT_EQ(kept(), "ade");
-  EXPECT_FALSE(frontier.Wants(4, Rational(1), kByExpand));
-  EXPECT_TRUE(frontier.Wants(4, Rational(1), kByBfb));
+  const DesignCost slower{4, Rational(1)}, faster{2, Rational(1, 4)};
+  EXPECT_FALSE(frontier.Wants(slower, slower, kByExpand));
+  EXPECT_TRUE(frontier.Wants(slower, slower, kByBfb));
+  EXPECT_TRUE(frontier.Wants(slower, faster, kByExpand));  // its reduce-scatter is faster
   frontier.Offer(Plain(2, Rational(1, 3), kByExpand | kBidirectional, "x"), arena);  // beats all
   EXPECT_EQ(kept(), "x");
 }

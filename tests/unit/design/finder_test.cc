@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tutti/base/parallel.h"
-#include "tutti/coll/bounds.h"
+#include "tutti/bounds/bounds.h"
 #include "tutti/synth/expand_cost.h"
 #include "tutti/topo/expression.h"
 #include "tutti/topo/properties.h"
@@ -41,9 +41,9 @@ void ExpectTrueOfNetwork(const Design& design) {
   EXPECT_EQ(Diameter(*topology), design.diameter);
   EXPECT_EQ(IsBidirectional(*topology), design.bidirectional);
   EXPECT_GE(design.tl, MooreBoundSteps(design.ranks, design.degree));
-  EXPECT_EQ(design.moore_optimal, design.tl == MooreBoundSteps(design.ranks, design.degree));
   EXPECT_GE(design.tb, BestTb(design.ranks));
-  EXPECT_EQ(design.bandwidth_optimal, design.tb == BestTb(design.ranks));
+  EXPECT_GE(design.reduce_scatter.tl, MooreBoundSteps(design.ranks, design.degree));
+  EXPECT_GE(design.reduce_scatter.tb, BestTb(design.ranks));
   EXPECT_FALSE(design.reasons.empty());
   if (design.reverse_symmetric) {
     EXPECT_EQ(FindReverseSymmetry(*topology).outcome, IsomorphismSearch::Outcome::kFound);
@@ -57,7 +57,6 @@ TEST(Finder, FourRanksByHand) {
   ASSERT_EQ(designs.size(), 1u);
   EXPECT_EQ(designs[0].tl, 2);
   EXPECT_EQ(designs[0].tb, Rational(3, 4));
-  EXPECT_TRUE(designs[0].moore_optimal);
 }
 
 TEST(Finder, FrontiersAreSortedAndTrue) {
@@ -67,7 +66,7 @@ TEST(Finder, FrontiersAreSortedAndTrue) {
       ASSERT_FALSE(designs.empty());
       ExpectSortedAndUndominated(designs);
       for (const Design& design : designs) ExpectTrueOfNetwork(design);
-      EXPECT_TRUE(designs.back().bandwidth_optimal) << ranks << " " << degree;
+      EXPECT_EQ(designs.back().tb, BestTb(ranks)) << ranks << " " << degree;
     }
 }
 
@@ -106,6 +105,54 @@ TEST(Finder, AllSizesAtOnceAgreeWithOneAtATime) {
   SetNumThreads(0);
 }
 
+// Each collective's frontier is that of its own cost, and what one of them has no other undercuts.
+TEST(Finder, FrontiersAreOfTheirOwnCollective) {
+  constexpr CollectiveKind kKinds[] = {CollectiveKind::kAllGather, CollectiveKind::kReduceScatter,
+                                       CollectiveKind::kAllReduce};
+  int differing = 0;
+  for (int32_t degree : {2, 4})
+    for (int32_t ranks = 2; ranks <= 90; ++ranks) {
+      std::vector<std::vector<Design>> frontiers;
+      for (CollectiveKind kind : kKinds) {
+        Result<std::vector<Design>> designs =
+            FindFrontier({.ranks = ranks, .degree = degree, .collective = kind, .bases = {}});
+        ASSERT_TRUE(designs);
+        for (size_t i = 1; i < designs->size(); ++i) {
+          EXPECT_LT((*designs)[i - 1].CostOf(kind).tl, (*designs)[i].CostOf(kind).tl);
+          EXPECT_GT((*designs)[i - 1].CostOf(kind).tb, (*designs)[i].CostOf(kind).tb);
+        }
+        frontiers.push_back(*std::move(designs));
+      }
+      for (size_t k = 0; k < 3; ++k)
+        for (const std::vector<Design>& others : frontiers)
+          for (const Design& other : others)
+            EXPECT_TRUE(std::any_of(frontiers[k].begin(), frontiers[k].end(),
+                                    [&](const Design& design) {
+                                      const DesignCost a = design.CostOf(kKinds[k]),
+                                                       b = other.CostOf(kKinds[k]);
+                                      return a.tl <= b.tl && a.tb <= b.tb;
+                                    }))
+                << other.recipe << " for " << Name(kKinds[k]);
+      // An all-gather on the transpose is a reduce-scatter.
+      ASSERT_EQ(frontiers[0].size(), frontiers[1].size());
+      for (size_t i = 0; i < frontiers[0].size(); ++i)
+        EXPECT_EQ(frontiers[0][i].CostOf(kKinds[0]), frontiers[1][i].CostOf(kKinds[1]));
+      differing += frontiers[0][0].recipe != frontiers[2][0].recipe ? 1 : 0;
+    }
+  EXPECT_GT(differing, 0);
+}
+
+// The transpose of cayley(19,3,7,10,2,18,0) takes TB 1 in 7 steps, itself 20/19.
+TEST(Finder, TransposesAreCandidates) {
+  const std::vector<Design> designs = Frontier(57, 2);
+  const auto seven = std::find_if(designs.begin(), designs.end(),
+                                  [](const Design& design) { return design.tl == 7; });
+  ASSERT_NE(seven, designs.end());
+  EXPECT_EQ(seven->recipe, "transpose(cayley(19,3,7,10,2,18,0))");
+  EXPECT_EQ(seven->tb, Rational(1));
+  EXPECT_EQ(seven->reduce_scatter, (DesignCost{7, Rational(20, 19)}));
+}
+
 std::string FaultOf(const DesignQuestion& question) {
   const Result<std::vector<Design>> designs = FindFrontier(question);
   EXPECT_FALSE(designs);
@@ -141,7 +188,7 @@ TEST(Finder, OwnBasesAreMeasuredAndExpanded) {
   ASSERT_TRUE(same);
   EXPECT_EQ(same->back().recipe, "petersen.json");
   EXPECT_EQ(same->back().tl, 2);
-  EXPECT_TRUE(same->back().bandwidth_optimal);
+  EXPECT_EQ(same->back().tb, BestTb(10));
   const Result<std::vector<Design>> larger =
       FindFrontier({.ranks = 30,
                     .degree = 3,
@@ -150,6 +197,23 @@ TEST(Finder, OwnBasesAreMeasuredAndExpanded) {
   ASSERT_TRUE(larger);
   EXPECT_EQ(larger->front().tl, 3);
   EXPECT_EQ(larger->front().tb, Rational(1));
+  for (const Design& design : *larger)
+    EXPECT_NE(design.recipe.find("petersen.json"), std::string::npos) << design.recipe;
+  EXPECT_EQ(FaultOf({.ranks = 31, .degree = 3, .bases = {{"petersen.json", *petersen}}}),
+            "no network of 31 ranks with degree 3 can be made of petersen.json: expansions "
+            "multiply its ranks and may add to its degree, which is 3");
+}
+
+// hamming(2,3) is among the known bases, and of the same cost as the asker's file: the answer is
+// made of the file all the same.
+TEST(Finder, OwnBasesWinOverKnownOnesOfTheSameCost) {
+  const Result<Topology> hamming = ParseTopology("hamming(2,3)");
+  ASSERT_TRUE(hamming);
+  const Result<std::vector<Design>> designs =
+      FindFrontier({.ranks = 36, .degree = 4, .bases = {{"box.json", *hamming}}});
+  ASSERT_TRUE(designs);
+  ASSERT_EQ(designs->size(), 1u);
+  EXPECT_EQ(designs->front().recipe, "line(box.json)");
 }
 
 TEST(Finder, RefusesBasesThatExpansionsCannotUse) {

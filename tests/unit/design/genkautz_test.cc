@@ -7,12 +7,13 @@
 #include <string>
 
 #include "tutti/base/random.h"
-#include "tutti/coll/bounds.h"
+#include "tutti/bounds/bounds.h"
 #include "tutti/coll/collective.h"
 #include "tutti/design/finder.h"
 #include "tutti/synth/bfb.h"
 #include "tutti/synth/expand_cost.h"
 #include "tutti/topo/expression.h"
+#include "tutti/topo/properties.h"
 
 namespace tutti::design {
 namespace {
@@ -27,6 +28,11 @@ void ExpectLikeBfb(int32_t degree, int32_t ranks) {
   const GenkautzCost cost = ComputeGenkautzCost(degree, ranks);
   EXPECT_EQ(cost.tl, expected->tl) << name;
   EXPECT_EQ(std::optional<Rational>(cost.tb), expected->tb) << name << " " << cost.tb.ToString();
+  const Result<BfbCost> back = ComputeBfbCost(TransposeTopology(*topology), *collective, {});
+  ASSERT_TRUE(back) << name;
+  EXPECT_EQ(cost.tl, back->tl) << name;
+  EXPECT_EQ(std::optional<Rational>(cost.reduce_scatter_tb), back->tb)
+      << "transpose of " << name << " " << cost.reduce_scatter_tb.ToString();
 }
 
 // -2 x - 1 and -2 x - 2 modulo 4: 0 -> 3 2, 1 -> 1 0, 2 -> 3 2, 3 -> 1 0. Rank 2 hears 0 in step 1,
@@ -35,6 +41,9 @@ TEST(Genkautz, ByHand) {
   const GenkautzCost cost = ComputeGenkautzCost(2, 4);
   EXPECT_EQ(cost.tl, 2);
   EXPECT_EQ(cost.tb, Rational(3, 2));
+  // The other way round rank 1, whose other port is a self-loop too, hears of 0 in step 1, and of 2
+  // and 3 in step 2, both over its link from 0.
+  EXPECT_EQ(cost.reduce_scatter_tb, Rational(3, 2));
 }
 
 TEST(Genkautz, SmallOnesAreLikeBreadthFirstBroadcast) {

@@ -205,5 +205,31 @@ TEST(AutomorphismProperty, GeneratorsJoinEveryOrbit) {
   }
 }
 
+// A graph of more links than the first fingerprints look at, and a copy of it numbered anew.
+TEST(AutomorphismProperty, CopiesOfANodeAreInOneOrbit) {
+  constexpr int32_t kNodes = 600;
+  for (uint64_t seed = 0; seed < 4; ++seed) {
+    SCOPED_TRACE(seed);
+    const Digraph graph = RandomGraph(kNodes, 4 * kNodes, seed);
+    Random random(seed);
+    std::vector<int32_t> copy(kNodes);
+    std::iota(copy.begin(), copy.end(), kNodes);
+    for (int32_t v = kNodes; v-- > 1;)
+      std::swap(copy[static_cast<size_t>(v)],
+                copy[static_cast<size_t>(random.Below(static_cast<uint64_t>(v) + 1))]);
+    std::vector<Digraph::Arc> arcs;
+    for (LinkId link : graph.Links()) {
+      arcs.emplace_back(graph.tail(link), graph.head(link));
+      arcs.emplace_back(NodeId{copy[graph.tail(link).index()]},
+                        NodeId{copy[graph.head(link).index()]});
+    }
+    const NodeOrbits orbits = FindNodeOrbits(Digraph(2 * kNodes, arcs));
+    EXPECT_TRUE(orbits.proven);
+    for (NodeId node : graph.Nodes())
+      EXPECT_EQ(orbits.orbit[node.index()], orbits.orbit[static_cast<size_t>(copy[node.index()])]);
+    EXPECT_GT(orbits.num_orbits(), kNodes / 2);
+  }
+}
+
 }  // namespace
 }  // namespace tutti

@@ -92,6 +92,17 @@ TEST(MscclXmlTest, AllGatherOfTwoCopiesFirstAndNamesTheSamePlaceAtBothEnds) {
 )");
 }
 
+// Rank 0 sends its input 1 to output 0 of rank 1, and both ends say so.
+TEST(MscclXmlTest, BothEndsOfAnAllToAllNameTheSamePlaces) {
+  const Topology pair = Complete(2);
+  const std::string xml =
+      MustWrite(pair, DirectAllToAll(pair, MustMake(CollectiveKind::kAllToAll, 2)));
+  for (const char* type : {"s", "r"})
+    for (const char* places : {R"(srcbuf="i" srcoff="1" dstbuf="o" dstoff="0")",
+                               R"(srcbuf="i" srcoff="0" dstbuf="o" dstoff="1")"})
+      EXPECT_THAT(xml, HasSubstr(std::string("type=\"") + type + "\" " + places));
+}
+
 TEST(MscclXmlTest, RingsAndAllToAllAreCorrectInEachDialect) {
   for (int32_t n = 2; n <= 8; ++n) {
     SCOPED_TRACE(n);
@@ -215,6 +226,8 @@ TEST(MscclXmlTest, WhatNoSplittingCanHelpIsRefusedWithTheLimit) {
   protocol.protocol = "simple";
   sizes.min_bytes = 10;
   sizes.max_bytes = 5;
+  MscclOptions tiny;
+  tiny.max_bytes = 3;
   Collective::Options demand;
   demand.demand = {0, 1, 1, 0};
   const Topology pair = Complete(2);
@@ -222,6 +235,8 @@ TEST(MscclXmlTest, WhatNoSplittingCanHelpIsRefusedWithTheLimit) {
       {RingAllGather(ring, 10000), {}, ErrorCode::kInfeasible, "16-bit offsets"},
       {RingAllGather(ring), protocol, ErrorCode::kInvalidArgument, "unknown protocol 'simple'"},
       {RingAllGather(ring), sizes, ErrorCode::kInvalidArgument, "from 10 to 5"},
+      {RingAllGather(ring), tiny, ErrorCode::kInvalidArgument,
+       "calls of at most 3 bytes cannot be cut into the 4 chunks"},
       {DirectAllToAll(pair, MustMake(CollectiveKind::kAllToAllV, 2, demand)),
        {},
        ErrorCode::kInfeasible,
@@ -302,6 +317,14 @@ TEST(CheckMscclXmlTest, EveryMutantOfTheExampleIsCaught) {
       {"NoSuchStep", "deps=\"0\"", "deps=\"5\"", "waits for tb 1 step 5, which does not exist"},
       {"HalfDependency", "deps=\"0\"", "deps=\"-1\"", "both given or both -1"},
       {"Truncated", "</algo>", "", "not XML at byte"},
+      {"OtherSourceAtTheReceiver", "type=\"r\" srcbuf=\"o\" srcoff=\"1\"",
+       "type=\"r\" srcbuf=\"o\" srcoff=\"0\"",
+       "gpu 3 tb 0 step 2: sends with the source o[1], and gpu 0 tb 0 step 3 receives it with the "
+       "source o[0]"},
+      {"OtherDestinationAtTheSender", "srcoff=\"0\" dstbuf=\"o\" dstoff=\"0\"",
+       "srcoff=\"0\" dstbuf=\"o\" dstoff=\"1\"",
+       "gpu 0 tb 0 step 0: sends with the destination o[1], and gpu 1 tb 0 step 1 receives it with "
+       "the destination o[0]"},
       {"Sum", "coll=\"allgather\"", "coll=\"allreduce\"", "i_chunks is 1"}};
   for (const Mutant& mutant : table) {
     const std::string faults =
@@ -363,9 +386,9 @@ TEST(CheckMscclXmlTest, FusedReductionsAreFollowed) {
   EXPECT_EQ(judge(TwoGpus(Step(0, "s", "i0", "o0") + Step(1, "rcs", "o0", "o0"),
                           Step(0, "rrs", "i0", "o0") + Step(1, "r", "o0", "o0"))),
             "");
-  EXPECT_EQ(judge(TwoGpus(Step(0, "s", "i0", "s0") + Step(1, "r", "o0", "s0") +
+  EXPECT_EQ(judge(TwoGpus(Step(0, "s", "i0", "s0") + Step(1, "r", "i0", "s0") +
                               Step(2, "cpy", "i0", "o0") + Step(3, "re", "s0", "o0"),
-                          Step(0, "s", "i0", "s0") + Step(1, "r", "o0", "s0") +
+                          Step(0, "s", "i0", "s0") + Step(1, "r", "i0", "s0") +
                               Step(2, "cpy", "i0", "o0") + Step(3, "re", "s0", "o0"),
                           1, 1)),
             "");
@@ -383,7 +406,8 @@ TEST(CheckMscclXmlTest, AQueueOfTwoMessagesIsNotOfThree) {
     if (one_step) {
       steps = Step(0, "s", "i0", "o0", k) + Step(1, "rrc", "i0", "o0", k);
     } else {
-      for (int c = 0; c < k; ++c) steps += Step(s++, "s", "i" + std::to_string(c), "o0");
+      for (int c = 0; c < k; ++c)
+        steps += Step(s++, "s", "i" + std::to_string(c), "o" + std::to_string(c));
       for (int c = 0; c < k; ++c)
         steps += Step(s++, "rrc", "i" + std::to_string(c), "o" + std::to_string(c));
     }
@@ -393,6 +417,38 @@ TEST(CheckMscclXmlTest, AQueueOfTwoMessagesIsNotOfThree) {
   EXPECT_EQ(exchange(2, true), "");
   EXPECT_THAT(exchange(3, false), HasSubstr("deadlock: gpu 0 tb 0 step 2 waits for room"));
   EXPECT_THAT(exchange(3, true), HasSubstr("deadlock: gpu 0 tb 0 step 0 waits for room"));
+}
+
+// --- Files that are made to hurt
+
+TEST(CheckMscclXmlTest, EntitiesAreNotExpandedAndNestingIsNotFollowed) {
+  std::string bomb = "<!DOCTYPE a [<!ENTITY a0 \"x\">";
+  for (int i = 1; i < 40; ++i) {
+    const std::string last = "&a" + std::to_string(i - 1) + ";";
+    bomb += "<!ENTITY a" + std::to_string(i) + " \"" + last + last + last + last + "\">";
+  }
+  const std::string correct = ReadFile("tests/data/msccl_ring_allgather_4.xml");
+  EXPECT_THAT(
+      AllFaults(bomb + "]>" + Replaced(correct, "allgather", "&a39;"), MscclDialect::kMsccl),
+      HasSubstr("coll=\"&a39;\""));
+  std::string deep;
+  for (int i = 0; i < 100'000; ++i) deep += "<gpu>";
+  EXPECT_THAT(AllFaults("<algo>" + deep, MscclDialect::kMsccl), HasSubstr("not XML at byte"));
+}
+
+TEST(CheckMscclXmlTest, StepsBeyondTheLimitAreNamedAndNotRead) {
+  std::string steps;
+  for (int i = 0; i < 100'000; ++i) steps += "<step/>";
+  const std::string xml = TwoGpus(Step(0, "s", "i0", "o0"), steps);
+  EXPECT_EQ(AllFaults(xml, MscclDialect::kRccl),
+            "gpu 1 tb 0: rccl takes at most 64 steps a thread block, got 100000\n");
+}
+
+TEST(CheckMscclXmlSlow, TenMillionStepsAreRefused) {
+  std::string steps;
+  for (int i = 0; i < 10'000'000; ++i) steps += "<step s=\"0\"/>";
+  EXPECT_EQ(AllFaults(TwoGpus(Step(0, "s", "i0", "o0"), steps), MscclDialect::kMsccl),
+            "gpu 1 tb 0: msccl takes at most 256 steps a thread block, got 10000000\n");
 }
 
 }  // namespace

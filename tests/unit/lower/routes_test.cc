@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "tutti/synth/router.h"
+#include "tutti/route/router.h"
 #include "tutti/topo/expression.h"
 
 namespace tutti {

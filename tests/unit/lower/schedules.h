@@ -6,22 +6,15 @@
 #include <utility>
 #include <vector>
 
+#include "support/build.h"
 #include "tutti/sched/schedule.h"
 #include "tutti/topo/topology.h"
 
 namespace tutti::testing_lower {
 
-inline Topology MustBuild(Topology::Builder builder) {
-  Result<Topology> built = std::move(builder).Build();
-  EXPECT_TRUE(built.has_value()) << built.error().message;
-  return std::move(built).value();
-}
-
-inline Collective MustMake(CollectiveKind kind, int32_t ranks, Collective::Options options = {}) {
-  Result<Collective> made = Collective::Make(kind, ranks, std::move(options));
-  EXPECT_TRUE(made.has_value()) << made.error().message;
-  return std::move(made).value();
-}
+using test_support::LinkOf;
+using test_support::MustBuild;
+using test_support::MustMake;
 
 // Links r -> r + 1.
 inline Topology UniRing(int32_t n) {
@@ -43,13 +36,6 @@ inline Topology Path(int32_t n) {
   Topology::Builder builder(n);
   for (int32_t r = 0; r + 1 < n; ++r) builder.AddDuplex(NodeId{r}, NodeId{r + 1}, {});
   return MustBuild(std::move(builder));
-}
-
-inline LinkId LinkOf(const Topology& topology, int32_t tail, int32_t head) {
-  for (LinkId link : topology.OutLinks(NodeId{tail}))
-    if (topology.head(link) == NodeId{head}) return link;
-  ADD_FAILURE() << "no link " << tail << " -> " << head;
-  return LinkId{0};
 }
 
 inline Schedule Empty(const Topology& topology, Collective collective, int32_t units = 1) {

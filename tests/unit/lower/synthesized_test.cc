@@ -7,6 +7,7 @@
 #include "schedules.h"
 #include "tutti/lower/lowering.h"
 #include "tutti/lower/msccl_xml.h"
+#include "tutti/lower/mscclpp.h"
 #include "tutti/synth/synthesizer.h"
 #include "tutti/topo/expression.h"
 
@@ -19,7 +20,7 @@ constexpr CollectiveKind kKinds[] = {CollectiveKind::kAllGather, CollectiveKind:
                                      CollectiveKind::kScatter,   CollectiveKind::kAllToAll};
 
 struct Tally {
-  int plans = 0, files = 0;
+  int plans = 0, files = 0, mscclpp = 0, refused = 0;
 };
 
 void JudgePlan(const Topology& topology, const Schedule& schedule, Tally& tally) {
@@ -56,12 +57,37 @@ void JudgeXml(const Topology& topology, const Schedule& schedule, Tally& tally) 
     }
 }
 
+void JudgeMscclpp(const Topology& topology, const Schedule& schedule, Tally& tally) {
+  for (const bool in_place : {false, true})
+    for (const int32_t box : {0, 2}) {
+      MscclppOptions options;
+      options.in_place = in_place;
+      options.box_ranks = box;
+      const Result<std::string> json = ToMscclpp(topology, schedule, options);
+      if (!json) {
+        EXPECT_EQ(json.error().code, ErrorCode::kInfeasible) << json.error().message;
+        ++tally.refused;
+        continue;
+      }
+      const Result<MscclppVerdict> verdict = CheckMscclpp(*json);
+      ASSERT_TRUE(verdict.has_value()) << verdict.error().message;
+      if (!verdict->faults.empty() &&
+          verdict->faults[0].message.find("too large to judge") != std::string::npos) {
+        ++tally.refused;
+        continue;
+      }
+      ++tally.mscclpp;
+      EXPECT_TRUE(verdict->faults.empty())
+          << "in place " << in_place << " boxes " << box << ": " << verdict->faults[0].message;
+    }
+}
+
 Tally JudgeAll(const std::vector<std::string>& expressions) {
   Tally tally;
   for (const std::string& expression : expressions) {
     const Result<Topology> topology = ParseTopology(expression);
     EXPECT_TRUE(topology.has_value()) << topology.error().message;
-    if (!topology || topology->has_switches()) continue;
+    if (!topology) continue;
     for (const Synthesizer& synthesizer : Synthesizers())
       for (const CollectiveKind kind : synthesizer.collectives) {
         if (synthesizer.on_request_only) continue;  // may take minutes
@@ -79,6 +105,7 @@ Tally JudgeAll(const std::vector<std::string>& expressions) {
         if (!schedule) continue;  // not for this network; the room of synthesizers tests which
         JudgePlan(*topology, *schedule, tally);
         JudgeXml(*topology, *schedule, tally);
+        JudgeMscclpp(*topology, *schedule, tally);
       }
   }
   return tally;
@@ -87,9 +114,13 @@ Tally JudgeAll(const std::vector<std::string>& expressions) {
 TEST(SynthesizedTest, PlansAndFilesOfSmallNetworksAreCorrect) {
   const Tally tally =
       JudgeAll({"complete(2)", "uniring(1,3)", "ring(5)", "torus(2,3)", "hypercube(3)", "mesh(2,3)",
-                "biring(4,4)", "complete(5)", "without(torus(3,3),links=2,seed=3)"});
+                "biring(4,4)", "complete(5)", "without(torus(3,3),links=2,seed=3)", "switch(4)",
+                "switch2d(2,3)", "rfs(2,2,2)"});
   EXPECT_GT(tally.plans, 50);
+  RecordProperty("mscclpp", tally.mscclpp);
+  RecordProperty("refused", tally.refused);
   EXPECT_GT(tally.files, 200);
+  EXPECT_GT(tally.mscclpp, 200);
 }
 
 TEST(SynthesizedSlow, PlansAndFilesOfLargerNetworksAreCorrect) {
@@ -97,6 +128,7 @@ TEST(SynthesizedSlow, PlansAndFilesOfLargerNetworksAreCorrect) {
       JudgeAll({"dgx1", "torus(4,4)", "torus(3,3,3)", "genkautz(2,12)", "hypercube(5)",
                 "complete(24)", "without(torus(3,3,3),links=5,seed=1)"});
   EXPECT_GT(tally.plans, 40);
+  EXPECT_GT(tally.mscclpp, 0);
 }
 
 }  // namespace

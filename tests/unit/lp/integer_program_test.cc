@@ -116,18 +116,21 @@ TEST(IntegerProgramTest, AgreesWithEnumeration) {
   }
 }
 
-TEST(IntegerProgram, NoVerdictOnceTimeIsOver) {
+TEST(IntegerProgram, NoVerdictOnceALimitIsReached) {
   IntegerProgram program;
   std::vector<IntegerProgram::Entry> row;
   for (int i = 0; i < 40; ++i) row.push_back({program.AddColumn(0, 1, -1 - i % 7, true), 3.0 + i});
   program.AddRow(-kNone, 100, row);
-  IntegerLimits limits;
-  limits.seconds = 1e-9;
-  const Result<IntegerSolution> solution = program.Solve(limits);
-  if (solution) {
-    EXPECT_FALSE(solution->proven);
-  } else {
-    EXPECT_EQ(solution.error().code, ErrorCode::kResourceExhausted);
+  IntegerLimits clock, count;
+  clock.seconds = 1e-9;
+  count.iterations = 1;
+  for (const IntegerLimits& limits : {clock, count}) {
+    const Result<IntegerSolution> solution = program.Solve(limits);
+    if (solution) {
+      EXPECT_FALSE(solution->proven);
+    } else {
+      EXPECT_EQ(solution.error().code, ErrorCode::kResourceExhausted);
+    }
   }
 }
 

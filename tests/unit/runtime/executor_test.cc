@@ -190,17 +190,17 @@ TEST(ExecutorTest, AChangedInputIsWrongOutOfPlace) {
   EXPECT_GE(report.wrong, 990);  // some of 1000 random elements may agree by chance
 }
 
-// --- Faults
-// -----------------------------------------------------------------------------------------
+// --- Faults -------------------------------------------------------------------------------------
 
 TEST(ExecutorTest, ADeadRankIsNamedAndNothingStaysBehind) {
   const std::set<std::string> before = SharedObjects();
   for (const int64_t at : {0, 3, 9}) {
     SCOPED_TRACE(at);
-    RunOptions options = Quick(1 << 16);
-    options.die_rank = 2;
-    options.die_at_instruction = at;
-    ExpectError(RingAllReduce(4), options, ErrorCode::kPeerFailed, "rank 2 was killed by signal 9");
+    const RunMode mode{.death = {.rank = 2, .at_instruction = at}};
+    const Result<RunReport> report = RunPlanAs(RingAllReduce(4), Quick(1 << 16), mode);
+    ASSERT_FALSE(report.has_value());
+    EXPECT_EQ(report.error().code, ErrorCode::kPeerFailed);
+    EXPECT_THAT(report.error().message, testing::HasSubstr("rank 2 was killed by signal 9"));
     ExpectNoChildren();
   }
   EXPECT_EQ(SharedObjects(), before);

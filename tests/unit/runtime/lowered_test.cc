@@ -102,19 +102,37 @@ TEST(LoweredPlanTest, EverySynthesizerAndCollectiveRunsRight) {
   }
 }
 
+TEST(LoweredPlanTest, SchedulesThroughSwitchesRunRight) {
+  for (const char* network : {"switch(4)", "switch2d(2,3)"}) {
+    const int plans = ForEachPlan(network, [](const Plan& plan, RunOptions options) {
+      options.size_bytes = 10'007;
+      ExpectRight(plan, options, RunMode());
+    });
+    EXPECT_GE(plans, 1) << network;
+  }
+}
+
+// On the smaller network every pair of type and operation; on the larger one every type of each
+// plan, the operations in turn.
 TEST(LoweredPlanSlow, EveryTypeAndOperationOnEveryPlan) {
   RunMode mode;
   mode.tuning.piece_bytes = 1024;
-  for (const char* network : {"hypercube(4)", "uniring(1,6)"})
-    ForEachPlan(network, [&](const Plan& plan, RunOptions options) {
-      for (int type = 0; type < kTypes; ++type)
-        for (int op = 0; op < (plan.collective.reduces() ? kOps : 1); ++op) {
-          options.size_bytes = 40'009;
-          options.type = static_cast<DataType>(type);
-          options.op = static_cast<ReduceOp>(op);
-          ExpectRight(plan, options, mode);
-        }
-    });
+  const auto run = [&](const Plan& plan, RunOptions options, int type, int op) {
+    options.size_bytes = 40'009;
+    options.type = static_cast<DataType>(type);
+    options.op = static_cast<ReduceOp>(op);
+    ExpectRight(plan, options, mode);
+  };
+  ForEachPlan("uniring(1,6)", [&](const Plan& plan, const RunOptions& options) {
+    for (int type = 0; type < kTypes; ++type)
+      for (int op = 0; op < (plan.collective.reduces() ? kOps : 1); ++op)
+        run(plan, options, type, op);
+  });
+  int turn = 0;
+  ForEachPlan("hypercube(4)", [&](const Plan& plan, const RunOptions& options) {
+    for (int type = 0; type < kTypes; ++type) run(plan, options, type, (type + turn) % kOps);
+    ++turn;
+  });
 }
 
 }  // namespace

@@ -2,17 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include "support/build.h"
 #include "tutti/topo/expression.h"
 
 namespace tutti {
 namespace {
 
-LinkId LinkOf(const Topology& topology, int32_t tail, int32_t head) {
-  for (const LinkId link : topology.OutLinks(NodeId{tail}))
-    if (topology.head(link) == NodeId{head}) return link;
-  ADD_FAILURE() << "no link " << tail << " -> " << head;
-  return LinkId{0};
-}
+using test_support::LinkOf;
 
 // A ring of three: each pair over the direct link, but 0 to 2, which sends a third the other way.
 TEST(Routing, OfATriangleByHand) {

@@ -3,22 +3,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "support/build.h"
+#include "support/parse.h"
 #include "tutti/base/random.h"
 #include "tutti/topo/expression.h"
 
 namespace tutti {
 namespace {
 
+using test_support::LinkOf;
+using test_support::Parse;
 using ::testing::HasSubstr;
-
-Topology Parse(const std::string& expression) { return *ParseTopology(expression); }
-
-LinkId LinkOf(const Topology& topology, int32_t tail, int32_t head) {
-  for (const LinkId link : topology.OutLinks(NodeId{tail}))
-    if (topology.head(link) == NodeId{head}) return link;
-  ADD_FAILURE() << "no link " << tail << " -> " << head;
-  return LinkId{0};
-}
 
 // One path a pair over the given nodes; pairs that are not named send nothing.
 struct NamedPath {
@@ -65,8 +60,8 @@ FlowSimReport RunFlows(const Topology& topology, const Routing& routing, int64_t
 TEST(FlowSimulator, SharesLinksByChunksByHand) {
   const Topology line = Parse("mesh(3,bw=1GB/s,alpha=1us)");
   const Routing routing = RoutingOf(line, {{{0, 1}, 1}, {{0, 1, 2}, 3}, {{1, 2}, 1}});
-  // 5 chunks in 6 pairs: a chunk is M/3 / (5/6); M chosen so that it has 1000 bytes.
-  const FlowSimReport report = RunFlows(line, routing, 2500);
+  // Rank 0 sends most, four chunks; M chosen so that a chunk has 1000 bytes.
+  const FlowSimReport report = RunFlows(line, routing, 4000);
   EXPECT_NEAR(report.link_bytes[LinkOf(line, 0, 1).index()], 4000, 1e-6);
   EXPECT_NEAR(report.link_bytes[LinkOf(line, 1, 2).index()], 4000, 1e-6);
   EXPECT_NEAR(report.bound_s, 4e-6, 1e-15);
@@ -85,9 +80,9 @@ TEST(FlowSimulator, RatesRiseWhenOthersEnd) {
   builder.AddDuplex(NodeId{2}, NodeId{3}, {1'000'000'000, 0});
   const Topology line = *std::move(builder).Build();
   const Routing routing = RoutingOf(line, {{{0, 1, 2}, 1}, {{1, 2, 3}, 3}});
-  // 4 chunks in 12 pairs: a chunk is M/4 x 3.
+  // Rank 1 sends most, three chunks.
   const FlowSimReport report = RunFlows(line, routing, 1333);
-  const double chunk = 1333.0 / 4 * 3;
+  const double chunk = 1333.0 / 3;
   // Link 1->2 gives each of four chunks 0.25 GB/s (0->1 could take 0.5): all end at once.
   EXPECT_EQ(report.events, 1);
   EXPECT_NEAR(report.busy_s, chunk * 4 / 1e9, 1e-15);
@@ -103,19 +98,14 @@ TEST(FlowSimulator, RatesRiseWhenOthersEnd) {
 TEST(FlowSimulator, HostLimitsHoldForOwnTrafficOrForAll) {
   const Topology line = Parse("mesh(3,bw=1GB/s,alpha=0us,host_bw=0.5GB/s)");
   const Routing routing = RoutingOf(line, {{{0, 1, 2}, 1}, {{1, 2}, 1}, {{2, 1}, 1}});
-  const int64_t size = 3 * 500;  // 3 chunks in 6 pairs: a chunk has 1000 bytes
+  const int64_t size = 1000;  // no rank sends more than one chunk: it has 1000 bytes
   // NICs forward: 2 receives two chunks at 0.5 GB/s.
   EXPECT_NEAR(RunFlows(line, routing, size, ForwardingPlace::kNic).busy_s, 4e-6, 1e-15);
   // Hosts forward: the host of 1 takes in what passes and what is for it, and sends two as well.
   EXPECT_NEAR(RunFlows(line, routing, size, ForwardingPlace::kHost).busy_s, 4e-6, 1e-15);
-  EXPECT_NEAR(RunFlows(line, RoutingOf(line, {{{0, 1, 2}, 1}, {{1, 2}, 1}, {{1, 0}, 1}}), size,
-                       ForwardingPlace::kNic)
-                  .busy_s,
-              4e-6, 1e-15);
-  EXPECT_NEAR(RunFlows(line, RoutingOf(line, {{{0, 1, 2}, 1}, {{1, 2}, 1}, {{1, 0}, 1}}), size,
-                       ForwardingPlace::kHost)
-                  .busy_s,
-              6e-6, 1e-15);
+  const Routing two = RoutingOf(line, {{{0, 1, 2}, 1}, {{1, 2}, 1}, {{1, 0}, 1}});
+  EXPECT_NEAR(RunFlows(line, two, 2 * size, ForwardingPlace::kNic).busy_s, 4e-6, 1e-15);
+  EXPECT_NEAR(RunFlows(line, two, 2 * size, ForwardingPlace::kHost).busy_s, 6e-6, 1e-15);
 }
 
 // Max-min fairness by its definition: every chunk has a resource that is full and on which no other
@@ -193,7 +183,7 @@ TEST(FlowSimulator, AgreesWithPlainWaterFilling) {
     Routing routing = RoutingOf(topology, paths);
     const int64_t size = 1'000'000;
     const double chunk =
-        static_cast<double>(size) / topology.num_ranks() / MeanDemand(routing).ToDouble();
+        static_cast<double>(size) / static_cast<double>(CollectiveOf(routing)->weight_of_size());
     const FlowSimReport report = RunFlows(topology, routing, size);
     EXPECT_NEAR(report.busy_s / BusyByWaterFilling(topology, routing, chunk), 1, 1e-9) << seed;
     EXPECT_GE(report.busy_s, report.bound_s * (1 - 1e-12)) << seed;

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "tutti/base/cancel.h"
-#include "tutti/coll/bounds.h"
+#include "tutti/bounds/bounds.h"
 #include "tutti/sched/cost.h"
 #include "tutti/verify/verifier.h"
 #include "unit/sim/random_schedules.h"
@@ -105,11 +105,43 @@ TEST(SimulatorTest, HostLimitsLengthenStepsWithABarrier) {
     EXPECT_NEAR(report.time_s, 17e-6, 1e-15);
     EXPECT_NEAR(report.time_s, AnalyticSeconds(chain, schedule, 4000).ToDouble(), 1e-15);
   }
-  const Result<SimReport> eager =
-      Simulate(chain, schedule, {.size_bytes = 4000, .step_mode = StepMode::kEager});
-  ASSERT_FALSE(eager.has_value());
-  EXPECT_EQ(eager.error().code, ErrorCode::kInfeasible);
-  EXPECT_THAT(eager.error().message, HasSubstr("host limits"));
+}
+
+// The same chain, eager. The first part passes the host of rank 1 from 0 to 2 us and is there at 3;
+// with held links its batch lets go then, otherwise at 2. The second part follows into the host in
+// 6 us, while the first part leaves it (rank 1 has one limit a direction).
+TEST(SimulatorTest, EagerKeepsHostLimits) {
+  Topology::Builder builder(3);
+  builder.AddDuplex(NodeId{0}, NodeId{1}, kSlow);
+  builder.AddDuplex(NodeId{1}, NodeId{2}, kSlow);
+  builder.SetHostBandwidth(NodeId{1}, 500'000'000);
+  const Topology chain = hand::MustBuild(std::move(builder));
+  const Schedule schedule = ChainBroadcast(chain);
+  SimReport report = MustSimulate(chain, schedule, {4000, LinkModel::kHeld, StepMode::kEager});
+  EXPECT_EQ(Microseconds(report), (Times{{0, 2, 3}, {3, 7, 10}, {3, 5, 6}, {10, 14, 17}}));
+  report = MustSimulate(chain, schedule, {4000, LinkModel::kPipelined, StepMode::kEager});
+  EXPECT_EQ(Microseconds(report), (Times{{0, 1, 3}, {2, 5, 9}, {3, 4, 6}, {9, 12, 16}}));
+}
+
+// Rank 0 of a star sends 1000 bytes over each of three links at once, through a host of the speed
+// of one of them: one after the other. With the speed of all three the host is no limit.
+TEST(SimulatorTest, MessagesOfAStepPassAHostOneAfterTheOther) {
+  for (const auto& [limit, arrivals] : {std::pair(int64_t{1'000'000'000}, std::vector{2, 3, 4}),
+                                        {int64_t{3'000'000'000}, std::vector{2, 2, 2}}}) {
+    Topology::Builder builder(4);
+    for (int32_t leaf = 1; leaf < 4; ++leaf) builder.AddDuplex(NodeId{0}, NodeId{leaf}, kSlow);
+    builder.SetHostBandwidth(NodeId{0}, limit);
+    const Topology star = hand::MustBuild(std::move(builder));
+    Schedule schedule = hand::Empty(star, hand::MustMake(CollectiveKind::kScatter, 4), 1);
+    for (int32_t leaf = 1; leaf < 4; ++leaf)
+      schedule.transfers.push_back({ShardId{leaf}, FindLink(star, 0, leaf), 0, 1, 0});
+    const SimReport report =
+        MustSimulate(star, schedule, {4000, LinkModel::kHeld, StepMode::kEager});
+    std::vector<int> arrived;
+    for (const auto& [start, free, arrive] : Microseconds(report)) arrived.push_back(arrive);
+    EXPECT_EQ(arrived, arrivals) << limit;
+    EXPECT_NEAR(report.time_s, AnalyticSeconds(star, schedule, 4000).ToDouble(), 1e-15);
+  }
 }
 
 TEST(SimulatorTest, RingAllGatherIsTheFormula) {
@@ -179,26 +211,35 @@ TEST(SimulatorTest, NamesWhatIsWrong) {
   };
   const std::vector<Row> rows{
       {[](Schedule& s) { s.topology_fingerprint = 1; }, "made for another topology than this one"},
-      {[](Schedule& s) { s.units_per_shard = 0; }, "0 units a shard"},
+      {[](Schedule& s) { s.units_per_shard = 0; }, "units_per_shard is at least 1, got 0"},
       {[](Schedule& s) { s.start_ps = {1}; }, "1 start times for 4 transfers"},
-      {[](Schedule& s) { s.transfers[2].link = LinkId{4}; }, "transfer 2 has a link that does not"},
-      {[](Schedule& s) { s.transfers[2].link = LinkId{-1}; }, "transfer 2 has a link"},
-      {[](Schedule& s) { s.transfers[2].shard = ShardId{1}; }, "transfer 2 has a shard"},
-      {[](Schedule& s) { s.transfers[2].end = 5; }, "transfer 2 has an interval"},
-      {[](Schedule& s) { s.transfers[2].end = 0; }, "transfer 2 has an interval"},
-      {[](Schedule& s) { s.transfers[2].step = 0; }, "transfer 2 has a step"},
-      {[](Schedule& s) { s.transfers[3].step = 3; }, "transfer 3 has a step"},
+      {[](Schedule& s) { s.transfers[2].link = LinkId{4}; },
+       "transfer 2: link 4 is outside [0, 4)"},
+      {[](Schedule& s) { s.transfers[2].link = LinkId{-1}; }, "transfer 2: link -1 is outside"},
+      {[](Schedule& s) { s.transfers[2].shard = ShardId{1}; },
+       "transfer 2: shard 1 is outside [0, 1)"},
+      {[](Schedule& s) { s.transfers[2].end = 5; }, "transfer 2: [0, 5) is no interval of"},
+      {[](Schedule& s) { s.transfers[2].end = 0; }, "transfer 2: [0, 0) is no interval of"},
+      {[](Schedule& s) { s.transfers[2].step = 0; }, "transfer 2: step 0 comes after step 1"},
+      {[](Schedule& s) { s.transfers[3].step = 3; }, "transfer 3: step 3 is outside [0, 3)"},
       {[](Schedule& s) {
          s.kind = ScheduleKind::kTimed;
          s.start_ps = {0, 0, 0, 0};
        },
-       "transfer 1 has a step"},
+       "a timed schedule has no steps, got 3"},
       {[](Schedule& s) {
          s.kind = ScheduleKind::kTimed;
+         s.num_steps = 0;
+         s.start_ps = {0, 0, 0, 0};
+       },
+       "transfer 1: step 1 is outside [0, 1)"},
+      {[](Schedule& s) {
+         s.kind = ScheduleKind::kTimed;
+         s.num_steps = 0;
          for (Transfer& transfer : s.transfers) transfer.step = 0;
          s.start_ps = {0, 5, 4, 6};
        },
-       "transfer 2 has a start time"},
+       "transfer 2: it starts at 4 ps, after one that starts at 5 ps"},
   };
   const Topology chain = Chain();
   for (const Row& row : rows) {
@@ -322,10 +363,55 @@ TEST(SimulatorProperty, EagerIsNeverLaterAndNothingBeatsItsBound) {
       const SimReport eager =
           MustSimulate(c.topology, c.schedule, {c.size, model, StepMode::kEager});
       EXPECT_LE(eager.time_s, barrier.time_s);  // to the last bit
-      EXPECT_GE(barrier.time_s, bounds.Seconds(c.size, true) * (1 - 1e-9));
-      EXPECT_GE(eager.time_s, bounds.Seconds(c.size, false) * (1 - 1e-9));
+      EXPECT_GE(barrier.time_s, bounds.StepLimit(c.size).ToDouble() * (1 - 1e-9));
+      EXPECT_GE(eager.time_s, bounds.Seconds(c.size) * (1 - 1e-9));
       EXPECT_EQ(eager.messages, barrier.messages);
       EXPECT_EQ(eager.link_bytes, barrier.link_bytes);
+    }
+  }
+}
+
+// The case on the same network where about half of the hosts have a limit, most of them tight.
+Case WithHostLimits(const Case& c, uint64_t seed) {
+  Random random(seed + 1000);
+  Topology::Builder builder(c.topology.num_ranks());
+  for (const LinkId link : c.topology.Links())
+    builder.AddLink(c.topology.tail(link), c.topology.head(link), c.topology.spec(link));
+  builder.SetHostBandwidth(NodeId{0}, 1'500'000'000);
+  for (const NodeId rank : c.topology.Ranks())
+    if (random.Below(2) == 0)
+      builder.SetHostBandwidth(rank, static_cast<int64_t>(1 + random.Below(8)) * 700'000'000);
+  Case limited{hand::MustBuild(std::move(builder)), c.schedule, c.size};
+  limited.schedule.topology_fingerprint = limited.topology.Fingerprint();
+  return limited;
+}
+
+TEST(SimulatorProperty, HostsWithALimitPassNoMoreThanIt) {
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+    SCOPED_TRACE(seed);
+    const Case free = MakeCase(seed, seed % 2 == 0);
+    const Case c = WithHostLimits(free, seed);
+    const Bounds bounds = ComputeBounds(c.topology, c.schedule.collective).value();
+    const double analytic = AnalyticSeconds(c.topology, c.schedule, c.size).ToDouble();
+    for (LinkModel model : {LinkModel::kHeld, LinkModel::kPipelined}) {
+      const SimReport barrier =
+          MustSimulate(c.topology, c.schedule, {c.size, model, StepMode::kBarrier});
+      EXPECT_NEAR(barrier.time_s, analytic, 1e-9 * analytic);
+      const SimReport eager =
+          MustSimulate(c.topology, c.schedule, {c.size, model, StepMode::kEager});
+      EXPECT_LE(eager.time_s, barrier.time_s);  // to the last bit
+      EXPECT_GE(eager.time_s, bounds.Seconds(c.size) * (1 - 1e-9));
+      EXPECT_GE(
+          eager.time_s,
+          MustSimulate(free.topology, free.schedule, {c.size, model, StepMode::kEager}).time_s);
+      for (const NodeId rank : c.topology.Ranks()) {
+        if (!c.topology.host_bandwidth(rank)) continue;
+        double out = 0, in = 0;
+        for (const LinkId link : c.topology.OutLinks(rank)) out += eager.link_bytes[link.index()];
+        for (const LinkId link : c.topology.InLinks(rank)) in += eager.link_bytes[link.index()];
+        const auto limit = static_cast<double>(*c.topology.host_bandwidth(rank));
+        EXPECT_GE(eager.time_s * limit * (1 + 1e-9), std::max(in, out));
+      }
     }
   }
 }

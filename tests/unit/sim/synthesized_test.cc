@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "tutti/coll/bounds.h"
+#include "tutti/bounds/bounds.h"
 #include "tutti/sched/cost.h"
 #include "tutti/sim/simulator.h"
 #include "tutti/synth/synthesizer.h"
@@ -21,14 +21,14 @@ void CheckTimes(const Topology& topology, const Schedule& schedule, const Bounds
     for (LinkModel model : {LinkModel::kHeld, LinkModel::kPipelined}) {
       const Result<SimReport> eager = Simulate(topology, schedule, {size, model, StepMode::kEager});
       ASSERT_TRUE(eager.has_value()) << eager.error().message;
-      EXPECT_GE(eager->time_s, bounds.Seconds(size, false) * (1 - 1e-9)) << size;
+      EXPECT_GE(eager->time_s, bounds.Seconds(size) * (1 - 1e-9)) << size;
       if (timed) continue;
       const Result<SimReport> barrier =
           Simulate(topology, schedule, {size, model, StepMode::kBarrier});
       ASSERT_TRUE(barrier.has_value()) << barrier.error().message;
       const double analytic = AnalyticSeconds(topology, schedule, size).ToDouble();
       EXPECT_NEAR(barrier->time_s, analytic, 1e-9 * analytic) << size;
-      EXPECT_GE(barrier->time_s, bounds.Seconds(size, true) * (1 - 1e-9)) << size;
+      EXPECT_GE(barrier->time_s, bounds.StepLimit(size).ToDouble() * (1 - 1e-9)) << size;
       EXPECT_LE(eager->time_s, barrier->time_s) << size;
     }
 }

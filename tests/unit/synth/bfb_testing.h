@@ -1,4 +1,4 @@
-// Shared by the tests of BFB: networks from expressions, schedules that are proven before use.
+// Shared by the tests of BFB: schedules that are proven before use.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "support/parse.h"
 #include "tutti/coll/collective.h"
 #include "tutti/synth/synthesizer.h"
 #include "tutti/topo/expression.h"
@@ -13,11 +14,7 @@
 
 namespace tutti {
 
-inline Topology MustParse(const std::string& expression) {
-  Result<Topology> topology = ParseTopology(expression);
-  EXPECT_TRUE(topology.has_value()) << (topology ? "" : topology.error().message);
-  return *std::move(topology);
-}
+using test_support::Parse;
 
 inline Collective MustCollective(CollectiveKind kind, int32_t num_ranks, int32_t root = 0) {
   return *Collective::Make(kind, num_ranks, {.root = root, .all_reduce_shards = 0, .demand = {}});

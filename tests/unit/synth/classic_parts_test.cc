@@ -18,7 +18,7 @@
 namespace tutti::classic {
 namespace {
 
-using classic_test::Network;
+using test_support::Parse;
 
 std::string Text(const Topology& topology, const Schedule& schedule) {
   std::string text;
@@ -39,7 +39,7 @@ class ForwardBuilderTest : public testing::Test {
   }
   static constexpr ShardId kShard{0};
 
-  Topology topology_ = Network("ring(4)");
+  Topology topology_ = Parse("ring(4)");
   Collective collective_ = *Collective::Make(CollectiveKind::kBroadcast, 4);
 };
 
@@ -78,7 +78,7 @@ TEST_F(ForwardBuilderTest, EmptyStepsAreTakenOutAndNeighboursJoined) {
 }
 
 TEST(ClassicBuilderTest, TooManyDeliveriesAreRefused) {
-  const Topology ring = Network("ring(64)");
+  const Topology ring = Parse("ring(64)");
   const Collective gather = *Collective::Make(CollectiveKind::kAllGather, 64);
   EXPECT_EQ(ForwardBuilder::Make(ring, gather, 1 << 20).error().code,
             ErrorCode::kResourceExhausted);
@@ -137,7 +137,7 @@ int64_t BestByTryingAll(const Topology& topology) {
 TEST(ClassicBlockRouterTest, IsAsGoodAsTheBestChoiceOnSmallNetworks) {
   for (const char* expression : {"ring(4)", "ring(6)", "mesh(2,3)", "uniring(1,4)", "kautz(2,1)"}) {
     SCOPED_TRACE(expression);
-    const Topology topology = Network(expression);
+    const Topology topology = Parse(expression);
     const Collective exchange = *Collective::Make(CollectiveKind::kAllToAll, topology.num_ranks());
     BlockRouter router = *BlockRouter::Make(topology, exchange, 1);
     std::map<int32_t, std::map<int32_t, int64_t>> load;
@@ -198,7 +198,7 @@ TEST(ClassicRingsTest, FoundRingsShareNoLink) {
         Row{"torus(3,3,3)", 6}, Row{"complete(8)", 6}, Row{"hypercube(6)", 6}, Row{"mesh(4,4)", 2},
         Row{"mesh(3,3)", 0}, Row{"mesh(4)", 0}, Row{"ring(2)", 1}, Row{"debruijn(2,4)", 1}}) {
     SCOPED_TRACE(row.expression);
-    const Topology topology = Network(row.expression);
+    const Topology topology = Parse(row.expression);
     const std::vector<Ring> rings = FindRings(topology, 16, 1);
     EXPECT_GE(rings.size(), row.rings);
     EXPECT_EQ(rings.empty(), row.rings == 0);
@@ -210,7 +210,7 @@ TEST(ClassicRingsTest, FoundRingsShareNoLink) {
 TEST(ClassicRingsTest, LineDigraphsAlwaysHaveARing) {
   for (const char* expression : {"kautz(2,4)", "kautz(3,3)", "debruijn(2,7)", "debruijn(3,4)"}) {
     SCOPED_TRACE(expression);
-    const Topology topology = Network(expression);
+    const Topology topology = Parse(expression);
     const std::vector<Ring> rings = FindRings(topology, 1, 7);
     EXPECT_EQ(rings.size(), 1u);
     ExpectDisjointRings(topology, rings);
@@ -231,7 +231,7 @@ TEST(ClassicRingsTest, GridCyclesFollowLinks) {
               a * b * c == 2 || (longer > 0 && wraps) || (longer > 1 && a * b * c % 2 == 0);
           EXPECT_EQ(!order.empty(), exists);
           if (order.empty()) continue;
-          const Topology grid = Network((wraps ? "torus(" : "mesh(") + sizes + ")");
+          const Topology grid = Parse((wraps ? "torus(" : "mesh(") + sizes + ")");
           const LinkIndex index(grid.graph());
           EXPECT_EQ(std::set<NodeId>(order.begin(), order.end()).size(),
                     static_cast<size_t>(a * b * c));
@@ -271,7 +271,7 @@ TEST(ClassicDoubleTreeTest, NoRankIsInnerTwice) {
 }
 
 TEST(ClassicLinkIndexTest, FindsParallelLinks) {
-  const Topology topology = Network("dgx1");
+  const Topology topology = Parse("dgx1");
   const LinkIndex index(topology.graph());
   for (NodeId tail : topology.Nodes())
     for (NodeId head : topology.Nodes()) {
@@ -284,7 +284,7 @@ TEST(ClassicLinkIndexTest, FindsParallelLinks) {
 }
 
 TEST(ClassicPipelineTest, ChunksMinimiseTheFormula) {
-  const Topology ring = Network("ring(4,bw=10GB/s,alpha=2us)");
+  const Topology ring = Parse("ring(4,bw=10GB/s,alpha=2us)");
   const auto seconds = [](int64_t bytes, int32_t depth, int32_t chunks) {
     return Rational(depth + chunks - 1) *
            (Rational(2, 1'000'000) + Rational(bytes, chunks) / Rational(10'000'000'000));

@@ -6,7 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "tutti/coll/bounds.h"
+#include "support/parse.h"
+#include "tutti/bounds/bounds.h"
 #include "tutti/sched/cost.h"
 #include "tutti/synth/synthesizer.h"
 #include "tutti/topo/expression.h"
@@ -14,11 +15,7 @@
 
 namespace tutti::classic_test {
 
-inline Topology Network(std::string_view expression) {
-  Result<Topology> parsed = ParseTopology(expression);
-  EXPECT_TRUE(parsed.has_value()) << expression << ": " << parsed.error().message;
-  return *std::move(parsed);
-}
+using test_support::Parse;
 
 inline const Synthesizer& Algorithm(std::string_view name) {
   const Result<const Synthesizer*> found = FindSynthesizer(name);
@@ -69,7 +66,7 @@ inline Schedule MustRun(std::string_view name, const Topology& topology, Collect
 
 inline StepCost CostOf(std::string_view name, std::string_view expression, CollectiveKind kind,
                        const SynthOptions& options = {}) {
-  const Topology topology = Network(expression);
+  const Topology topology = Parse(expression);
   return AnalyticCost(topology, MustRun(name, topology, kind, options));
 }
 

@@ -49,7 +49,7 @@ TEST(ClassicTest, RingTakesBothWaysOfARing) {
 }
 
 TEST(ClassicTest, RingTakesAllSixRingsOfDgx1) {
-  const Topology dgx1 = Network("dgx1");
+  const Topology dgx1 = Parse("dgx1");
   const Schedule schedule = MustRun("ring", dgx1, Kind::kAllGather);
   EXPECT_EQ(schedule.units_per_shard, 6);
   EXPECT_EQ(AnalyticCost(dgx1, schedule).tl, 7);
@@ -60,7 +60,7 @@ TEST(ClassicTest, RingIsBandwidthOptimalWhereTheNetworkSplitsIntoRings) {
   for (const char* expression : {"torus(4,4)", "torus(3,3)", "torus(5,5)", "complete(7)",
                                  "hypercube(4)", "circulant(10,1,3)"}) {
     SCOPED_TRACE(expression);
-    const Topology topology = Network(expression);
+    const Topology topology = Parse(expression);
     const int32_t n = topology.num_ranks();
     const StepCost cost = CostOf("ring", expression, Kind::kAllGather);
     EXPECT_EQ(cost.tl, n - 1);
@@ -86,7 +86,7 @@ TEST(ClassicTest, DirectTakesAsManyStepsAsTheDiameter) {
 
 TEST(ClassicTest, RecursiveDoublingOnAHypercubeTakesOneDimensionAStep) {
   for (int32_t n = 1; n <= 5; ++n) {
-    const Topology cube = Network("hypercube(" + std::to_string(n) + ")");
+    const Topology cube = Parse("hypercube(" + std::to_string(n) + ")");
     const Schedule schedule = MustRun("rhd", cube, Kind::kAllGather);
     const int32_t ranks = 1 << n;
     EXPECT_EQ(schedule.num_steps, n);
@@ -148,7 +148,7 @@ TEST(ClassicTest, DoubleTreeIsPipelined) {
 }
 
 TEST(ClassicTest, ChunksOfPipelinesGrowWithTheSize) {
-  const Topology ring = Network("ring(16)");
+  const Topology ring = Parse("ring(16)");
   for (const char* name : {"dbt", "ring"}) {
     const Schedule small = MustRun(name, ring, Kind::kBroadcast, {.size_bytes = 1024});
     const Schedule large = MustRun(name, ring, Kind::kBroadcast, {.size_bytes = 1 << 28});
@@ -165,7 +165,7 @@ TEST(ClassicTest, PipelinedRingBroadcastApproachesItsLimit) {
 }
 
 TEST(ClassicTest, BlocksWithoutBytesAreNotSent) {
-  const Topology ring = Network("ring(4)");
+  const Topology ring = Parse("ring(4)");
   std::vector<int64_t> demand(16, 0);
   demand[0 * 4 + 1] = 7;
   demand[2 * 4 + 0] = 5;
@@ -199,13 +199,15 @@ TEST(ClassicTest, RefusalsSayWhatWouldDo) {
        "chunks must be a multiple of 2, got 5"},
       {"direct", "ring(8)", Kind::kAllGather, -1, ErrorCode::kInvalidArgument,
        "chunks must be at least 1, got -1"},
-      {"direct", "switch(4)", Kind::kReduceScatter, 0, ErrorCode::kInfeasible, "unwind(switch(4))"},
-      {"dbt", "switch(4)", Kind::kAllReduce, 0, ErrorCode::kInfeasible, "do not reduce"},
+      {"direct", "switch(4)", Kind::kReduceScatter, 0, ErrorCode::kInfeasible,
+       "unwind(switch(4),degree=2)"},
+      {"dbt", "switch(4)", Kind::kAllReduce, 0, ErrorCode::kInfeasible,
+       "unwind(switch(4),degree=2)"},
       {"rhd", "ring(8)", Kind::kAllToAll, 0, ErrorCode::kInfeasible, "makes no all-to-all"},
   };
   for (const Refusal& row : rows) {
     SCOPED_TRACE(std::string(row.name) + " on " + row.expression);
-    const Topology topology = Network(row.expression);
+    const Topology topology = Parse(row.expression);
     const Result<Schedule> made =
         Synthesize(row.name, topology, CollectiveFor(row.name, row.kind, topology.num_ranks()),
                    {.chunks = row.chunks});
@@ -216,7 +218,7 @@ TEST(ClassicTest, RefusalsSayWhatWouldDo) {
 }
 
 TEST(ClassicTest, AllReduceOfTheOtherFormIsRefused) {
-  const Topology ring = Network("ring(4)");
+  const Topology ring = Parse("ring(4)");
   const Collective many = *Collective::Make(Kind::kAllReduce, 4);
   const Collective one = *Collective::Make(Kind::kAllReduce, 4, {.all_reduce_shards = 1});
   EXPECT_EQ(Synthesize("dbt", ring, many).error().code, ErrorCode::kInfeasible);
@@ -225,7 +227,7 @@ TEST(ClassicTest, AllReduceOfTheOtherFormIsRefused) {
 
 TEST(ClassicTest, InterruptionEndsTheWork) {
   for (const char* expression : {"torus(4,4)", "uniring(1,5)"}) {
-    const Topology topology = Network(expression);
+    const Topology topology = Parse(expression);
     for (std::string_view name : kAlgorithms)
       for (Kind kind : Algorithm(name).collectives) {
         if (kind == Kind::kAllToAllV || (name == "torus-dims" && !topology.grid())) continue;
@@ -316,12 +318,12 @@ TEST(ClassicProperty, SchedulesAreProvenOnNamedNetworks) {
                                  "circulant(9,1,2)",
                                  "twisted_torus(8,4)",
                                  "torus(4,3,bw=[10,40]GB/s,alpha=[1,2]us)"})
-    ExpectAllSound(Network(expression), ++seed, 2);
+    ExpectAllSound(Parse(expression), ++seed, 2);
 }
 
 TEST(ClassicProperty, SwitchesForwardAndNeverReduce) {
   for (const char* expression : {"switch(2)", "switch(5)", "switch2d(2,3)", "rfs(3,2,2)"})
-    ExpectAllSound(Network(expression), 3, 2);
+    ExpectAllSound(Parse(expression), 3, 2);
 }
 
 Topology RandomDigraph(uint64_t seed) {
@@ -354,7 +356,7 @@ TEST(ClassicProperty, SchedulesAreProvenOnRandomDigraphs) {
 
 TEST(ClassicProperty, EveryRootWorks) {
   for (const char* expression : {"mesh(3,2)", "uniring(1,4)", "genkautz(2,6)"}) {
-    const Topology topology = Network(expression);
+    const Topology topology = Parse(expression);
     for (std::string_view name : {"ring", "uniring", "direct", "dbt"})
       for (Kind kind : {Kind::kBroadcast, Kind::kReduce, Kind::kScatter, Kind::kGather}) {
         if (!Makes(name, kind)) continue;

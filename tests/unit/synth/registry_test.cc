@@ -31,7 +31,7 @@ TEST(RegistryTest, UnknownNameListsTheAccepted) {
 }
 
 TEST(RegistryTest, ACollectiveThatIsNotMadeIsRefusedByName) {
-  const Topology topology = MustParse("ring(4)");
+  const Topology topology = Parse("ring(4)");
   const Result<Schedule> schedule = RunSynthesizer(
       **FindSynthesizer("bfb"), topology, MustCollective(CollectiveKind::kAllToAll, 4), {});
   ASSERT_FALSE(schedule.has_value());
@@ -41,7 +41,7 @@ TEST(RegistryTest, ACollectiveThatIsNotMadeIsRefusedByName) {
 
 TEST(RegistryTest, ACollectiveOfAnotherSizeIsRefused) {
   const Result<Schedule> schedule =
-      RunSynthesizer(**FindSynthesizer("bfb"), MustParse("ring(4)"),
+      RunSynthesizer(**FindSynthesizer("bfb"), Parse("ring(4)"),
                      MustCollective(CollectiveKind::kAllGather, 5), {});
   ASSERT_FALSE(schedule.has_value());
   EXPECT_NE(schedule.error().message.find("5 ranks, the network has 4"), std::string::npos);

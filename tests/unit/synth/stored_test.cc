@@ -12,9 +12,9 @@
 
 #include "bfb_testing.h"
 #include "tutti/base/random.h"
+#include "tutti/flow/concurrent_flow.h"
 #include "tutti/sched/cost.h"
 #include "tutti/synth/bfb.h"
-#include "tutti/synth/concurrent_flow.h"
 #include "tutti/topo/properties.h"
 
 namespace tutti {
@@ -58,7 +58,7 @@ TEST(Stored, AllGatherReduceScatterAndAllReduceAreOptimal) {
   for (const Known& known : kKnown)
     for (const bool transposed : {false, true}) {
       SCOPED_TRACE(std::string(known.expression) + (transposed ? " transposed" : ""));
-      const Topology plain = MustParse(known.expression);
+      const Topology plain = Parse(known.expression);
       const Topology topology = transposed ? TransposeTopology(plain) : plain;
       const Rational best = BestTb(topology);
       for (const auto& [kind, times] :
@@ -79,7 +79,7 @@ TEST(Stored, AllGatherReduceScatterAndAllReduceAreOptimal) {
 TEST(Stored, EveryLinkCarriesTheSameInEveryStep) {
   for (const Known& known : kKnown) {
     SCOPED_TRACE(known.expression);
-    const Topology topology = MustParse(known.expression);
+    const Topology topology = Parse(known.expression);
     const Result<Schedule> schedule = Stored(topology, CollectiveKind::kAllGather);
     ASSERT_TRUE(schedule.has_value());
     std::map<std::pair<int32_t, LinkId>, int32_t> load;
@@ -101,7 +101,7 @@ TEST(Stored, BreadthFirstBroadcastIsSlower) {
                                                           {"debruijn_mod(4,2)", Rational(23, 16)}};
   for (const auto& [expression, tb] : bfb) {
     SCOPED_TRACE(expression);
-    const Topology topology = MustParse(expression);
+    const Topology topology = Parse(expression);
     const Result<BfbCost> cost = ComputeBfbCost(
         topology, MustCollective(CollectiveKind::kAllGather, topology.num_ranks()), {});
     ASSERT_TRUE(cost.has_value());
@@ -114,7 +114,7 @@ TEST(Stored, AnyNumberingAndAnyEqualLinksAreRecognised) {
   for (uint64_t seed = 1; seed <= 20; ++seed)
     for (const Known& known : kKnown) {
       SCOPED_TRACE(std::string(known.expression) + " seed " + std::to_string(seed));
-      const Topology plain = MustParse(known.expression);
+      const Topology plain = Parse(known.expression);
       Random random(seed);
       std::vector<int32_t> number(static_cast<size_t>(plain.num_ranks()));
       std::iota(number.begin(), number.end(), 0);
@@ -136,7 +136,7 @@ TEST(Stored, AnyNumberingAndAnyEqualLinksAreRecognised) {
 }
 
 TEST(Stored, MoreChunksAreMultiples) {
-  const Topology topology = MustParse("diamond");
+  const Topology topology = Parse("diamond");
   const Result<Schedule> schedule = Stored(topology, CollectiveKind::kAllReduce, {.chunks = 6});
   ASSERT_TRUE(schedule.has_value()) << schedule.error().message;
   EXPECT_EQ(schedule->units_per_shard, 6);
@@ -161,7 +161,7 @@ TEST(Stored, OtherNetworksAreRefusedWithTheReason) {
                                          {"switch(8)", "switches"},
                                          {"mesh(3,3,bw=[1,2]GB/s)", "not all alike"}}) {
     SCOPED_TRACE(row.expression);
-    const Result<Schedule> schedule = Stored(MustParse(row.expression), CollectiveKind::kAllGather);
+    const Result<Schedule> schedule = Stored(Parse(row.expression), CollectiveKind::kAllGather);
     ASSERT_FALSE(schedule.has_value());
     EXPECT_EQ(schedule.error().code, ErrorCode::kInfeasible);
     EXPECT_NE(schedule.error().message.find(row.reason), std::string::npos)
@@ -169,10 +169,10 @@ TEST(Stored, OtherNetworksAreRefusedWithTheReason) {
     EXPECT_NE(schedule.error().message.find("debruijn_mod(4,2)"), std::string::npos);
   }
   const Result<Schedule> broadcast =
-      MakeStored(MustParse("diamond"), MustCollective(CollectiveKind::kBroadcast, 8), {});
+      MakeStored(Parse("diamond"), MustCollective(CollectiveKind::kBroadcast, 8), {});
   ASSERT_FALSE(broadcast.has_value());
   EXPECT_EQ(broadcast.error().code, ErrorCode::kInvalidArgument);
-  EXPECT_EQ(Stored(MustParse("diamond"), CollectiveKind::kBroadcast).error().code,
+  EXPECT_EQ(Stored(Parse("diamond"), CollectiveKind::kBroadcast).error().code,
             ErrorCode::kInfeasible);
 }
 
@@ -185,7 +185,7 @@ struct Figure {
 // Some value between the proven limits is printed so.
 void ExpectPrints(const Figure& figure, double half_a_digit) {
   SCOPED_TRACE(figure.expression);
-  const Topology topology = MustParse(figure.expression);
+  const Topology topology = Parse(figure.expression);
   EXPECT_EQ(Diameter(topology), figure.diameter);
   ConcurrentFlowOptions options;
   options.gap = 2e-4;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "bfb_testing.h"
-#include "tutti/coll/bounds.h"
+#include "tutti/bounds/bounds.h"
 #include "tutti/sched/cost.h"
 #include "tutti/synth/bfb.h"
 #include "tutti/verify/symmetric.h"
@@ -49,7 +49,7 @@ Transfer At(const Topology& topology, int32_t tail, int32_t head, int32_t begin,
 // Both neighbours of a rank send their shards in step 0; in step 1 each hands half of the shard of
 // the rank opposite on: TB = (1 + 1/2) / 4 * 2 = 3/4.
 TEST(SymmetricBfb, RingOfFourByHand) {
-  const Topology ring = MustParse("ring(4)");
+  const Topology ring = Parse("ring(4)");
   const Translations translations = MustFind(ring);
   const SymmetricSchedule made = MustMake(ring, translations, Kind::kAllGather);
   EXPECT_EQ(made.root.units_per_shard, 2);
@@ -67,7 +67,7 @@ TEST(SymmetricBfb, RingOfFourByHand) {
 
 // Three ranks in a row by one cable each, twice: rank 0 has links to 1, 2 and 3.
 TEST(SymmetricBfb, SmallTorusByHand) {
-  const Topology torus = MustParse("torus(2,3)");
+  const Topology torus = Parse("torus(2,3)");
   const Translations translations = MustFind(torus);
   EXPECT_EQ(translations.num_classes(), 3);
   const SymmetricSchedule made = MustMake(torus, translations, Kind::kAllGather);
@@ -117,7 +117,7 @@ const std::vector<std::string>& Networks() {
 TEST(SymmetricBfb, WrittenOutIsProvenAndCostsWhatBfbCosts) {
   for (const std::string& expression : Networks()) {
     SCOPED_TRACE(expression);
-    const Topology topology = MustParse(expression);
+    const Topology topology = Parse(expression);
     const Translations translations = MustFind(topology);
     const SynthOptions options;
     for (Kind kind : kKinds) {
@@ -160,7 +160,7 @@ TEST(SymmetricBfb, UnequalLinksAndGivenChunks) {
         "product(uniring(1,3),uniring(1,4),bw=[1,2]GB/s)", "hypercube(3)", "torus(4,3)"})
     for (int32_t chunks : {0, 1, 4}) {
       SCOPED_TRACE(testing::Message() << expression << " chunks " << chunks);
-      const Topology topology = MustParse(expression);
+      const Topology topology = Parse(expression);
       const Translations translations = MustFind(topology);
       SynthOptions options;
       options.chunks = chunks;
@@ -207,7 +207,7 @@ TEST(SymmetricBfb, GroupThatDoesNotCommute) {
 }
 
 TEST(SymmetricBfb, Refuses) {
-  const Topology ring = MustParse("ring(4)");
+  const Topology ring = Parse("ring(4)");
   const Translations translations = MustFind(ring);
   const auto code_of = [&](const Collective& collective, int32_t chunks = 0) {
     SynthOptions options;
@@ -234,7 +234,7 @@ TEST(SymmetricBfb, Refuses) {
 TEST(SymmetricBfbSlow, LargeToriAreProvenBandwidthOptimal) {
   for (const char* expression : {"torus(30,30,30)", "torus(7,200,11)", "hypercube(14)"}) {
     SCOPED_TRACE(expression);
-    const Topology topology = MustParse(expression);
+    const Topology topology = Parse(expression);
     const Translations translations = MustFind(topology);
     const int64_t n = topology.num_ranks();
     for (Kind kind : kKinds) {

@@ -9,7 +9,7 @@
 #include "ten/link_jobs.h"
 #include "ten/tree_packing.h"
 #include "tutti/base/random.h"
-#include "tutti/coll/bounds.h"
+#include "tutti/bounds/bounds.h"
 #include "tutti/sched/cost.h"
 #include "tutti/sched/transform.h"
 #include "tutti/topo/properties.h"
@@ -19,7 +19,7 @@ namespace tutti {
 namespace {
 
 using classic_test::Algorithm;
-using classic_test::Network;
+using test_support::Parse;
 
 Schedule MustAllReduce(const Topology& topology, const SynthOptions& options) {
   const Collective collective = *Collective::Make(CollectiveKind::kAllReduce, topology.num_ranks());
@@ -170,7 +170,7 @@ TEST(TreePackingTest, LoadsComeWithinThreePercentOfTheTightestPartition) {
        {"mesh(6,6)", "torus(4,4)", "dragonfly(4,5,bw=[400,200]GB/s)",
         "dragonfly(5,4,bw=[400,200]GB/s)", "without(torus(5,5),links=4,seed=2)", "dgx1"}) {
     SCOPED_TRACE(expression);
-    const Topology topology = Network(expression);
+    const Topology topology = Parse(expression);
     std::vector<int64_t> load;
     constexpr int32_t kChunks = 16;
     Pack(topology, kChunks, &load);
@@ -184,7 +184,7 @@ TEST(TreePackingTest, LoadsComeWithinThreePercentOfTheTightestPartition) {
 }
 
 TEST(TreePackingTest, OfLinksWithoutATwinTheTwoTreesDiffer) {
-  const Topology topology = Network("uniring(1,5)");
+  const Topology topology = Parse("uniring(1,5)");
   std::vector<int64_t> load;
   Pack(topology, 2, &load);
   // Every chunk crosses all links but one, twice: 10 chunks, 8 crossings each, over 5 links.
@@ -197,7 +197,7 @@ TEST(TreePackingTest, OfLinksWithoutATwinTheTwoTreesDiffer) {
 // A path of four: reduce-scatter + all-gather takes 1.5 M, a pipeline along the path M and the time
 // to fill it.
 TEST(TenAllReduceTest, OnAPathReducingAndSpreadingOverlap) {
-  const Topology topology = Network("mesh(4)");
+  const Topology topology = Parse("mesh(4)");
   const Schedule schedule = MustAllReduce(topology, {.chunks = 16});
   EXPECT_EQ(schedule.kind, ScheduleKind::kStep);
   // 64 chunks: 96 rounds one after the other.
@@ -210,7 +210,7 @@ TEST(TenAllReduceProperty, TakesNoLongerThanReduceScatterAndAllGather) {
         "unwind(switch2d(4,2,bw=[300,25]GB/s),degree=1)", "without(torus(4,4),links=3,seed=1)"}) {
     for (LinkModel model : {LinkModel::kHeld, LinkModel::kPipelined}) {
       SCOPED_TRACE(expression);
-      const Topology topology = Network(expression);
+      const Topology topology = Parse(expression);
       const SynthOptions options{.chunks = 4, .size_bytes = 1 << 24, .link_model = model};
       const int32_t n = topology.num_ranks();
       const auto half = [&](CollectiveKind kind) {
@@ -237,13 +237,13 @@ struct Efficiency {
 
 Efficiency EfficiencyOf(const std::string& expression) {
   constexpr int64_t kSize = 1'000'000'000;
-  const Topology topology = Network(expression);
+  const Topology topology = Parse(expression);
   const double seconds = SecondsOf(
       topology, MustAllReduce(topology, {.size_bytes = kSize, .auto_chunks = true}), kSize);
   const Bounds bounds =
       *ComputeBounds(topology, *Collective::Make(CollectiveKind::kAllReduce, topology.num_ranks()));
   const double ideal = bounds.ideal_seconds_per_byte.value_or(0).ToDouble() * kSize;
-  return {bounds.Seconds(kSize, /*step_barrier=*/false) / seconds, ideal / seconds};
+  return {bounds.Seconds(kSize) / seconds, ideal / seconds};
 }
 
 // Figure 15. The paper's ideal of the 2D switch and of 3D-RFS cannot be reached (79 % and 87 % by

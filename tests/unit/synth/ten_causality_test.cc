@@ -15,10 +15,10 @@
 namespace tutti {
 namespace {
 
-using classic_test::Network;
 using ten_test::ExpectProven;
 using ten_test::MustMake;
 using ten_test::RandomNetwork;
+using test_support::Parse;
 
 // Besides the verifier: a check of two maps, which knows copies only.
 void ExpectCausal(const Topology& topology, const Schedule& schedule) {
@@ -55,8 +55,8 @@ TEST(TenCausality, EveryScheduleOnUnequalLinksIsCausal) {
           .chunks = static_cast<int32_t>(1 + random.Below(5)),
           .seed = 1 + random.Below(1000),
           .size_bytes = int64_t{1} << (8 + random.Below(22)),
-          .tries = static_cast<int32_t>(1 + random.Below(4)),
           .link_model = random.Below(2) == 0 ? LinkModel::kHeld : LinkModel::kPipelined,
+          .tries = static_cast<int32_t>(1 + random.Below(4)),
           .policy = random.Below(2) == 0
                         ? std::string()
                         : std::string(policies[random.Below(policies.size())].name),
@@ -74,7 +74,7 @@ TEST(TenCausality, TheNetworksOfThePaper) {
        {"dragonfly(5,4,bw=[400,200]GB/s)", "unwind(switch2d(8,4,bw=[300,25]GB/s),degree=1)",
         "unwind(rfs(2,4,4,bw=[200,100,50]GB/s),degree=2)", "mesh(5,5,bw=[35,80]GiB/s)"}) {
     SCOPED_TRACE(name);
-    const Topology topology = Network(name);
+    const Topology topology = Parse(name);
     for (uint64_t seed = 1; seed <= 4; ++seed)
       ExpectCausal(topology, MustMake(topology, CollectiveKind::kAllGather,
                                       {.chunks = 2, .seed = seed, .tries = 2}));

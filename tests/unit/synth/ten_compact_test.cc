@@ -18,12 +18,12 @@
 namespace tutti {
 namespace {
 
-using classic_test::Network;
 using ten::Compact;
 using ten::Compacted;
 using ten_test::ExpectProven;
 using ten_test::MustMake;
 using ten_test::RandomNetwork;
+using test_support::Parse;
 using testing::ElementsAre;
 
 LinkId Link(const Topology& topology, int32_t tail, int32_t head) {
@@ -52,7 +52,7 @@ constexpr const char* kPath = "mesh(3,bw=1000000000000,alpha=0us)";
 
 // Along 0 - 1 - 2 shard 0 passes 1 long after it has come there.
 TEST(TenCompact, MovesTransfersToTheFirstPlaceBehindWhatTheySend) {
-  const Topology topology = Network(kPath);
+  const Topology topology = Parse(kPath);
   Schedule schedule = Empty(topology, CollectiveKind::kBroadcast, 1000);
   Add(schedule, topology, 0, 0, 1, 500);
   Add(schedule, topology, 0, 1, 2, 9000);
@@ -67,7 +67,7 @@ TEST(TenCompact, MovesTransfersToTheFirstPlaceBehindWhatTheySend) {
 
 // An all-gather whose link 1 -> 2 is free between what it carries.
 TEST(TenCompact, FillsGaps) {
-  const Topology topology = Network(kPath);
+  const Topology topology = Parse(kPath);
   Schedule schedule = Empty(topology, CollectiveKind::kAllGather, 3000);
   Add(schedule, topology, 0, 0, 1, 0);
   Add(schedule, topology, 1, 1, 0, 0);
@@ -83,7 +83,7 @@ TEST(TenCompact, FillsGaps) {
 
 // A chunk that went to a rank which neither wants it nor sends it on, and one that came twice.
 TEST(TenCompact, DropsWhatNobodyNeeds) {
-  const Topology topology = Network(kPath);
+  const Topology topology = Parse(kPath);
   Schedule schedule = Empty(topology, CollectiveKind::kScatter, 3000);  // root 0
   Add(schedule, topology, 1, 0, 1, 0);
   Add(schedule, topology, 2, 0, 1, 1000);
@@ -105,7 +105,7 @@ TEST(TenCompact, DropsWhatNobodyNeeds) {
 // The sum of shard 0 is complete at rank 0 at 2000; its copy may not come to rank 2 before rank 2
 // has sent its part, nor leave before the sum is there. Reductions stay where they are.
 TEST(TenCompact, KeepsSumsWhole) {
-  const Topology topology = Network("mesh(2,bw=1000000000000,alpha=0us)");
+  const Topology topology = Parse("mesh(2,bw=1000000000000,alpha=0us)");
   Schedule schedule = Empty(topology, CollectiveKind::kAllReduce, 2000);
   Add(schedule, topology, 0, 1, 0, 700, TransferOp::kReduce);
   Add(schedule, topology, 1, 0, 1, 900, TransferOp::kReduce);
@@ -119,7 +119,7 @@ TEST(TenCompact, KeepsSumsWhole) {
 }
 
 TEST(TenCompact, StepsTakeWhatTheirLinksHaveRoomForAndEmptyOnesVanish) {
-  const Topology topology = Network("mesh(3)");
+  const Topology topology = Parse("mesh(3)");
   Schedule schedule{.collective = *Collective::Make(CollectiveKind::kAllGather, 3)};
   schedule.topology_fingerprint = topology.Fingerprint();
   schedule.num_steps = 7;
@@ -196,8 +196,8 @@ TEST(TenCompactProperty, NeverWorseAndStillCorrect) {
       const SynthOptions options{
           .chunks = static_cast<int32_t>(1 + random.Below(3)),
           .size_bytes = int64_t{1} << (10 + random.Below(20)),
-          .tries = 1,
           .link_model = random.Below(2) == 0 ? LinkModel::kHeld : LinkModel::kPipelined,
+          .tries = 1,
           .final_pass = false};
       const Schedule made = MustMake(topology, kind, options);
       Schedule spoiled = Spoiled(made, random);
@@ -230,7 +230,7 @@ TEST(TenCompactProperty, NeverWorseAndStillCorrect) {
 // Schedules of others, with intervals of several units and half shards.
 TEST(TenCompactProperty, SchedulesOfOtherAlgorithmsStayCorrect) {
   for (const char* name : {"ring", "bfb", "rhd", "dbt", "direct", "themis"}) {
-    const Topology topology = Network("hypercube(3)");
+    const Topology topology = Parse("hypercube(3)");
     const Collective collective =
         classic_test::CollectiveFor(name, CollectiveKind::kAllReduce, topology.num_ranks());
     const Result<Schedule> made =
@@ -258,8 +258,8 @@ TEST(TenReroute, NeverLaterAndStillCorrect) {
     const SynthOptions options{
         .chunks = static_cast<int32_t>(1 + random.Below(4)),
         .size_bytes = int64_t{1} << (10 + random.Below(20)),
-        .tries = 1,
         .link_model = random.Below(2) == 0 ? LinkModel::kHeld : LinkModel::kPipelined,
+        .tries = 1,
         .final_pass = false};
     const Result<ten::Input> input = ten::MakeInput(topology, collective, options, 0, 1);
     ASSERT_TRUE(input.has_value());
@@ -274,7 +274,7 @@ TEST(TenReroute, NeverLaterAndStillCorrect) {
 
 // Two boxes of four by two behind slow links: what random choices lose is found again.
 TEST(TenReroute, GainsOnUnequalLinks) {
-  const Topology topology = Network("unwind(rfs(2,4,4,bw=[200,100,50]GB/s),degree=1)");
+  const Topology topology = Parse("unwind(rfs(2,4,4,bw=[200,100,50]GB/s),degree=1)");
   const auto end = [&](bool final_pass) {
     return CompletionPs(topology, MustMake(topology, CollectiveKind::kAllGather,
                                            {.chunks = 4, .tries = 1, .final_pass = final_pass}));

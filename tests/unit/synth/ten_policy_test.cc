@@ -16,9 +16,9 @@ namespace tutti {
 namespace {
 
 using classic_test::Algorithm;
-using classic_test::Network;
 using ten_test::MustMake;
 using ten_test::RandomNetwork;
+using test_support::Parse;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -56,7 +56,7 @@ TEST(TenPolicyTest, NamesAreUniqueAndFound) {
 // On a ring of six, at rank 1, the link to 2. Chunk 1 has two hops to go behind it, to 4; chunk 0
 // one, to 3; chunk 5 none: its farthest rank is 2.
 TEST(TenPolicyTest, EachRuleByHand) {
-  const Topology topology = Network("ring(6)");
+  const Topology topology = Parse("ring(6)");
   const std::vector<NodeId> source = OneChunkARank(topology);
   const std::vector<ten::LinkTime> time(static_cast<size_t>(topology.num_links()));
   const auto make = [&](const ten::Policy& policy, uint64_t seed) {
@@ -113,7 +113,7 @@ TEST(TenPolicyTest, EveryPolicyReachesTheFewestRounds) {
     SCOPED_TRACE(policy.name);
     const SynthOptions options{.policy = std::string(policy.name)};
     const auto rounds = [&](const char* name) {
-      return MustMake(Network(name), CollectiveKind::kAllGather, options).num_steps;
+      return MustMake(Parse(name), CollectiveKind::kAllGather, options).num_steps;
     };
     EXPECT_EQ(rounds("complete(8)"), 1);
     EXPECT_EQ(rounds("mesh(4,4)"), 8);
@@ -144,7 +144,7 @@ TEST(TenPolicyTest, WaitingBeatsThePapersRuleOnUnequalLinks) {
   double all = 0;
   for (const char* name : kFigure15) {
     SCOPED_TRACE(name);
-    const double gain = MeanGain(Network(name), 4, 5);
+    const double gain = MeanGain(Parse(name), 4, 5);
     RecordProperty(name, std::to_string(gain));
     EXPECT_GE(gain, 1);
     all += gain / static_cast<double>(std::size(kFigure15));
@@ -153,7 +153,7 @@ TEST(TenPolicyTest, WaitingBeatsThePapersRuleOnUnequalLinks) {
 }
 
 TEST(TenPolicyTest, OtherAlgorithmsRefuseIt) {
-  const Topology topology = Network("ring(4)");
+  const Topology topology = Parse("ring(4)");
   const auto error = [&](const char* name, CollectiveKind kind, const SynthOptions& options) {
     const Result<Schedule> made = RunSynthesizer(
         Algorithm(name), topology, classic_test::CollectiveFor(name, kind, 4), options);
@@ -184,7 +184,7 @@ TEST(TenChunkCount, TheFastestOfAllTriedIsKept) {
          {CollectiveKind::kAllGather, CollectiveKind::kBroadcast, CollectiveKind::kReduceScatter}) {
       for (const int64_t size : {int64_t{1} << 12, int64_t{1} << 24}) {
         SCOPED_TRACE(testing::Message() << name << ' ' << Name(kind) << ' ' << size);
-        const Topology topology = Network(name);
+        const Topology topology = Parse(name);
         const Schedule best =
             MustMake(topology, kind, {.size_bytes = size, .tries = 2, .auto_chunks = true});
         const Rational best_s = PredictedSeconds(topology, best, size);
@@ -206,7 +206,7 @@ TEST(TenChunkCount, TheFastestOfAllTriedIsKept) {
 
 // A broadcast of much along a path is a pipeline, one of little is not.
 TEST(TenChunkCount, MoreBytesMoreChunks) {
-  const Topology topology = Network("mesh(6)");
+  const Topology topology = Parse("mesh(6)");
   const auto chunks = [&](int64_t size) {
     return MustMake(topology, CollectiveKind::kBroadcast, {.size_bytes = size, .auto_chunks = true})
         .units_per_shard;

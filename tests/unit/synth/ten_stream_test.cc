@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using classic_test::Algorithm;
-using classic_test::Network;
+using test_support::Parse;
 using testing::AllOf;
 using testing::HasSubstr;
 
@@ -60,7 +60,7 @@ TEST_F(TenStreamTest, FilesHoldTheBytesOfScheduleMadeInMemory) {
   int above_the_bound = 0;
   for (const char* name : {"ring(2)", "mesh(4,5)", "torus(4,4,4)", "without(mesh(6,6),links=9)",
                            "circulant(11,2,3)", "genkautz(2,11)", "mesh(16,17)"}) {
-    const Topology topology = Network(name);
+    const Topology topology = Parse(name);
     for (CollectiveKind kind : {CollectiveKind::kAllGather, CollectiveKind::kBroadcast}) {
       const Collective collective = Of(kind, topology);
       for (int32_t tries : {1, 3, 7}) {
@@ -97,7 +97,7 @@ TEST_F(TenStreamTest, FilesHoldTheBytesOfScheduleMadeInMemory) {
 }
 
 TEST_F(TenStreamTest, AnInterruptedRunLeavesNoFile) {
-  const Topology topology = Network("mesh(12,12)");
+  const Topology topology = Parse("mesh(12,12)");
   const Collective collective = Of(CollectiveKind::kAllGather, topology);
   RequestCancel();
   const Result<TenStreamed> before =
@@ -130,7 +130,7 @@ TEST_F(TenStreamTest, AnInterruptedRunLeavesNoFile) {
 }
 
 TEST_F(TenStreamTest, SaysHowMuchMemoryIsNeededBeforeItStarts) {
-  const Topology topology = Network("mesh(100,100)");
+  const Topology topology = Parse("mesh(100,100)");
   const Collective collective = Of(CollectiveKind::kAllGather, topology);
   // 10,000 lists of 10,000 chunks of two bytes, a bit each, 64 bytes a link, 64 MiB for blocks.
   constexpr int64_t kNeeded = 100'000'000LL * 17 / 8 + 64 * 39'600 + (64 << 20);
@@ -148,7 +148,7 @@ TEST_F(TenStreamTest, SaysHowMuchMemoryIsNeededBeforeItStarts) {
 
 TEST_F(TenStreamTest, WhatDoesNotGoInRoundsIsRefusedWithTheReason) {
   const auto error = [&](const char* name, CollectiveKind kind, LinkModel model) {
-    const Topology topology = Network(name);
+    const Topology topology = Parse(name);
     const Result<TenStreamed> made =
         StreamTen(topology, Of(kind, topology), {.link_model = model}, {}, kAnyMemory);
     return made ? std::string() : made.error().message;

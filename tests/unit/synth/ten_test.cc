@@ -9,7 +9,7 @@
 #include "ten/rounds.h"
 #include "tutti/base/parallel.h"
 #include "tutti/base/random.h"
-#include "tutti/coll/bounds.h"
+#include "tutti/bounds/bounds.h"
 #include "tutti/sched/transform.h"
 #include "unit/synth/classic_support.h"
 #include "unit/synth/ten_testing.h"
@@ -18,19 +18,19 @@ namespace tutti {
 namespace {
 
 using classic_test::Algorithm;
-using classic_test::Network;
 using ten_test::MustMake;
 using ten_test::RandomNetwork;
+using test_support::Parse;
 using testing::HasSubstr;
 
 int32_t Rounds(const std::string& expression, int32_t chunks = 1) {
-  return MustMake(Network(expression), CollectiveKind::kAllGather, {.chunks = chunks}).num_steps;
+  return MustMake(Parse(expression), CollectiveKind::kAllGather, {.chunks = chunks}).num_steps;
 }
 
 // Every rank of a ring of four gets its two neighbours' chunks at once; the chunk from across then
 // comes from either side.
 TEST(TenTest, RingOfFourTakesTwoRounds) {
-  const Schedule schedule = MustMake(Network("ring(4)"), CollectiveKind::kAllGather);
+  const Schedule schedule = MustMake(Parse("ring(4)"), CollectiveKind::kAllGather);
   EXPECT_EQ(schedule.kind, ScheduleKind::kStep);
   EXPECT_EQ(schedule.num_steps, 2);
   ASSERT_EQ(schedule.transfers.size(), 12U);
@@ -81,8 +81,8 @@ TEST(TenProperty, MakesCorrectSchedulesOfAnyNetwork) {
           .chunks = static_cast<int32_t>(1 + random.Below(4)),
           .seed = 1 + random.Below(9),
           .size_bytes = int64_t{1} << (10 + random.Below(20)),
-          .tries = static_cast<int32_t>(1 + random.Below(3)),
-          .link_model = random.Below(2) == 0 ? LinkModel::kHeld : LinkModel::kPipelined};
+          .link_model = random.Below(2) == 0 ? LinkModel::kHeld : LinkModel::kPipelined,
+          .tries = static_cast<int32_t>(1 + random.Below(3))};
       const auto root =
           static_cast<int32_t>(random.Below(static_cast<uint64_t>(topology.num_ranks())));
       const Schedule schedule = MustMake(topology, kind, options, root);
@@ -123,17 +123,17 @@ TEST(TenProperty, BlocksOfAnySizeReachTheirDestination) {
 // Every rank's block crosses each link of its way once, the farthest first: the root's single
 // out-link is never idle, and the last block has one hop to go.
 TEST(TenTest, ScatterOnAUnidirectionalRingTakesNMinusOneRounds) {
-  EXPECT_EQ(MustMake(Network("uniring(1,9)"), CollectiveKind::kScatter).num_steps, 8);
-  EXPECT_EQ(MustMake(Network("ring(9)"), CollectiveKind::kScatter).num_steps, 4);
+  EXPECT_EQ(MustMake(Parse("uniring(1,9)"), CollectiveKind::kScatter).num_steps, 8);
+  EXPECT_EQ(MustMake(Parse("ring(9)"), CollectiveKind::kScatter).num_steps, 4);
   // 8 links carry 1 + 2 + ... + 8 = 36 blocks each.
-  EXPECT_GE(MustMake(Network("uniring(1,9)"), CollectiveKind::kAllToAll).num_steps, 36);
+  EXPECT_GE(MustMake(Parse("uniring(1,9)"), CollectiveKind::kAllToAll).num_steps, 36);
 }
 
 TEST(TenProperty, SameSeedSameScheduleOnAnyNumberOfThreadsAndMoreTriesAreNeverWorse) {
   for (const char* expression :
        {"mesh(48,48)", "dragonfly(4,5,bw=[400,200]GB/s)", "without(torus(5,5),links=4,seed=2)"}) {
     SCOPED_TRACE(expression);
-    const Topology topology = Network(expression);
+    const Topology topology = Parse(expression);
     SetNumThreads(1);
     const Schedule one = MustMake(topology, CollectiveKind::kAllGather, {.seed = 3, .tries = 2});
     SetNumThreads(4);
@@ -151,7 +151,7 @@ TEST(TenProperty, SameSeedSameScheduleOnAnyNumberOfThreadsAndMoreTriesAreNeverWo
 // Two fast boxes of four, joined rank by rank by slow links: with the paper's rule a slow link
 // takes at once what the box has already.
 TEST(TenEventsTest, WaitingForTheFastLinksBeatsTakingASlowOneAtOnce) {
-  const Topology topology = Network("unwind(rfs(2,4,8,bw=[200,100,50]GB/s),degree=1)");
+  const Topology topology = Parse("unwind(rfs(2,4,8,bw=[200,100,50]GB/s),degree=1)");
   std::vector<NodeId> source;
   for (NodeId rank : topology.Ranks()) source.push_back(rank);
   std::vector<ten::LinkTime> time;
@@ -184,7 +184,7 @@ TEST(TenEventsTest, NobodyWaitsForAWayThatDoesNotExist) {
 }
 
 TEST(TenRoundsTest, StopsAsSoonAsMoreRoundsAreNeededThanAllowed) {
-  const Topology topology = Network("ring(9)");
+  const Topology topology = Parse("ring(9)");
   std::vector<NodeId> source;
   for (NodeId rank : topology.Ranks()) source.push_back(rank);
   EXPECT_EQ(ten::FewestRounds(topology, source), 4);
@@ -205,10 +205,10 @@ TEST(TenTest, RefusesWhatItCannotDo) {
   const auto error = [&](const std::string& expression, const Collective& collective,
                          const SynthOptions& options) {
     const Result<Schedule> made =
-        RunSynthesizer(Algorithm("ten"), Network(expression), collective, options);
+        RunSynthesizer(Algorithm("ten"), Parse(expression), collective, options);
     return made ? std::string("made") : made.error().message;
   };
-  EXPECT_THAT(error("switch(8)", eight, {}), HasSubstr("unwind(switch(8))"));
+  EXPECT_THAT(error("switch(8)", eight, {}), HasSubstr("unwind(switch(8),degree=2)"));
   EXPECT_THAT(error("ring(8)", eight, {.chunks = -1}), HasSubstr("must be >= 0, got -1"));
   EXPECT_THAT(error("ring(8)", eight, {.tries = -2}), HasSubstr("got 0 and -2"));
   EXPECT_THAT(error("ring(8)", eight, {.size_bytes = 0}), HasSubstr("the size must be >= 1"));
@@ -217,7 +217,7 @@ TEST(TenTest, RefusesWhatItCannotDo) {
 }
 
 TEST(TransformTimedTest, ReversingTwiceGivesTheSameSchedule) {
-  const Topology topology = Network("dragonfly(4,5,bw=[400,200]GB/s)");
+  const Topology topology = Parse("dragonfly(4,5,bw=[400,200]GB/s)");
   const Schedule schedule = MustMake(topology, CollectiveKind::kAllGather, {.chunks = 3});
   std::vector<LinkId> same;
   for (LinkId link : topology.Links()) same.push_back(link);

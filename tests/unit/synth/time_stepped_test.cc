@@ -1,6 +1,6 @@
 // tsmcf and mcf: figures by hand and of the paper, the linear program as an oracle, no schedule
 // below any limit, what users may fix, and what is refused.
-#include "tutti/synth/time_stepped.h"
+#include "alltoall/time_stepped.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "concurrent_flow_testing.h"
+#include "alltoall/time_stepped_lp.h"
 #include "tutti/base/parallel.h"
-#include "tutti/coll/bounds.h"
+#include "tutti/bounds/bounds.h"
 #include "tutti/sched/cost.h"
-#include "tutti/synth/time_stepped_lp.h"
+#include "unit/flow/concurrent_flow_testing.h"
 
 namespace tutti {
 namespace {
@@ -48,7 +48,7 @@ TimeStepped MustMake(Maker make, const Topology& topology, const Collective& col
 }
 
 TimeStepped MustMake(Maker make, const std::string& expression, const SynthOptions& options = {}) {
-  const Topology topology = MustParse(expression);
+  const Topology topology = Parse(expression);
   return MustMake(make, topology, AllToAll(topology), options);
 }
 
@@ -144,7 +144,7 @@ TEST(TimeStepped, TheLinearProgramIsALimitAndNearlyReached) {
        {"hypercube(3)", "bipartite(4)", "genkautz(2,7)", "without(torus(3,3),links=2)",
         "torus(3,3,host_bw=120GB/s)", "mesh(2,3,bw=[10,25]GB/s)", "switch(4)", "ring(5)"}) {
     SCOPED_TRACE(network);
-    const Topology topology = MustParse(network);
+    const Topology topology = Parse(network);
     const Collective collective = AllToAll(topology);
     double before = 1e9;
     const int32_t diameter = ComputeBounds(topology, collective)->steps;
@@ -180,7 +180,7 @@ TEST(TimeStepped, RandomNetworksAndDemandsKeepToEveryLimit) {
 }
 
 TEST(TimeStepped, SameBytesAgainAndOnAnyNumberOfThreads) {
-  const Topology topology = MustParse("without(torus(3,3),links=2)");
+  const Topology topology = Parse("without(torus(3,3),links=2)");
   const Collective collective = AllToAll(topology);
   for (const Maker make : {MakeTimeStepped, MakeFlowSteps}) {
     const TimeStepped made = MustMake(make, topology, collective, {.max_chunks = 4});
@@ -214,7 +214,7 @@ TEST(TimeStepped, TheSizeDecidesBetweenStepsAndBandwidth) {
 }
 
 TEST(TimeStepped, SaysWhatIsWrong) {
-  const Topology topology = MustParse("torus(3,3)");
+  const Topology topology = Parse("torus(3,3)");
   const Collective collective = AllToAll(topology);
   const auto message = [&](const SynthOptions& options) {
     const Result<TimeStepped> made = MakeTimeStepped(topology, collective, options);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "families/finite_field.h"
+#include "support/parse.h"
 #include "tutti/graph/distance_regular.h"
 #include "tutti/topo/expression.h"
 #include "tutti/topo/properties.h"
@@ -16,11 +17,7 @@
 namespace tutti {
 namespace {
 
-Topology Parse(const std::string& expression) {
-  Result<Topology> topology = ParseTopology(expression);
-  EXPECT_TRUE(topology) << (topology ? "" : topology.error().message);
-  return *std::move(topology);
-}
+using test_support::Parse;
 
 struct Row {
   const char* name;

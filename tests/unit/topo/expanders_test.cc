@@ -7,22 +7,15 @@
 #include <string>
 #include <utility>
 
+#include "support/parse.h"
 #include "tutti/topo/expression.h"
 #include "tutti/topo/properties.h"
 
 namespace tutti {
 namespace {
 
+using test_support::Parse;
 using ::testing::HasSubstr;
-
-Topology Parse(const std::string& expression) {
-  Result<Topology> topology = ParseTopology(expression);
-  if (!topology) {
-    ADD_FAILURE() << expression << ": " << topology.error().message;
-    return *ParseTopology("mesh(1)");
-  }
-  return *std::move(topology);
-}
 
 // Connected is every Topology.
 void ExpectRegularAndSimple(const Topology& topology, int32_t ranks, int32_t degree) {

@@ -83,7 +83,8 @@ TEST(Expression, NamesTheColumnAndWhatIsAccepted) {
       {"transpose(\"a.txt\")", "column 11: 'a.txt': a quoted path must end in .json"},
       {"torus(\x01)", "column 7: found '\\x01)'"},
       // Names.
-      {"tours(4,4)", "column 1: unknown family 'tours'; nearest: torus; accepted: bidirectional"},
+      {"tours(4,4)",
+       "column 1: unknown family 'tours'; nearest: torus, hosts; accepted: bidirectional"},
       {"transpose(hypercub(3))", "column 11: unknown family 'hypercub'; nearest: hypercube"},
       {"zzzzzzzz", "unknown family 'zzzzzzzz'; accepted: bidirectional, bipartite"},
       {"Torus(4)", "nearest: torus"},

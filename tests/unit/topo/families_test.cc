@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "support/parse.h"
 #include "tutti/graph/distance.h"
 #include "tutti/topo/expression.h"
 #include "tutti/topo/properties.h"
@@ -12,14 +13,7 @@
 namespace tutti {
 namespace {
 
-Topology Parse(const std::string& expression) {
-  Result<Topology> topology = ParseTopology(expression);
-  if (!topology) {
-    ADD_FAILURE() << expression << ": " << topology.error().message;
-    return *ParseTopology("mesh(1)");
-  }
-  return *std::move(topology);
-}
+using test_support::Parse;
 
 uint64_t Print(const std::string& expression) { return Parse(expression).Fingerprint(); }
 

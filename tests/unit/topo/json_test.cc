@@ -6,27 +6,24 @@
 #include <string>
 #include <vector>
 
+#include "support/parse.h"
 #include "tutti/base/file.h"
 #include "tutti/topo/expression.h"
 
 namespace tutti {
 namespace {
 
-Topology Parse(const std::string& expression) {
-  Result<Topology> topology = ParseTopology(expression);
-  if (!topology) {
-    ADD_FAILURE() << expression << ": " << topology.error().message;
-    return *ParseTopology("mesh(1)");
-  }
-  return *std::move(topology);
-}
+using test_support::Parse;
 
 // Everything a topology says of itself.
 void ExpectSame(const Topology& a, const Topology& b) {
   EXPECT_EQ(a.ToText(), b.ToText());
   EXPECT_EQ(a.Fingerprint(), b.Fingerprint());
   EXPECT_EQ(a.name(), b.name());
+  EXPECT_EQ(a.expression(), b.expression());
   EXPECT_EQ(a.grid(), b.grid());
+  ASSERT_EQ(a.original() != nullptr, b.original() != nullptr);
+  if (a.original() != nullptr) ExpectSame(*a.original(), *b.original());
   ASSERT_EQ(a.num_nodes(), b.num_nodes());
   for (NodeId node : a.Nodes()) EXPECT_EQ(a.node_name(node), b.node_name(node));
 }
@@ -129,8 +126,8 @@ TEST(TopologyJson, NamesThePathAndWhatIsAccepted) {
       {"{\"a\":\"\xff\"}", "no valid JSON"},
       {"{\"version\":1}", "$.format: found nothing, wanted \"tutti-topology\""},
       {R"({"format":"tutti-topology"})", "$.version: found nothing"},
-      {R"({"format":"tutti-topology","version":3})",
-       "$.version: found 3, this reader knows versions 1 and 2"},
+      {R"({"format":"tutti-topology","version":4})",
+       "$.version: found 4, this reader knows versions 1 to 3"},
       {R"({"format":"tutti-topology","version":"1"})", "$.version: found \"1\""},
       {whole(R"("ranks":2,"ranks":2,)" + spec + link), "the key \"ranks\" stands twice"},
       {whole(R"("ranks":2,"colour":1,)" + spec + link),
@@ -231,9 +228,9 @@ TEST(TopologyJson, FilesAreNamedInErrors) {
 TEST(ExampleTopologies, EqualTheirExpressions) {
   const std::vector<std::pair<const char*, const char*>> table{
       {"dgx1", "dgx1"},
-      {"tacc_torus_3x3x3", "torus(3,3,3,bw=25Gbit/s)"},
-      {"tacc_torus_3x3x2", "torus(3,3,2,bw=25Gbit/s)"},
-      {"tacc_torus_3x3x3x2", "torus(3,3,3,2,bw=25Gbit/s)"},
+      {"tacc_torus_3x3x3", "torus(3,3,3,bw=25Gbit/s,host_bw=100Gbit/s)"},
+      {"tacc_torus_3x3x2", "torus(3,3,2,bw=25Gbit/s,host_bw=100Gbit/s)"},
+      {"tacc_torus_3x3x3x2", "torus(3,3,3,2,bw=25Gbit/s,host_bw=100Gbit/s)"},
       {"tpuv3_8x4", "torus(8,4,bw=70GB/s)"},
       {"tpuv4_twisted_4x4x8", "twisted_torus(4,4,8)"},
   };

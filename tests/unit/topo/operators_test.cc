@@ -10,17 +10,14 @@
 #include <utility>
 #include <vector>
 
+#include "support/parse.h"
 #include "tutti/topo/expression.h"
 #include "tutti/topo/json.h"
 
 namespace tutti {
 namespace {
 
-Topology Parse(const std::string& expression) {
-  Result<Topology> topology = ParseTopology(expression);
-  EXPECT_TRUE(topology) << (topology ? "" : topology.error().message);
-  return *std::move(topology);
-}
+using test_support::Parse;
 
 constexpr const char* kBases[] = {"uniring(1,4)",    "uniring(2,3)",  "kautz(2,2)",
                                   "bipartite(2)",    "genkautz(2,5)", "debruijn(2,2)",

@@ -5,22 +5,15 @@
 #include <string>
 #include <vector>
 
+#include "support/parse.h"
 #include "tutti/topo/expression.h"
 #include "tutti/topo/properties.h"
 
 namespace tutti {
 namespace {
 
+using test_support::Parse;
 using Outcome = IsomorphismSearch::Outcome;
-
-Topology Parse(const std::string& expression) {
-  Result<Topology> topology = ParseTopology(expression);
-  if (!topology) {
-    ADD_FAILURE() << expression << ": " << topology.error().message;
-    return *ParseTopology("mesh(1)");
-  }
-  return *std::move(topology);
-}
 
 // [direct-connect] Table 9, column "Reverse-Symmetric".
 TEST(ReverseSymmetry, OfTheGraphsInTable9) {

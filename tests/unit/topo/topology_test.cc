@@ -7,17 +7,14 @@
 #include <utility>
 #include <vector>
 
+#include "support/build.h"
 #include "tutti/base/random.h"
 #include "tutti/topo/properties.h"
 
 namespace tutti {
 namespace {
 
-Topology MustBuild(Topology::Builder builder) {
-  Result<Topology> built = std::move(builder).Build();
-  EXPECT_TRUE(built.has_value()) << built.error().message;
-  return *std::move(built);
-}
+using test_support::MustBuild;
 
 struct Link {
   int32_t tail, head;

@@ -7,18 +7,14 @@
 #include <string>
 #include <vector>
 
+#include "support/parse.h"
 #include "tutti/topo/expression.h"
 
 namespace tutti {
 namespace {
 
+using test_support::Parse;
 using ::testing::HasSubstr;
-
-Topology Parse(const std::string& expression) {
-  Result<Topology> topology = ParseTopology(expression);
-  EXPECT_TRUE(topology.has_value()) << (topology ? "" : topology.error().message);
-  return *std::move(topology);
-}
 
 NodePermutation Images(const std::vector<int32_t>& values) {
   NodePermutation images;

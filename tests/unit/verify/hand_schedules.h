@@ -11,22 +11,13 @@
 #include <utility>
 #include <vector>
 
+#include "support/build.h"
 #include "tutti/sched/schedule.h"
 
 namespace tutti::hand {
 
-inline Topology MustBuild(Topology::Builder builder) {
-  Result<Topology> built = std::move(builder).Build();
-  EXPECT_TRUE(built.has_value()) << built.error().message;
-  return *std::move(built);
-}
-
-inline Collective MustMake(CollectiveKind kind, int32_t num_ranks,
-                           Collective::Options options = {}) {
-  Result<Collective> made = Collective::Make(kind, num_ranks, std::move(options));
-  EXPECT_TRUE(made.has_value()) << made.error().message;
-  return *std::move(made);
-}
+using test_support::MustBuild;
+using test_support::MustMake;
 
 // Links u -> u + 1, and the other way too when `both`.
 inline Topology Ring(int32_t n, bool both, LinkSpec spec = {}) {

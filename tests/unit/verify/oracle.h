@@ -110,13 +110,16 @@ class Oracle {
     for (const Write& write : writes) by_cell[write.cell].push_back(&write);
     for (const auto& [cell, at_once] : by_cell) {
       Value& held = state_[cell];
+      const bool is_rank = std::get<0>(cell) < topology_.num_ranks();
       for (const Write* write : at_once) {
         if (write->op == TransferOp::kReduce) {
           for (int32_t rank : write->value)
             if (!held.insert(rank).second) return false;
         } else {
-          const bool is_rank = std::get<0>(cell) < topology_.num_ranks();
-          if (at_once.size() > 1 || held == write->value) return false;
+          // The same bytes may pass a switch once for each receiver, two values not at once.
+          if (is_rank ? at_once.size() > 1 || held == write->value
+                      : write->value != at_once.front()->value)
+            return false;
           if (is_rank &&
               !std::includes(write->value.begin(), write->value.end(), held.begin(), held.end()))
             return false;
@@ -126,7 +129,7 @@ class Oracle {
       const bool copies = std::any_of(at_once.begin(), at_once.end(), [](const Write* write) {
         return write->op == TransferOp::kCopy;
       });
-      if (copies && at_once.size() > 1) return false;
+      if (is_rank && copies && at_once.size() > 1) return false;
     }
     return true;
   }

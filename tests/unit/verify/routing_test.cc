@@ -2,10 +2,12 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <utility>
 
+#include "support/build.h"
 #include "tutti/base/cancel.h"
 #include "tutti/base/parallel.h"
 #include "tutti/topo/expression.h"
@@ -13,14 +15,8 @@
 namespace tutti {
 namespace {
 
+using test_support::LinkOf;
 using testing::HasSubstr;
-
-LinkId LinkOf(const Topology& topology, int32_t tail, int32_t head) {
-  for (const LinkId link : topology.OutLinks(NodeId{tail}))
-    if (topology.head(link) == NodeId{head}) return link;
-  ADD_FAILURE() << "no link " << tail << " -> " << head;
-  return LinkId{0};
-}
 
 // On a ring of four: neighbours directly, the others half each way round.
 Routing OnRingOfFour(const Topology& ring) {
@@ -50,6 +46,18 @@ TEST(CheckRouting, AcceptsByHandAndCountsTheRate) {
   // A link carries its own pair whole and halves of two others.
   EXPECT_EQ(report.rate, Rational(1, 2));
   EXPECT_EQ(report.rate, RoutingRate(ring, routing));
+}
+
+// Every rank sends three blocks and receives three; what passes by does not count.
+TEST(CheckRouting, HostLimitsCapTheRate) {
+  for (const char* expression : {"ring(4,bw=4GB/s,host_bw=4GB/s)", "ring(4,bw=4GB/s,host_bw=3GB/s)",
+                                 "ring(4,bw=4GB/s,host_bw=8GB/s)"}) {
+    const Topology ring = *ParseTopology(expression);
+    const RoutingReport report = CheckRouting(ring, OnRingOfFour(ring));
+    EXPECT_TRUE(report.verified());
+    const Rational of_host = Rational(*ring.host_bandwidth(NodeId{2}), 4'000'000'000) / Rational(3);
+    EXPECT_EQ(report.rate, std::min(of_host, Rational(1, 2))) << expression;
+  }
 }
 
 struct Case {

@@ -1,9 +1,9 @@
 // farthest: the chunk that has the farthest to go behind the link's head, the first to have come of
 // these.
 //
-// Model       How far a chunk has to go from a rank is the longest of the shortest ways from its
+// Model       How far a chunk has to go from a rank is the longest of the shortest paths from its
 //             source that lead over this rank, from there to their ends. A rank that is no stop of
-//             a shortest way to another is an end.
+//             a shortest path to another is an end.
 // Complexity  One search a source, O((ranks + links) log ranks); memory sources * ranks * 8 bytes.
 #include <algorithm>
 #include <numeric>

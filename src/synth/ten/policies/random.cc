@@ -6,9 +6,9 @@
 namespace tutti::ten {
 namespace {
 
-class AnyOfThem : public ChunkRule {
+class RandomRule : public ChunkRule {
  public:
-  explicit AnyOfThem(uint64_t seed) : random_(seed) {}
+  explicit RandomRule(uint64_t seed) : random_(seed) {}
 
   uint32_t Choose(uint32_t /*link*/, std::span<const uint32_t> candidates) override {
     return candidates[random_.Below(candidates.size())];
@@ -26,7 +26,7 @@ const Policy& RandomPolicy() {
       .description = "any chunk, and slow links never wait: the paper's",
       .waits = false,
       .make = [](const PolicyInput& input) -> std::unique_ptr<ChunkRule> {
-        return std::make_unique<AnyOfThem>(input.seed);
+        return std::make_unique<RandomRule>(input.seed);
       }};
   return kPolicy;
 }

@@ -1,0 +1,6 @@
+// What most files of commands include.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "rooms.h"

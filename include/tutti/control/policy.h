@@ -1,0 +1,74 @@
+// Policies: what ring, which NICs and which routes the collectives of each job get.
+//
+// Model       A policy sees every job, its ranks and class, the network, and nothing else; equal
+//             input gives equal output, so that every controller (and every simulation) decides
+//             alike. What it leaves open the network's ECMP decides: a hash of the connection.
+// Units       bytes/s, whole.
+// Errors      kInvalidArgument: jobs without ranks, a rank that is none or is named twice, channels
+//             outside 0 to 1024, background of another number of links, more flows that run than
+//             there are. kInfeasible: flow_assignment.h. kNotFound: no such policy (names the
+//             nearest).
+// Extension   a file in src/control/policies, a line in its registry.
+// Reference   [mccs] 4.3.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "tutti/base/result.h"
+#include "tutti/control/cluster_view.h"
+#include "tutti/control/rings.h"
+
+namespace tutti {
+
+struct PolicyJob {
+  int32_t id = 0;                // turns go by it; unique
+  std::vector<int32_t> ranks;    // in the order that the tenant named them
+  int32_t priority = 0;          // [class], more is better
+  std::vector<int32_t> running;  // routes of its flows, where it runs already
+};
+
+struct PolicyInput {
+  const ClusterView* view = nullptr;  // must outlive the call
+  std::vector<PolicyJob> jobs;
+  // Rings of a job. 0: as many as its racks have routes times the most ranks that it has in a host;
+  // then what is fair by flows is fair by NICs.
+  int32_t channels = 0;
+  NicChoice nics = NicChoice::kBalanced;
+  std::vector<int64_t> background;  // by link, or empty
+  // Of priority: in each set of routes so many, from the first on, are only for classes from ... on.
+  int32_t reserved_routes = 0, reserved_from = 1;
+  uint64_t seed = 0;  // of what is left to chance
+};
+
+inline constexpr int32_t kByEcmp = -1;
+
+struct JobStrategy {
+  std::vector<std::vector<int32_t>> rings;  // by channel
+  std::vector<RingFlow> flows;
+  std::vector<int32_t> routes;  // by flow; kByEcmp: the network decides
+};
+
+struct PolicyOutput {
+  std::vector<JobStrategy> jobs;  // as the input's
+  int64_t largest_excess = 0;     // of pinned flows, over their links: demand - capacity
+};
+
+struct Policy {
+  std::string_view name;     // "ffa"
+  std::string_view summary;  // one line
+  Result<PolicyOutput> (*decide)(const PolicyInput& input);
+};
+
+std::span<const Policy> Policies();
+Result<const Policy*> FindPolicy(std::string_view name);
+// What callers use: checks the input, then decides.
+Result<PolicyOutput> Decide(const Policy& policy, const PolicyInput& input);
+
+// The route that ECMP gives a connection: switches with one seed hash alike.
+int32_t EcmpRoute(const ClusterView& view, const RingFlow& flow, uint64_t connection,
+                  uint64_t seed);
+
+}  // namespace tutti

@@ -1,0 +1,36 @@
+// Schedules as NCCL graph XML (NCCL_GRAPH_FILE): the orders of GPUs along which NCCL's rings and
+// trees run.
+//
+// Model       A schedule is rings where every chunk goes round one Hamiltonian cycle of the ranks
+//             (or a part of it; reductions may run against the copies, as reversed all-gathers do),
+//             and trees where every chunk goes along one path within each box,
+//             both ways: inside a box NCCL's trees are paths; between boxes it makes them by
+//             itself. Each order that occurs is a channel, in proportion to the chunks that it
+//             carries. A file is of one box, of its GPUs by their number there; a ring has to enter
+//             each box once.
+// Units       Speeds in GB/s (10^9), of a channel: that of its slowest hop, which channels share.
+// Complexity  O(shards * units * ranks) time and memory.
+// Errors      kInfeasible: the rank whose sends are neither a ring's nor a path's; more than 32
+//             channels; orders of other boxes. kInvalidArgument: boxes that do not fit.
+// Reference   docs/formats/nccl-graph.md
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "tutti/base/result.h"
+#include "tutti/sched/schedule.h"
+
+namespace tutti {
+
+struct NcclGraphOptions {
+  int32_t box_ranks = 0;  // ranks a box, numbered box by box; 0: one box
+  int32_t box = 0;        // whose file
+  int32_t nics = 0;       // a box, of which GPU g takes the (g * nics / GPUs)-th; 0: one a GPU
+  std::string path_intra = "NVL", path_inter = "PIX";  // NCCL's names of path classes
+};
+
+Result<std::string> ToNcclGraph(const Topology& topology, const Schedule& schedule,
+                                const NcclGraphOptions& options = {});
+
+}  // namespace tutti

@@ -1,0 +1,86 @@
+// One self-contained HTML page that shows networks, schedules on a clock, their proof and their
+// limit: opened from disk, without a server and without a request to anywhere.
+//
+// Model       A page is the program of web/ (built, committed and compiled in) and its data: one
+//             JSON object, compressed and in base64, whose keys docs/formats/explorer-data.md says.
+// Invariants  P1  The same calls give the same bytes on every machine: no clock, no path.
+//             P2  No text of the data can end its place in the page or run: it is base64 there,
+//                 and the program shows texts as texts.
+//             P3  What is too large to be drawn is summed up (kMostNodes, kMostLinks) or left out
+//                 with a sentence that says so (kMostTransfers); a page always opens.
+// Units       Times in whole picoseconds, sizes in bytes, bandwidths in bytes a second.
+// Complexity  O(nodes + links + transfers + messages) time and bytes.
+// Errors      kResourceExhausted: the data does not fit the compressor.
+//
+//   PageData data("synth");
+//   const int32_t network = data.AddNetwork(topology);
+//   data.AddSchedule(network, topology, schedule, {.label = "bfb", .bounds = &bounds, ...});
+//   const Result<std::string> html = MakePage(data.ToJson());
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tutti/base/result.h"
+#include "tutti/bounds/bounds.h"
+#include "tutti/sched/schedule.h"
+#include "tutti/sim/simulator.h"
+#include "tutti/topo/topology.h"
+
+namespace tutti {
+
+// What is wrong with a schedule; `transfer`: index into it, -1 for none.
+struct PageFault {
+  std::string kind, message;
+  int64_t transfer = -1;
+};
+
+// What is known of a schedule beside itself.
+struct PageSchedule {
+  std::string label;
+  int64_t size_bytes = 0;             // [M] that times are for
+  const Bounds* bounds = nullptr;     // not owned; nullptr: unknown
+  const SimReport* report = nullptr;  // with its messages (record_messages); nullptr: not simulated
+  SimOptions options = {};            // of `report`
+  std::optional<bool> verified = {};  // nullopt: not judged
+  std::vector<PageFault> faults = {};
+  int64_t num_faults = 0;  // all of them; `faults` may be the first
+  std::string note = {};   // e.g. why there is no report; for people
+};
+
+class PageData {
+ public:
+  static constexpr int32_t kMostNodes = 4'096;
+  static constexpr int32_t kMostLinks = 131'072;
+  static constexpr int64_t kMostTransfers = 2'000'000;
+  static constexpr int32_t kMostGroups = 256;
+
+  // The command that made it, as a headline: "synth".
+  explicit PageData(std::string command) : command_(std::move(command)) {}
+
+  // Its index, for the calls below.
+  int32_t AddNetwork(const Topology& topology);
+  // `topology` is the one of AddNetwork().
+  void AddLimit(int32_t network, const Topology& topology, CollectiveKind collective,
+                const Bounds& bounds);
+  void AddSchedule(int32_t network, const Topology& topology, const Schedule& schedule,
+                   const PageSchedule& facts);
+
+  std::string ToJson() const;
+
+ private:
+  std::string command_;
+  // JSON texts.
+  std::vector<std::string> networks_, limits_, schedules_;
+};
+
+// The whole page. `json` is an object of docs/formats/explorer-data.md.
+Result<std::string> MakePage(std::string_view json);
+
+// The page without data, as built from web/.
+std::string_view ExplorerTemplate();
+
+}  // namespace tutti

@@ -1,0 +1,9 @@
+#pragma once
+
+#include "common.h"
+
+namespace tutti::cli {
+
+void AddExperiments(Program& program);
+
+}  // namespace tutti::cli

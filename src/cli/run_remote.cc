@@ -1,0 +1,297 @@
+// tutti run between hosts; tutti run-ranks
+#include "run_remote.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <utility>
+
+#include "common.h"
+
+namespace tutti::cli {
+namespace {
+
+constexpr uint16_t kDefaultPort = 21357;
+constexpr double kTimeToEnd_s = 2;
+constexpr const char* kLoopback = "127.0.0.1";
+
+struct Root {
+  std::string host;
+  uint16_t port = 0;  // 0: not given
+};
+
+Result<Root> ParseRoot(const std::string& text) {
+  const size_t colon = text.find(':');
+  Root root{text.substr(0, colon), 0};
+  if (colon == std::string::npos && !text.empty()) return root;
+  const char* begin = text.data() + std::min(colon, text.size() - 1) + 1;
+  const char* end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(begin, end, root.port);
+  if (root.host.empty() || error != std::errc() || at != end || root.port == 0)
+    return InvalidArgument(fmt::format("--root '{}', wanted HOST or HOST:PORT", text));
+  return root;
+}
+
+Result<std::optional<JobRank>> FindJobOfProcess() {
+  return FindJob([](const char* name) { return std::getenv(name); });
+}
+
+// Where the ranks of a launcher's job meet.
+Result<Root> RootOf(const JobRank& job, const RemoteFlags& flags) {
+  if (flags.root.empty() && job.root_host.empty())
+    return InvalidArgument(
+        fmt::format("{} does not say on which host rank 0 is: give --root HOST", job.launcher));
+  Root root{job.root_host, job.Port()};
+  if (flags.root.empty()) return root;
+  Result<Root> given = ParseRoot(flags.root);
+  if (given && given->port == 0) given->port = kDefaultPort;
+  return given;
+}
+
+// Of TUTTI_SECRET, else what all ranks know; which is none before who can read it, too.
+Result<JobSecret> SecretOf(const JobRank& job) {
+  constexpr const char* kName = "TUTTI_SECRET";
+  if (const char* text = std::getenv(kName)) {
+    Result<JobSecret> secret = ParseSecret(text);
+    if (!secret) return Within(kName, secret.error());
+    return secret;
+  }
+  return JobSecret{job.identity, ~job.identity};
+}
+
+// Of a rank that ended: what the coordinator said of it, the first process says.
+int ExitCodeOf(const Status& served) {
+  if (served) return kDone;
+  return served.error().code == ErrorCode::kCancelled ? kBadInput : Report(served.error());
+}
+
+std::string ThisProgram() {
+  std::error_code error;
+  const std::filesystem::path path = std::filesystem::read_symlink("/proc/self/exe", error);
+  return error ? "tutti" : path.string();
+}
+
+void PrintLine(const std::string& host, std::string_view line) {
+  fmt::print(stderr, "{}: {}\n", host, line);
+}
+
+// The command of `count` ranks from `first` on, after the program.
+std::vector<std::string> RankWords(const std::string& root, int32_t ranks, int32_t first,
+                                   int32_t count) {
+  return {"run-ranks",
+          "--root",
+          root,
+          "--ranks",
+          std::to_string(ranks),
+          "--first",
+          std::to_string(first),
+          "--count",
+          std::to_string(count)};
+}
+
+std::vector<std::string> Joined(std::vector<std::string> words,
+                                const std::vector<std::string>& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+}  // namespace
+
+void AddRemoteFlags(Command& command, RemoteFlags& flags) {
+  command.AddOption("--hosts", flags.hosts, "Hosts and how many ranks each has, h0:2,h1:2");
+  command
+      .AddOption("--launch", flags.launch,
+                 "Command that starts a program on a host, {host} in place of its name; "
+                 "\"localhost\" needs none")
+      .ShowDefault();
+  command.AddOption("--root", flags.root,
+                    "Address at which all ranks reach the first one, HOST or HOST:PORT; found out "
+                    "where it is not given");
+  command.AddOption("--remote-tutti", flags.program,
+                    "This program on the other hosts; default: at the same path as here");
+  command
+      .AddOption(
+          "--timeout", flags.timeout_s,
+          "Seconds that ranks may take to start, or to do nothing before the run is given up")
+      .ShowDefault()
+      .WithinReal(0.1, 1e6);
+}
+
+std::optional<int> ServeIfNotFirst(const RemoteFlags& flags, const std::string& transport) {
+  if (transport != Name(Transport::kTcp) || !flags.hosts.empty()) return std::nullopt;
+  const Result<std::optional<JobRank>> job = FindJobOfProcess();
+  if (!job) return Report(job.error());
+  if (!*job || (*job)->rank == 0) return std::nullopt;
+  const Result<Root> root = RootOf(**job, flags);
+  if (!root) return Report(root.error());
+  const Result<JobSecret> secret = SecretOf(**job);
+  if (!secret) return Report(secret.error());
+  return ExitCodeOf(ServeRank({.host = root->host,
+                               .port = root->port,
+                               .rank = (*job)->rank,
+                               .num_ranks = (*job)->num_ranks,
+                               .secret = *secret,
+                               .patience_s = flags.timeout_s}));
+}
+
+RemoteRanks::RemoteRanks(const RemoteFlags& flags, int32_t num_ranks)
+    : flags_(flags), num_ranks_(num_ranks), processes_(PrintLine) {}
+
+RemoteRanks::~RemoteRanks() {
+  coordinator_.reset();  // which ends the ranks
+  processes_.Finish(kTimeToEnd_s);
+}
+
+Result<std::unique_ptr<RemoteRanks>> RemoteRanks::Plan(const RemoteFlags& flags,
+                                                       Transport transport, int32_t num_ranks) {
+  if (transport != Transport::kTcp) {
+    if (!flags.hosts.empty()) return InvalidArgument("--hosts needs --transport tcp");
+    return nullptr;
+  }
+  std::unique_ptr<RemoteRanks> ranks(new RemoteRanks(flags, num_ranks));
+  if (!flags.hosts.empty()) {
+    Result<std::vector<HostRanks>> hosts = PlaceOnHosts(flags.hosts, num_ranks);
+    if (!hosts) return Within("--hosts", hosts.error());
+    ranks->hosts_ = std::move(*hosts);
+    ranks->num_ranks_ = ranks->hosts_.back().first + ranks->hosts_.back().count;
+    ranks->secret_ = DrawSecret();
+    if (flags.root.empty()) return ranks;
+    const Result<Root> root = ParseRoot(flags.root);
+    if (!root) return tl::unexpected(root.error());
+    ranks->root_host_ = root->host;
+    ranks->root_port_ = root->port;
+    return ranks;
+  }
+  Result<std::optional<JobRank>> job = FindJobOfProcess();
+  if (!job) return tl::unexpected(job.error());
+  if (!*job) return nullptr;
+  if (num_ranks == 0) ranks->num_ranks_ = (*job)->num_ranks;
+  if ((*job)->num_ranks != ranks->num_ranks_)
+    return InvalidArgument(fmt::format("the plan is for {} ranks, {} started {}", num_ranks,
+                                       (*job)->launcher, (*job)->num_ranks));
+  const Result<Root> root = RootOf(**job, flags);
+  if (!root) return tl::unexpected(root.error());
+  const Result<JobSecret> secret = SecretOf(**job);
+  if (!secret) return tl::unexpected(secret.error());
+  ranks->root_host_ = root->host;
+  ranks->root_port_ = root->port;
+  ranks->secret_ = *secret;
+  ranks->job_ = std::move(**job);
+  return ranks;
+}
+
+std::string RemoteRanks::where() const {
+  if (job_) return "ranks of " + job_->launcher;
+  return fmt::format("ranks on {} host{}", hosts_.size(), hosts_.size() == 1 ? "" : "s");
+}
+
+Status RemoteRanks::StartHosts(uint16_t port) {
+  const auto far = std::find_if(hosts_.begin(), hosts_.end(),
+                                [](const HostRanks& host) { return !host.is_local(); });
+  for (const HostRanks& host : hosts_) {
+    std::string root = root_host_;
+    if (root.empty() && far == hosts_.end()) root = kLoopback;
+    if (root.empty()) {
+      // A rank on this host is to be reached from the others, too.
+      const Result<std::string> address = AddressTowards((host.is_local() ? *far : host).host);
+      if (!address) return tl::unexpected(address.error());
+      root = *address;
+    }
+    std::vector<std::string> words;
+    if (!host.is_local()) words = LaunchWords(flags_.launch, host.host);
+    words.push_back(host.is_local() || flags_.program.empty() ? ThisProgram() : flags_.program);
+    processes_.Start(host.host,
+                     Joined(std::move(words), RankWords(fmt::format("{}:{}", root, port),
+                                                        num_ranks_, host.first, host.count)),
+                     ToText(secret_));
+  }
+  return {};
+}
+
+Status RemoteRanks::StartFirst(uint16_t port) {
+  processes_.Start(
+      "rank 0",
+      Joined({ThisProgram()}, RankWords(fmt::format("{}:{}", root_host_, port), num_ranks_, 0, 1)),
+      ToText(secret_));
+  return {};
+}
+
+Status RemoteRanks::Start() {
+  const bool all_local =
+      job_ ? root_host_ == kLoopback
+           : root_host_.empty() && std::all_of(hosts_.begin(), hosts_.end(),
+                                               [](const HostRanks& h) { return h.is_local(); });
+  Result<Coordinator> coordinator = Coordinator::Listen({.host = all_local ? kLoopback : "0.0.0.0",
+                                                         .port = root_port_,
+                                                         .num_ranks = num_ranks_,
+                                                         .secret = secret_,
+                                                         .patience_s = flags_.timeout_s});
+  if (!coordinator) return tl::unexpected(coordinator.error());
+  coordinator_ = std::move(*coordinator);
+  const uint16_t port = coordinator_->port();
+  if (Status started = job_ ? StartFirst(port) : StartHosts(port); !started) return started;
+  return coordinator_->Gather([this] { return processes_.health(); });
+}
+
+Status RemoteRanks::SetPlan(const tutti::Plan& plan) { return coordinator_->SetPlan(plan); }
+
+Result<RunReport> RemoteRanks::Run(const RunOptions& options) { return coordinator_->Run(options); }
+
+// --- tutti run-ranks ----------------------------------------------------------------------------
+
+namespace {
+
+struct RankFlags {
+  std::string root;
+  int32_t ranks = 1, first = 0, count = 1;
+};
+
+int RunRanks(const RankFlags& flags) {
+  const Result<Root> root = ParseRoot(flags.root);
+  if (!root) return Report(root.error());
+  if (root->port == 0) return Report({ErrorCode::kInvalidArgument, "--root needs a port"});
+  if (flags.first + flags.count > flags.ranks)
+    return Report(
+        {ErrorCode::kInvalidArgument, fmt::format("--first {} --count {}: there are {} ranks",
+                                                  flags.first, flags.count, flags.ranks)});
+  std::string text;
+  std::getline(std::cin, text);
+  const Result<JobSecret> secret = ParseSecret(text);
+  if (!secret) return Report({secret.error().code, "standard input: " + secret.error().message});
+  if (flags.count == 1)
+    return ExitCodeOf(ServeRank({.host = root->host,
+                                 .port = root->port,
+                                 .rank = flags.first,
+                                 .num_ranks = flags.ranks,
+                                 .secret = *secret}));
+  HostProcesses ranks(
+      [](const std::string&, std::string_view line) { fmt::print(stderr, "{}\n", line); });
+  for (int32_t rank = flags.first; rank < flags.first + flags.count; ++rank)
+    ranks.Start(fmt::format("rank {}", rank),
+                Joined({ThisProgram()}, RankWords(flags.root, flags.ranks, rank, 1)), text);
+  ranks.Wait();
+  return ranks.health() ? kDone : kBadInput;
+}
+
+}  // namespace
+
+void AddRunRanks(Program& program) {
+  auto flags = std::make_shared<RankFlags>();
+  Command command = program.AddCommand(
+      program.line.root(), "run-ranks",
+      "Be ranks of a `tutti run --hosts`, which starts it on each host and hands it a secret",
+      "tutti run-ranks --root 10.0.0.1:21357 --ranks 4 --first 2 --count 2");
+  command.AddOption("--root", flags->root, "Where that run listens, HOST:PORT").Required();
+  command.AddOption("--ranks", flags->ranks, "Ranks of the run").Required().Within(1, 1 << 24);
+  command.AddOption("--first", flags->first, "First rank to be").Required().Within(0, 1 << 24);
+  command.AddOption("--count", flags->count, "How many ranks from there on")
+      .ShowDefault()
+      .Within(1, 1 << 20);
+  command.Runs([flags] { return RunRanks(*flags); });
+}
+
+}  // namespace tutti::cli

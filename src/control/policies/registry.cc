@@ -1,0 +1,79 @@
+#include "policies/registry.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "tutti/base/nearest.h"
+
+namespace tutti {
+namespace {
+
+constexpr int32_t kMostChannels = 1024;
+
+Status CheckJob(const PolicyJob& job, const ClusterView& view) {
+  if (job.ranks.empty()) return InvalidArgument(fmt::format("job {} has no ranks", job.id));
+  std::vector<int32_t> ranks = job.ranks;
+  std::sort(ranks.begin(), ranks.end());
+  if (ranks.front() < 0 || ranks.back() >= view.num_ranks())
+    return InvalidArgument(fmt::format("job {} names rank {}, wanted 0 to {}", job.id,
+                                       ranks.front() < 0 ? ranks.front() : ranks.back(),
+                                       view.num_ranks() - 1));
+  if (const auto twice = std::adjacent_find(ranks.begin(), ranks.end()); twice != ranks.end())
+    return InvalidArgument(fmt::format("job {} names rank {} twice", job.id, *twice));
+  return {};
+}
+
+}  // namespace
+
+std::span<const Policy> Policies() {
+  // One line a policy.
+  // clang-format off
+  static const std::vector<Policy> kTable = {
+      RandomRingPolicy(),
+      LocalityRingPolicy(),
+      FairFlowPolicy(),
+      PriorityFlowPolicy(),
+  };
+  // clang-format on
+  return kTable;
+}
+
+Result<const Policy*> FindPolicy(std::string_view name) {
+  std::vector<std::string_view> names;
+  std::string accepted;
+  for (const Policy& policy : Policies()) {
+    if (policy.name == name) return &policy;
+    names.push_back(policy.name);
+    accepted += accepted.empty() ? "" : ", ";
+    accepted += policy.name;
+  }
+  return MakeError(ErrorCode::kNotFound, fmt::format("unknown policy '{}'{}; accepted are {}", name,
+                                                     NearestHint(name, names), accepted));
+}
+
+Result<PolicyOutput> Decide(const Policy& policy, const PolicyInput& input) {
+  if (input.channels < 0 || input.channels > kMostChannels)
+    return InvalidArgument(
+        fmt::format("{} channels, wanted 0 to {}", input.channels, kMostChannels));
+  if (!input.background.empty() &&
+      input.background.size() != static_cast<size_t>(input.view->num_links()))
+    return InvalidArgument(fmt::format("background of {} links, wanted {}", input.background.size(),
+                                       input.view->num_links()));
+  if (input.reserved_routes < 0 || input.reserved_from < 1)
+    return InvalidArgument(
+        fmt::format("{} routes reserved for classes from {}, wanted 0 or more "
+                    "and 1 or more",
+                    input.reserved_routes, input.reserved_from));
+  std::set<int32_t> ids;
+  for (const PolicyJob& job : input.jobs) {
+    if (Status status = CheckJob(job, *input.view); !status) return tl::unexpected(status.error());
+    if (!ids.insert(job.id).second)
+      return InvalidArgument(fmt::format("two jobs have the number {}", job.id));
+  }
+  return policy.decide(input);
+}
+
+}  // namespace tutti

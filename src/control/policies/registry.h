@@ -1,0 +1,13 @@
+// The policies, one function each; registry.cc lists them.
+#pragma once
+
+#include "tutti/control/policy.h"
+
+namespace tutti {
+
+Policy RandomRingPolicy();
+Policy LocalityRingPolicy();
+Policy FairFlowPolicy();
+Policy PriorityFlowPolicy();
+
+}  // namespace tutti

@@ -1,0 +1,140 @@
+// Boxes: what several files say of one host, joined.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "merge.h"
+#include "text.h"
+#include "tutti/base/units.h"
+
+namespace tutti::import {
+namespace {
+
+tl::unexpected<Error> Conflict(const std::string& host, const std::string& one,
+                               const FactPlace& first, const std::string& other,
+                               const FactPlace& second) {
+  return InvalidArgument(
+      fmt::format("{}: {} ({}), but {} ({})", host, one, first.Text(), other, second.Text()));
+}
+
+// NVLinks of each pair; of a GPU to an NVSwitch.
+std::map<std::pair<int32_t, int32_t>, int32_t> CountNvlinks(const BoxFacts& box) {
+  std::map<std::pair<int32_t, int32_t>, int32_t> links;
+  for (const NvlinkFact& link : box.nvlinks) links[{link.gpu, link.peer}] += link.links;
+  return links;
+}
+
+bool UsesNvSwitch(const BoxFacts& box) {
+  return std::any_of(box.nvlinks.begin(), box.nvlinks.end(),
+                     [](const NvlinkFact& link) { return link.peer == kNvSwitch; });
+}
+
+// A matrix says of GPUs around an NVSwitch that each pair has as many NVLinks as each GPU.
+Status CompareNvlinks(const BoxFacts& box, const BoxFacts& more) {
+  if (box.nvlinks.empty() || more.nvlinks.empty() || UsesNvSwitch(box) != UsesNvSwitch(more))
+    return {};
+  const auto mine = CountNvlinks(box), theirs = CountNvlinks(more);
+  const auto text = [](const auto& links, const std::pair<int32_t, int32_t>& pair) {
+    const auto found = links.find(pair);
+    const std::string peer =
+        pair.second == kNvSwitch ? "the NVSwitch" : fmt::format("GPU {}", pair.second);
+    return fmt::format("{} NVLinks between GPU {} and {}", found == links.end() ? 0 : found->second,
+                       pair.first, peer);
+  };
+  for (const auto* links : {&mine, &theirs})
+    for (const auto& [pair, count] : *links)
+      if (text(mine, pair) != text(theirs, pair))
+        return Conflict(box.host, text(mine, pair), box.nvlinks[0].place, text(theirs, pair),
+                        more.nvlinks[0].place);
+  return {};
+}
+
+void JoinNic(const std::string& host, NicFact& nic, const NicFact& more, Ledger& ledger) {
+  if (nic.guid.empty()) nic.guid = more.guid;
+  if (more.bandwidth == 0) return;
+  if (nic.bandwidth != 0 && nic.bandwidth != more.bandwidth)
+    ledger.warnings.push_back(fmt::format("{}: {} has {} ({}), but {} ({}); the smaller is taken",
+                                          host, nic.name, ReadableBandwidth(nic.bandwidth),
+                                          nic.place.Text(), ReadableBandwidth(more.bandwidth),
+                                          more.place.Text()));
+  if (nic.bandwidth == 0 || more.bandwidth < nic.bandwidth) {
+    nic.bandwidth = more.bandwidth;
+    nic.place = more.place;
+  }
+}
+
+Status JoinInto(BoxFacts& box, const BoxFacts& more, Ledger& ledger) {
+  if (box.gpus.size() != more.gpus.size())
+    return Conflict(box.host, fmt::format("{} GPUs", box.gpus.size()), box.place,
+                    fmt::format("{} GPUs", more.gpus.size()), more.place);
+  if (Status status = CompareNvlinks(box, more); !status) return status;
+  for (size_t i = 0; i < box.gpus.size(); ++i) {
+    if (box.gpus[i].sm == 0) box.gpus[i].sm = more.gpus[i].sm;
+    if (box.gpus[i].pcie_bandwidth == 0) box.gpus[i].pcie_bandwidth = more.gpus[i].pcie_bandwidth;
+  }
+  if (box.nvlinks.empty() || (!UsesNvSwitch(box) && UsesNvSwitch(more))) box.nvlinks = more.nvlinks;
+  if (box.nics.empty() && !more.nics.empty()) {
+    box.nics = more.nics;
+    box.classes = more.classes;
+    return {};
+  }
+  for (const NicFact& nic : more.nics) {
+    const auto same = std::find_if(box.nics.begin(), box.nics.end(), [&nic](const NicFact& mine) {
+      return mine.name == nic.name || (!mine.guid.empty() && mine.guid == nic.guid);
+    });
+    if (same != box.nics.end())
+      JoinNic(box.host, *same, nic, ledger);
+    else
+      ledger.warnings.push_back(fmt::format("{}: NIC {} ({}) is not in {} and left out", box.host,
+                                            nic.name, nic.place.Text(), box.place.Text()));
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string ShortName(const std::string& host) { return Lower(host.substr(0, host.find('.'))); }
+
+void AppendNic(BoxFacts& box, NicFact nic) {
+  const size_t before = box.num_devices();
+  box.nics.push_back(std::move(nic));
+  if (box.classes.empty()) return;
+  const size_t now = before + 1;
+  std::vector<PathClass> classes(now * now, PathClass::kSys);
+  for (size_t i = 0; i < before; ++i)
+    for (size_t j = 0; j < before; ++j) classes[i * now + j] = box.classes[i * before + j];
+  classes.back() = PathClass::kSelf;
+  box.classes = std::move(classes);
+}
+
+Result<std::vector<Box>> JoinBoxes(const std::vector<Facts>& files, Ledger& ledger) {
+  std::vector<Box> boxes;
+  std::map<std::string, size_t> by_host;
+  for (const Facts& file : files) {
+    for (const std::string& note : file.notes) ledger.warnings.push_back(note);
+    for (const BoxFacts& facts : file.boxes) {
+      if (facts.host.empty())
+        return InvalidArgument(
+            fmt::format("{}: nobody says which host this is", facts.place.Text()));
+      const auto [found, is_new] = by_host.emplace(ShortName(facts.host), boxes.size());
+      if (is_new) {
+        boxes.push_back({.facts = facts});
+        continue;
+      }
+      if (Status status = JoinInto(boxes[found->second].facts, facts, ledger); !status)
+        return tl::unexpected(status.error());
+    }
+  }
+  // A host without GPUs is one rank, with all its NICs.
+  for (Box& box : boxes) {
+    if (!box.facts.gpus.empty()) continue;
+    box.is_bare = true;
+    box.facts.gpus.push_back({.place = box.facts.place});
+    box.facts.classes.clear();
+  }
+  return boxes;
+}
+
+}  // namespace tutti::import

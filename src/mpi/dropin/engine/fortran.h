@@ -1,9 +1,0 @@
-// What: the addresses that Fortran programs pass for MPI_IN_PLACE and MPI_BOTTOM.
-#pragma once
-
-namespace tutti::mpi::dropin {
-
-// What C would have passed in place of `argument`.
-void* FortranAddress(void* argument);
-
-}  // namespace tutti::mpi::dropin

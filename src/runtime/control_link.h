@@ -1,0 +1,81 @@
+// ControlLink: the TCP connection between a rank that runs elsewhere and its coordinator.
+//
+// Model       Frames: a word of 8 bytes, low byte first, with the type in the top byte and the bytes
+//             of the body in the others, then the body. Bodies are words, but for plans and texts.
+//             docs/formats/wire.md lists them.
+// Trust       The reader takes any bytes: no frame is larger than the reader says.
+// Threads     One.
+// Errors      kPeerFailed: the other end is gone, sends nonsense, or does not read for 10 s.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "endpoint.h"
+#include "tutti/base/result.h"
+
+namespace tutti {
+
+enum class FrameType : uint8_t {
+  // Of a rank
+  kHello = 1,  // magic, secret (two words), rank, number of ranks
+  kReady,      // address and port where it listens, size of the run
+  kArrived,    // at a barrier: nanoseconds of the last iteration, or -1
+  kBeat,       // it gets on: a count that grows
+  kResult,     // elements that are wrong
+  kFailed,     // why
+  // Of the coordinator
+  kPlan,   // a plan file
+  kCall,   // what to run
+  kPeers,  // address and port of each rank
+  kGo,     // all are at the barrier
+  kAbort,  // why
+  kEnd
+};
+inline constexpr FrameType kLastFrameType = FrameType::kEnd;
+
+struct Frame {
+  FrameType type = FrameType::kEnd;
+  std::string body;
+
+  // Nothing where the body is not that many words.
+  std::optional<std::vector<int64_t>> Words(size_t count) const;
+};
+
+class ControlLink {
+ public:
+  explicit ControlLink(int fd);  // takes it over
+  // Tries until it succeeds or `patience_s` are over. kNotFound: no such host.
+  static Result<ControlLink> Connect(const std::string& host, uint16_t port, double patience_s);
+  ControlLink(ControlLink&& other) noexcept;
+  ControlLink& operator=(ControlLink&& other) noexcept;
+  ControlLink(const ControlLink&) = delete;
+  ControlLink& operator=(const ControlLink&) = delete;
+  ~ControlLink();
+
+  Status Send(FrameType type, std::string_view body);
+  Status Send(FrameType type, std::initializer_list<int64_t> words);
+  // The next frame, if all of it is there.
+  Result<std::optional<Frame>> TryReceive(size_t largest);
+  // Waits for it at most `wait_ms`.
+  Result<std::optional<Frame>> Receive(size_t largest, int wait_ms);
+
+  int fd() const { return fd_; }
+  Endpoint local() const;
+  // Also when it has gone.
+  const Endpoint& remote() const { return remote_; }
+
+ private:
+  int fd_ = -1;
+  Endpoint remote_;
+  std::string received_;
+};
+
+std::string WordsToBytes(const std::vector<int64_t>& words);
+
+}  // namespace tutti

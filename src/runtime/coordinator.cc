@@ -1,0 +1,407 @@
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <list>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "control_link.h"
+#include "layout.h"
+#include "rates.h"
+#include "remote_job.h"
+#include "tutti/base/cancel.h"
+#include "tutti/base/deadline.h"
+#include "tutti/lower/plan_file.h"
+#include "tutti/runtime/remote.h"
+
+namespace tutti {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kTickMs = 50;
+
+double SecondsSince(Clock::time_point when) {
+  return std::chrono::duration<double>(Clock::now() - when).count();
+}
+
+Result<Endpoint> ParseAddress(const std::string& host, uint16_t port) {
+  in_addr address{};
+  if (inet_pton(AF_INET, host.c_str(), &address) != 1)
+    return InvalidArgument(fmt::format("'{}' is no IPv4 address", host));
+  return Endpoint{ntohl(address.s_addr), port};
+}
+
+}  // namespace
+
+class Coordinator::Job {
+ public:
+  explicit Job(const CoordinatorOptions& options)
+      : options_(options), members_(static_cast<size_t>(options.num_ranks)) {}
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+  ~Job() {
+    if (!failed_) static_cast<void>(Tell(FrameType::kEnd, ""));
+    if (listener_ >= 0) close(listener_);
+  }
+
+  Status Open();
+  uint16_t port() const { return port_; }
+  Status Gather(const std::function<Status()>& starting);
+  Status SetPlan(const Plan& plan);
+  Result<RunReport> Run(const RunOptions& options);
+
+ private:
+  enum class Stage : uint8_t { kSettingUp, kRunning, kArrived, kDone };
+  struct Member {
+    std::optional<ControlLink> link;
+    Endpoint data;  // where it listens
+    Stage stage = Stage::kSettingUp;
+    uint64_t beats = 0;
+    Clock::time_point heard;
+  };
+  struct Stranger {
+    ControlLink link;
+    Clock::time_point since;
+  };
+
+  // What a run has come to.
+  struct Progress {
+    RunOptions options;
+    int32_t ready = 0, arrived = 0, done = 0;
+    int32_t barriers = 0;
+    int64_t slowest_ns = 0, measured_ns = 0;
+    int64_t size_bytes = 0, wrong = 0;
+    std::vector<std::vector<double>> rank_times;
+    Clock::time_point moved;
+  };
+
+  void Accept();
+  Status HearStrangers();
+  // What somebody who has the secret says first.
+  Status Admit(Stranger& stranger, const std::vector<int64_t>& hello);
+  std::string MissingRanks() const;
+  // Waits a tick for whoever has something to say.
+  void Wait();
+  Status HearMembers(Progress& progress);
+  Status Hear(int32_t rank, const Frame& frame, Progress& progress);
+  Status AllReady();
+  Status AllArrived(Progress& progress);
+  Status LookForSilence(const Progress& progress) const;
+  std::string NameOf(int32_t rank) const;
+  Status Tell(FrameType type, std::string_view body);
+  // Tells the ranks why it is over; gives the error back.
+  tl::unexpected<Error> Abort(const Error& error);
+  Member& member(int32_t rank) { return members_[static_cast<size_t>(rank)]; }
+  const Member& member(int32_t rank) const { return members_[static_cast<size_t>(rank)]; }
+
+  CoordinatorOptions options_;
+  int listener_ = -1;
+  uint16_t port_ = 0;
+  std::vector<Member> members_;
+  std::list<Stranger> strangers_;
+  int32_t present_ = 0;
+  const Plan* plan_ = nullptr;
+  int64_t runs_ = 0;
+  bool failed_ = false;
+};
+
+Status Coordinator::Job::Open() {
+  const Result<Endpoint> endpoint = ParseAddress(options_.host, options_.port);
+  if (!endpoint) return tl::unexpected(endpoint.error());
+  listener_ = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  sockaddr_in address = endpoint->ToSocket();
+  socklen_t size = sizeof(address);
+  auto* any = reinterpret_cast<sockaddr*>(&address);
+  const int on = 1;
+  if (listener_ >= 0) setsockopt(listener_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  if (listener_ < 0 || bind(listener_, any, size) != 0 || listen(listener_, SOMAXCONN) != 0 ||
+      getsockname(listener_, any, &size) != 0)
+    return MakeError(ErrorCode::kIo, fmt::format("cannot listen at {}: {}", endpoint->ToText(),
+                                                 std::strerror(errno)));
+  port_ = ntohs(address.sin_port);
+  return {};
+}
+
+std::string Coordinator::Job::NameOf(int32_t rank) const {
+  const Member& of = member(rank);
+  if (!of.link) return fmt::format("rank {}", rank);
+  return fmt::format("rank {} ({})", rank, of.link->remote().AddressText());
+}
+
+Status Coordinator::Job::Tell(FrameType type, std::string_view body) {
+  Status all;
+  for (int32_t rank = 0; rank < options_.num_ranks; ++rank) {
+    if (!member(rank).link) continue;
+    const Status sent = member(rank).link->Send(type, body);
+    if (!sent && all) all = Within(NameOf(rank), sent.error());
+  }
+  return all;
+}
+
+tl::unexpected<Error> Coordinator::Job::Abort(const Error& error) {
+  failed_ = true;
+  // Who does not hear it has gone already.
+  static_cast<void>(Tell(FrameType::kAbort, error.message.substr(0, remote::kMostTextBytes)));
+  return tl::unexpected(error);
+}
+
+// --- Until all are there ------------------------------------------------------------------------
+
+void Coordinator::Job::Accept() {
+  const size_t most = static_cast<size_t>(options_.num_ranks) + 64;
+  while (true) {
+    const int fd = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+    if (fd < 0) return;
+    ControlLink link(fd);
+    if (strangers_.size() < most) strangers_.push_back({std::move(link), Clock::now()});
+  }
+}
+
+Status Coordinator::Job::HearStrangers() {
+  constexpr double kHelloPatience_s = 2;
+  constexpr size_t kHelloBytes = remote::kHelloWords * sizeof(int64_t);
+  for (auto stranger = strangers_.begin(); stranger != strangers_.end();) {
+    const Result<std::optional<Frame>> frame = stranger->link.TryReceive(kHelloBytes);
+    const bool waits = frame && !*frame && SecondsSince(stranger->since) < kHelloPatience_s;
+    if (waits) {
+      ++stranger;
+      continue;
+    }
+    const auto hello = frame && *frame && (*frame)->type == FrameType::kHello
+                           ? (*frame)->Words(remote::kHelloWords)
+                           : std::nullopt;
+    const bool knows = hello && (*hello)[0] == static_cast<int64_t>(remote::kMagic) &&
+                       (*hello)[1] == static_cast<int64_t>(options_.secret[0]) &&
+                       (*hello)[2] == static_cast<int64_t>(options_.secret[1]);
+    if (knows)
+      if (Status admitted = Admit(*stranger, *hello); !admitted) return admitted;
+    stranger = strangers_.erase(stranger);
+  }
+  return {};
+}
+
+Status Coordinator::Job::Admit(Stranger& stranger, const std::vector<int64_t>& hello) {
+  const int64_t rank = hello[3], ranks = hello[4];
+  const std::string from = stranger.link.remote().AddressText();
+  if (ranks != options_.num_ranks || rank < 0 || rank >= ranks)
+    return MakeError(ErrorCode::kPeerFailed,
+                     fmt::format("from {} comes rank {} of {} to a job of {} ranks", from, rank,
+                                 ranks, options_.num_ranks));
+  Member& joins = member(static_cast<int32_t>(rank));
+  if (joins.link)
+    return MakeError(ErrorCode::kPeerFailed,
+                     fmt::format("rank {} comes twice, from {} and from {}", rank,
+                                 joins.link->remote().AddressText(), from));
+  joins.link = std::move(stranger.link);
+  joins.heard = Clock::now();
+  ++present_;
+  return {};
+}
+
+std::string Coordinator::Job::MissingRanks() const {
+  constexpr int32_t kNamed = 16;
+  std::string text;
+  int32_t missing = 0;
+  for (int32_t rank = 0; rank < options_.num_ranks; ++rank)
+    if (!member(rank).link && missing++ < kNamed)
+      text += fmt::format("{}{}", text.empty() ? "" : ", ", rank);
+  return missing > kNamed ? text + fmt::format(" and {} more", missing - kNamed) : text;
+}
+
+Status Coordinator::Job::Gather(const std::function<Status()>& starting) {
+  const Deadline deadline(options_.patience_s);
+  while (present_ < options_.num_ranks) {
+    Wait();
+    Accept();
+    if (const Status heard = HearStrangers(); !heard) return Abort(heard.error());
+    if (CancelRequested()) return Abort(CancelledError());
+    if (const Status alive = starting(); !alive) return Abort(alive.error());
+    if (deadline.HasPassed())
+      return Abort({ErrorCode::kPeerFailed, fmt::format("after {} s these ranks are not there: {}",
+                                                        options_.patience_s, MissingRanks())});
+  }
+  return {};
+}
+
+Status Coordinator::Job::SetPlan(const Plan& plan) {
+  const Result<std::string> bytes = PlanToFile(plan);
+  if (!bytes) return tl::unexpected(bytes.error());
+  plan_ = &plan;
+  if (const Status told = Tell(FrameType::kPlan, *bytes); !told) return Abort(told.error());
+  return {};
+}
+
+// --- A run --------------------------------------------------------------------------------------
+
+void Coordinator::Job::Wait() {
+  std::vector<pollfd> fds{{.fd = listener_, .events = POLLIN, .revents = 0}};
+  for (const Stranger& stranger : strangers_)
+    fds.push_back({.fd = stranger.link.fd(), .events = POLLIN, .revents = 0});
+  for (const Member& at : members_)
+    if (at.link) fds.push_back({.fd = at.link->fd(), .events = POLLIN, .revents = 0});
+  poll(fds.data(), fds.size(), kTickMs);
+}
+
+Status Coordinator::Job::HearMembers(Progress& progress) {
+  for (int32_t rank = 0; rank < options_.num_ranks; ++rank) {
+    while (true) {
+      const Result<std::optional<Frame>> frame =
+          member(rank).link->TryReceive(remote::kMostTextBytes);
+      if (!frame) return Within(NameOf(rank) + " ended", frame.error());
+      if (!*frame) break;
+      member(rank).heard = Clock::now();
+      if (Status heard = Hear(rank, **frame, progress); !heard) return heard;
+    }
+  }
+  return {};
+}
+
+Status Coordinator::Job::Hear(int32_t rank, const Frame& frame, Progress& progress) {
+  Member& from = member(rank);
+  const auto unexpected = [&] {
+    return MakeError(ErrorCode::kPeerFailed,
+                     fmt::format("{} sends a frame of type {} at the wrong time", NameOf(rank),
+                                 static_cast<int>(frame.type)));
+  };
+  if (frame.type == FrameType::kFailed)
+    return MakeError(ErrorCode::kPeerFailed, NameOf(rank) + ": " + frame.body);
+  const auto words = frame.Words(frame.type == FrameType::kReady ? 3 : 1);
+  if (!words) return unexpected();
+  if (frame.type == FrameType::kBeat) {
+    const auto beats = static_cast<uint64_t>(words->front());
+    if (beats != from.beats) progress.moved = Clock::now();
+    from.beats = beats;
+    return {};
+  }
+  progress.moved = Clock::now();
+  if (frame.type == FrameType::kReady && from.stage == Stage::kSettingUp) {
+    from.data = {static_cast<uint32_t>((*words)[0]), static_cast<uint16_t>((*words)[1])};
+    from.stage = Stage::kRunning;
+    progress.size_bytes = (*words)[2];
+    return ++progress.ready < options_.num_ranks ? Status() : AllReady();
+  }
+  if (frame.type == FrameType::kArrived && from.stage == Stage::kRunning) {
+    from.stage = Stage::kArrived;
+    progress.slowest_ns = std::max(progress.slowest_ns, words->front());
+    if (progress.barriers > progress.options.warmup)
+      progress.rank_times[static_cast<size_t>(rank)].push_back(static_cast<double>(words->front()) *
+                                                               1e-9);
+    return ++progress.arrived < options_.num_ranks ? Status() : AllArrived(progress);
+  }
+  if (frame.type == FrameType::kResult && from.stage == Stage::kRunning) {
+    from.stage = Stage::kDone;
+    progress.wrong += words->front();
+    ++progress.done;
+    return {};
+  }
+  return unexpected();
+}
+
+Status Coordinator::Job::AllReady() {
+  std::vector<int64_t> peers;
+  for (const Member& at : members_) {
+    peers.push_back(at.data.address);
+    peers.push_back(at.data.port);
+  }
+  return Tell(FrameType::kPeers, WordsToBytes(peers));
+}
+
+Status Coordinator::Job::AllArrived(Progress& progress) {
+  // Before the first iteration there is one barrier, and one after each.
+  if (progress.barriers > progress.options.warmup) progress.measured_ns += progress.slowest_ns;
+  ++progress.barriers;
+  progress.arrived = 0;
+  progress.slowest_ns = 0;
+  for (Member& at : members_) at.stage = Stage::kRunning;
+  return Tell(FrameType::kGo, "");
+}
+
+Status Coordinator::Job::LookForSilence(const Progress& progress) const {
+  for (int32_t rank = 0; rank < options_.num_ranks; ++rank) {
+    const Member& of = member(rank);
+    const double silent_s = SecondsSince(of.heard);
+    if (of.stage != Stage::kSettingUp && of.stage != Stage::kDone && silent_s > kSilence_s)
+      return MakeError(ErrorCode::kPeerFailed,
+                       fmt::format("{} has said nothing for {:.1f} s", NameOf(rank), silent_s));
+  }
+  const double quiet_s = SecondsSince(progress.moved);
+  if (quiet_s < progress.options.hang_timeout_s) return {};
+  constexpr int32_t kNamed = 16;
+  std::string text = fmt::format("no rank has got on for {:.1f} s", quiet_s);
+  for (int32_t rank = 0; rank < std::min(options_.num_ranks, kNamed); ++rank) {
+    const Stage stage = member(rank).stage;
+    text += fmt::format("; {} is {}", NameOf(rank),
+                        stage == Stage::kSettingUp ? "setting up"
+                        : stage == Stage::kRunning ? "running"
+                        : stage == Stage::kArrived ? "at the barrier"
+                                                   : "done");
+  }
+  return MakeError(ErrorCode::kPeerFailed, text);
+}
+
+Result<RunReport> Coordinator::Job::Run(const RunOptions& options) {
+  Progress progress;
+  progress.options = options;
+  progress.rank_times.resize(members_.size());
+  progress.moved = Clock::now();
+  for (Member& at : members_) {
+    at.stage = Stage::kSettingUp;
+    at.heard = progress.moved;
+  }
+  if (const Status told = Tell(FrameType::kCall, remote::ToBody({runs_++, options})); !told)
+    return Abort(told.error());
+  while (progress.done < options_.num_ranks) {
+    Wait();
+    Accept();
+    if (const Status heard = HearStrangers(); !heard) return Abort(heard.error());
+    if (const Status heard = HearMembers(progress); !heard) return Abort(heard.error());
+    if (CancelRequested()) return Abort(CancelledError());
+    if (const Status lively = LookForSilence(progress); !lively) return Abort(lively.error());
+  }
+  RunReport report;
+  report.size_bytes = progress.size_bytes;
+  report.time_s = static_cast<double>(progress.measured_ns) * 1e-9 / options.iterations;
+  report.wrong = options.check ? progress.wrong : -1;
+  report.rank_times = std::move(progress.rank_times);
+  FillRates(plan_->collective, SizeOf(options.type), report);
+  return report;
+}
+
+// --- The coordinator ----------------------------------------------------------------------------
+
+Coordinator::Coordinator(std::unique_ptr<Job> job) : job_(std::move(job)) {}
+Coordinator::Coordinator(Coordinator&&) noexcept = default;
+Coordinator& Coordinator::operator=(Coordinator&&) noexcept = default;
+Coordinator::~Coordinator() = default;
+
+Result<Coordinator> Coordinator::Listen(const CoordinatorOptions& options) {
+  auto job = std::make_unique<Job>(options);
+  if (const Status open = job->Open(); !open) return tl::unexpected(open.error());
+  return Coordinator(std::move(job));
+}
+
+uint16_t Coordinator::port() const { return job_->port(); }
+
+Status Coordinator::Gather(const std::function<Status()>& starting) {
+  return job_->Gather(starting);
+}
+
+Status Coordinator::SetPlan(const Plan& plan) { return job_->SetPlan(plan); }
+
+Result<RunReport> Coordinator::Run(const RunOptions& options) { return job_->Run(options); }
+
+Result<int64_t> SizeThatRunsRemotely(const Plan& plan, const RunOptions& options) {
+  const Result<Layout> layout = Layout::Make(plan, options);
+  if (!layout) return tl::unexpected(layout.error());
+  return layout->size_bytes();
+}
+
+}  // namespace tutti

@@ -1,0 +1,50 @@
+#include "remote_job.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace tutti::remote {
+namespace {
+
+constexpr size_t kCallWords = 9;
+constexpr int64_t kMostIterations = 1'000'000'000, kMostSize = int64_t{1} << 60;
+
+}  // namespace
+
+std::string ToBody(const Call& call) {
+  const RunOptions& options = call.options;
+  return WordsToBytes({call.number, options.size_bytes, static_cast<int64_t>(options.type),
+                       static_cast<int64_t>(options.op), options.in_place ? 1 : 0, options.warmup,
+                       options.iterations, options.check ? 1 : 0,
+                       std::llround(options.hang_timeout_s * 1e3)});
+}
+
+Result<Call> ParseCall(const Frame& frame) {
+  const auto words = frame.Words(kCallWords);
+  if (!words)
+    return InvalidArgument(fmt::format("a call of {} bytes, wanted {}", frame.body.size(),
+                                       kCallWords * sizeof(int64_t)));
+  const std::vector<int64_t>& w = *words;
+  const auto within = [&w](size_t i, int64_t least, int64_t most) {
+    return least <= w[i] && w[i] <= most;
+  };
+  const bool in_range = within(1, 1, kMostSize) &&
+                        within(2, 0, static_cast<int64_t>(DataType::kUint8)) &&
+                        within(3, 0, static_cast<int64_t>(ReduceOp::kAvg)) && within(4, 0, 1) &&
+                        within(5, 0, kMostIterations) && within(6, 1, kMostIterations) &&
+                        within(7, 0, 1) && within(8, 1, int64_t{1} << 40);
+  if (!in_range) return InvalidArgument("a call with a number out of its range");
+  return Call{.number = w[0],
+              .options = {.size_bytes = w[1],
+                          .type = static_cast<DataType>(w[2]),
+                          .op = static_cast<ReduceOp>(w[3]),
+                          .in_place = w[4] == 1,
+                          .transport = Transport::kTcp,
+                          .warmup = static_cast<int32_t>(w[5]),
+                          .iterations = static_cast<int32_t>(w[6]),
+                          .check = w[7] == 1,
+                          .hang_timeout_s = static_cast<double>(w[8]) * 1e-3}};
+}
+
+}  // namespace tutti::remote

@@ -1,0 +1,28 @@
+// What coordinator and ranks of a job on several hosts both know: see tutti/runtime/remote.h and
+// control_link.h.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "control_link.h"
+#include "tutti/base/result.h"
+#include "tutti/runtime/executor.h"
+
+namespace tutti::remote {
+
+inline constexpr uint64_t kMagic = 0x0001'424f'4a49'5454;  // "TTIJOB", version 1
+inline constexpr size_t kHelloWords = 5;
+inline constexpr size_t kMostTextBytes = 4096;  // and of any frame of a rank
+inline constexpr size_t kMostPlanBytes = size_t{4} << 30;
+
+struct Call {
+  int64_t number = 0;  // of the runs of a job: connections of one are not those of another
+  RunOptions options;
+};
+
+std::string ToBody(const Call& call);
+// kInvalidArgument: a number out of its range.
+Result<Call> ParseCall(const Frame& frame);
+
+}  // namespace tutti::remote

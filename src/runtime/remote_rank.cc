@@ -1,0 +1,205 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <random>
+#include <utility>
+
+#include "control_link.h"
+#include "remote_job.h"
+#include "run.h"
+#include "session.h"
+#include "trial_rank.h"
+#include "tutti/base/cancel.h"
+#include "tutti/lower/plan_file.h"
+#include "tutti/runtime/remote.h"
+
+namespace tutti {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// The coordinator ended the job, or has been told why this rank ends it.
+tl::unexpected<Error> Ended(const std::string& why) {
+  return MakeError(ErrorCode::kCancelled, why);
+}
+
+class LinkToCoordinator final : public RankLink {
+ public:
+  explicit LinkToCoordinator(ControlLink link) : link_(std::move(link)) {}
+
+  ControlLink& link() { return link_; }
+
+  // The next frame but kAbort, which is an error as all is that ends the job.
+  Result<Frame> Next() {
+    while (true) {
+      if (CancelRequested()) return tl::unexpected(CancelledError());
+      Result<std::optional<Frame>> frame = link_.Receive(remote::kMostPlanBytes, kBeatMs);
+      if (!frame) return Within("coordinator", frame.error());
+      if (!*frame) {
+        if (Status sent = SendBeat(beats_); !sent) return tl::unexpected(sent.error());
+        continue;
+      }
+      if ((*frame)->type == FrameType::kAbort) return Ended((*frame)->body);
+      return std::move(**frame);
+    }
+  }
+
+  Status Barrier(int64_t ran_ns) override {
+    if (Status sent = Send(FrameType::kArrived, {ran_ns}); !sent) return sent;
+    const Result<Frame> frame = Next();
+    if (!frame) return tl::unexpected(frame.error());
+    if (frame->type != FrameType::kGo) return Unexpected(*frame);
+    return {};
+  }
+
+  Status Beat(uint64_t beats) override {
+    const Clock::time_point now = Clock::now();
+    if (now < next_beat_) return {};
+    beats_ = beats;
+    if (CancelRequested()) return tl::unexpected(CancelledError());
+    if (Status sent = SendBeat(beats); !sent) return sent;
+    const Result<std::optional<Frame>> frame = link_.TryReceive(remote::kMostPlanBytes);
+    if (!frame) return Within("coordinator", frame.error());
+    if (!*frame) return {};
+    return (*frame)->type == FrameType::kAbort ? Ended((*frame)->body) : Unexpected(**frame);
+  }
+
+  Status Send(FrameType type, std::initializer_list<int64_t> words) {
+    if (const Status sent = link_.Send(type, words); !sent)
+      return Within("coordinator", sent.error());
+    return {};
+  }
+
+  static tl::unexpected<Error> Unexpected(const Frame& frame) {
+    return MakeError(ErrorCode::kPeerFailed, fmt::format("coordinator: a frame of type {} here",
+                                                         static_cast<int>(frame.type)));
+  }
+
+ private:
+  static constexpr int kBeatMs = 100;
+
+  Status SendBeat(uint64_t beats) {
+    next_beat_ = Clock::now() + std::chrono::milliseconds(kBeatMs);
+    return Send(FrameType::kBeat, {static_cast<int64_t>(beats)});
+  }
+
+  ControlLink link_;
+  Clock::time_point next_beat_;
+  uint64_t beats_ = 0;
+};
+
+class RemoteRank {
+ public:
+  RemoteRank(const RemoteRankOptions& options, ControlLink link)
+      : options_(options), link_(std::move(link)) {}
+
+  Status Serve() {
+    const Status greeted =
+        link_.Send(FrameType::kHello, {static_cast<int64_t>(remote::kMagic), Word(0), Word(1),
+                                       int64_t{options_.rank}, int64_t{options_.num_ranks}});
+    if (!greeted) return greeted;
+    while (true) {
+      const Result<Frame> frame = link_.Next();
+      if (!frame) return tl::unexpected(frame.error());
+      if (frame->type == FrameType::kEnd) return {};
+      if (const Status done = Do(*frame); !done) return EndBecause(done.error());
+    }
+  }
+
+ private:
+  int64_t Word(size_t i) const { return static_cast<int64_t>(options_.secret[i]); }
+
+  Status Do(const Frame& frame) {
+    if (frame.type == FrameType::kPlan) return TakePlan(frame);
+    if (frame.type == FrameType::kCall) return Run(frame);
+    return LinkToCoordinator::Unexpected(frame);
+  }
+
+  Status TakePlan(const Frame& frame) {
+    Result<Plan> plan = PlanFromFile(frame.body);
+    if (!plan) return tl::unexpected(plan.error());
+    if (plan->collective.num_ranks() != options_.num_ranks)
+      return InvalidArgument(fmt::format("the plan is for {} ranks, the job has {}",
+                                         plan->collective.num_ranks(), options_.num_ranks));
+    plan_ = std::move(*plan);
+    return {};
+  }
+
+  Status Run(const Frame& frame) {
+    const Result<remote::Call> call = remote::ParseCall(frame);
+    if (!call) return tl::unexpected(call.error());
+    if (!plan_) return InvalidArgument("a run before there is a plan");
+    const TcpOptions tcp{.communicator = static_cast<uint64_t>(call->number),
+                         .cookie = options_.secret,
+                         .address = link_.link().local().address,
+                         .patience_s = 10};
+    Result<Session> session =
+        Session::MakeForRank(*plan_, call->options, RunMode().tuning, options_.rank, tcp);
+    if (!session) return tl::unexpected(session.error());
+    if (Status met = MeetOthers(*session); !met) return met;
+    TrialRank rank(*session, options_.rank, &link_);
+    if (Status ran = rank.Run(); !ran) return ran;
+    return link_.Send(FrameType::kResult, {session->rank(options_.rank).wrong.load()});
+  }
+
+  Status MeetOthers(Session& session) {
+    const Endpoint& own = session.transport(options_.rank)->endpoint();
+    if (Status sent = link_.Send(FrameType::kReady, {int64_t{own.address}, int64_t{own.port},
+                                                     session.layout().size_bytes()});
+        !sent)
+      return sent;
+    const Result<Frame> frame = link_.Next();
+    if (!frame) return tl::unexpected(frame.error());
+    const auto words = frame->Words(2 * static_cast<size_t>(options_.num_ranks));
+    if (frame->type != FrameType::kPeers || !words) return LinkToCoordinator::Unexpected(*frame);
+    std::vector<Endpoint> endpoints;
+    for (size_t i = 0; i < words->size(); i += 2)
+      endpoints.push_back(
+          {static_cast<uint32_t>((*words)[i]), static_cast<uint16_t>((*words)[i + 1])});
+    session.SetEndpoints(std::move(endpoints));
+    return {};
+  }
+
+  // The coordinator tells the others, and the user.
+  Status EndBecause(const Error& error) {
+    if (error.code == ErrorCode::kCancelled) return tl::unexpected(error);
+    if (!link_.link().Send(FrameType::kFailed, error.message.substr(0, remote::kMostTextBytes)))
+      return tl::unexpected(error);
+    return Ended(error.message);
+  }
+
+  RemoteRankOptions options_;
+  LinkToCoordinator link_;
+  std::optional<Plan> plan_;
+};
+
+}  // namespace
+
+JobSecret DrawSecret() {
+  std::random_device random;
+  const auto word = [&random] { return uint64_t{random()} << 32 | random(); };
+  return {word(), word()};
+}
+
+std::string ToText(const JobSecret& secret) {
+  return fmt::format("{:016x}{:016x}", secret[0], secret[1]);
+}
+
+Result<JobSecret> ParseSecret(std::string_view text) {
+  constexpr size_t kDigits = 32;
+  if (text.size() != kDigits || text.find_first_not_of("0123456789abcdef") != text.npos)
+    return InvalidArgument("the secret of a job is 32 hexadecimal digits");
+  const auto word = [text](size_t at) {
+    return std::stoull(std::string(text.substr(at, kDigits / 2)), nullptr, 16);
+  };
+  return JobSecret{word(0), word(kDigits / 2)};
+}
+
+Status ServeRank(const RemoteRankOptions& options) {
+  Result<ControlLink> link = ControlLink::Connect(options.host, options.port, options.patience_s);
+  if (!link) return Within(fmt::format("rank {}", options.rank), link.error());
+  return RemoteRank(options, std::move(*link)).Serve();
+}
+
+}  // namespace tutti

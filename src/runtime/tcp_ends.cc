@@ -1,0 +1,438 @@
+#include "tcp_ends.h"
+
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace tutti {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kRetry{5};
+constexpr int64_t kMostAtOnce = 1 << 20;  // bytes written before others get their turn
+constexpr size_t kParts = 16;
+constexpr int64_t kDirectly = 4096;  // bytes from which on staging is not worth its copy
+
+bool HasPassed(Clock::time_point since, double seconds) {
+  return std::chrono::duration<double>(Clock::now() - since).count() > seconds;
+}
+
+bool WouldBlock() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
+
+void Register(int epoll, int fd, uint32_t& ready) {
+  epoll_event event{};
+  event.events = EPOLLIN | EPOLLOUT | EPOLLET;
+  event.data.ptr = &ready;
+  epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);
+}
+
+}  // namespace
+
+// --- Sender -------------------------------------------------------------------------------------
+
+TcpSender::TcpSender(const tcp::Hello& hello, const TcpOptions& options, int epoll,
+                     const Endpoint& to)
+    : hello_(hello), options_(options), epoll_(epoll), to_(to), closed_since_(Clock::now()) {}
+
+TcpSender::~TcpSender() { Break(); }
+
+void TcpSender::Fail(const std::string& what) {
+  Break();
+  stage_ = Stage::kFailed;
+  health_ = MakeError(ErrorCode::kPeerFailed,
+                      fmt::format("connection {} -> {} channel {}: {}", hello_.sender,
+                                  hello_.receiver, hello_.channel, what));
+}
+
+void TcpSender::Break() {
+  if (fd_ >= 0) close(fd_);
+  fd_ = -1;
+  back_have_ = 0;
+  if (stage_ == Stage::kOpen) closed_since_ = Clock::now();
+  if (stage_ != Stage::kFailed) stage_ = Stage::kClosed;
+}
+
+bool TcpSender::BindSource(int fd) {
+  if (options_.num_source_ports == 0) return true;
+  for (int32_t tries = 0; tries < options_.num_source_ports; ++tries) {
+    const Endpoint source{options_.address,
+                          static_cast<uint16_t>(options_.first_source_port + next_source_)};
+    const sockaddr_in address = source.ToSocket();
+    next_source_ = (next_source_ + 1) % options_.num_source_ports;
+    if (bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0) return true;
+  }
+  return false;
+}
+
+bool TcpSender::Connect() {
+  if (Clock::now() < next_try_) return false;
+  next_try_ = Clock::now() + kRetry;
+  fd_ = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd_ < 0) return false;
+  const int on = 1;
+  setsockopt(fd_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  const sockaddr_in address = to_.ToSocket();
+  const bool under_way =
+      BindSource(fd_) &&
+      (connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0 ||
+       errno == EINPROGRESS);
+  if (!under_way) {
+    Break();
+    return false;
+  }
+  stage_ = Stage::kConnecting;
+  ready_ = 0;
+  Register(epoll_, fd_, ready_);
+  return true;
+}
+
+bool TcpSender::Greet() {
+  if ((ready_ & (EPOLLOUT | EPOLLERR | EPOLLHUP)) == 0) return false;
+  int error = 0;
+  socklen_t size = sizeof(error);
+  getsockopt(fd_, SOL_SOCKET, SO_ERROR, &error, &size);
+  const auto bytes = tcp::Encode(hello_);
+  // A new socket takes so little at once.
+  const bool greeted = error == 0 && send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
+                                         static_cast<ssize_t>(bytes.size());
+  if (greeted)
+    stage_ = Stage::kGreeted;
+  else
+    Break();
+  return true;
+}
+
+bool TcpSender::ReadBack(size_t size) {
+  if ((ready_ & ~static_cast<uint32_t>(EPOLLOUT)) == 0) return false;
+  const ssize_t bytes = recv(fd_, back_.data() + back_have_, size - back_have_, 0);
+  if (bytes > 0) {
+    back_have_ += static_cast<size_t>(bytes);
+    return back_have_ == size;
+  }
+  if (bytes < 0 && WouldBlock())
+    ready_ &= static_cast<uint32_t>(EPOLLOUT);
+  else
+    Break();
+  return false;
+}
+
+bool TcpSender::ReadWelcome() {
+  if (!ReadBack(tcp::kWelcomeBytes)) return false;
+  back_have_ = 0;
+  const tcp::ResumePoint from{tcp::WordAt(back_.data() + 8), tcp::WordAt(back_.data() + 16)};
+  const bool known = from.message >= released_ && from.message <= posted_;
+  if (tcp::WordAt(back_.data()) != tcp::kWelcomeMagic || !known) {
+    Fail(fmt::format("asked to go on at message {} of {} to {}", from.message, released_, posted_));
+    return true;
+  }
+  released_ = writing_ = from.message;
+  header_ = 0;
+  body_ = static_cast<int64_t>(from.byte);
+  if (writing_ < posted_) BeginMessage();
+  const int64_t most = writing_ < posted_ ? body_bytes_ : 0;
+  if (body_ < 0 || body_ > most)
+    Fail(fmt::format("asked to go on at byte {} of {}", from.byte, most));
+  else
+    stage_ = Stage::kOpen;
+  return true;
+}
+
+bool TcpSender::ReadAcks() {
+  bool any = false;
+  while (stage_ == Stage::kOpen && ReadBack(tcp::kAckBytes)) {
+    back_have_ = 0;
+    any = true;
+    const uint64_t taken = tcp::WordAt(back_.data());
+    if (taken < released_ || taken > writing_)
+      Fail(fmt::format("acknowledged message {} of {} to {}", taken, released_, writing_));
+    else
+      released_ = taken;
+  }
+  return any;
+}
+
+bool TcpSender::Advance() {
+  bool any = false;
+  if (stage_ == Stage::kClosed) {
+    any = Connect();
+    if (!any && HasPassed(closed_since_, options_.patience_s))
+      Fail(fmt::format("could not be made within {} s", options_.patience_s));
+  }
+  if (stage_ == Stage::kConnecting) any = Greet() || any;
+  if (stage_ == Stage::kGreeted) any = ReadWelcome() || any;
+  if (stage_ == Stage::kOpen) any = ReadAcks() || any;
+  if (stage_ == Stage::kOpen) any = Write() || any;
+  const bool waits = stage_ == Stage::kConnecting || stage_ == Stage::kGreeted;
+  if (waits && HasPassed(closed_since_, options_.patience_s))
+    Fail(fmt::format("was not welcomed within {} s", options_.patience_s));
+  return any;
+}
+
+bool TcpSender::TryPost(const Piece& source) {
+  if (posted_ - released_ >= kWindow) return false;
+  Posted& posted = window_[posted_ % kWindow];
+  posted.source = source;
+  posted.signature = options_.signature;
+  posted.saved = false;
+  ++posted_;
+  if (stage_ == Stage::kOpen) Write();
+  return true;
+}
+
+bool TcpSender::Save(uint64_t message, const Piece& source) {
+  Posted& posted = window_[message % kWindow];
+  posted.copy.resize(static_cast<size_t>(source.Bytes()));
+  Pack(source, posted.copy.data());
+  posted.saved = true;
+  return true;
+}
+
+void TcpSender::BeginMessage() {
+  const Posted& posted = window_[writing_ % kWindow];
+  body_bytes_ = posted.source.Bytes();
+  tcp::PutWord(posted.signature, header_bytes_.data());
+  tcp::PutWord(writing_, header_bytes_.data() + 8);
+}
+
+size_t TcpSender::Gather(iovec* parts, size_t most) {
+  size_t count = 0;
+  if (header_ < tcp::kHeaderBytes)
+    parts[count++] = {header_bytes_.data() + header_, tcp::kHeaderBytes - header_};
+  Posted& posted = window_[writing_ % kWindow];
+  if (posted.saved) {
+    parts[count++] = {posted.copy.data() + body_, static_cast<size_t>(body_bytes_ - body_)};
+    return count;
+  }
+  const Piece& source = posted.source;
+  int64_t skip = body_;
+  for (const Segment& segment : source.segments) {
+    const ElementRange range = source.RangeOf(segment);
+    const int64_t bytes = (range.last - range.first) * source.element_bytes;
+    if (skip < bytes && count < most) {
+      std::byte* start =
+          segment.src.In(*source.binding) + range.first * source.element_bytes + skip;
+      parts[count++] = {start, static_cast<size_t>(bytes - skip)};
+    }
+    skip = std::max<int64_t>(0, skip - bytes);
+  }
+  return count;
+}
+
+void TcpSender::Wrote(int64_t bytes) {
+  const auto of_header = static_cast<size_t>(
+      std::min<int64_t>(bytes, static_cast<int64_t>(tcp::kHeaderBytes - header_)));
+  header_ += of_header;
+  body_ += bytes - static_cast<int64_t>(of_header);
+  if (header_ < tcp::kHeaderBytes || body_ < body_bytes_) return;
+  ++writing_;
+  header_ = 0;
+  body_ = 0;
+}
+
+bool TcpSender::Write() {
+  bool any = false;
+  for (int64_t left = kMostAtOnce; writing_ < posted_ && left > 0;) {
+    if ((ready_ & EPOLLOUT) == 0) break;
+    if (header_ == 0) BeginMessage();
+    std::array<iovec, kParts> parts;
+    msghdr message{};
+    message.msg_iov = parts.data();
+    message.msg_iovlen = Gather(parts.data(), kParts);
+    const ssize_t bytes = sendmsg(fd_, &message, MSG_NOSIGNAL);
+    if (bytes < 0) {
+      if (WouldBlock())
+        ready_ &= ~static_cast<uint32_t>(EPOLLOUT);
+      else
+        Break();
+      break;
+    }
+    Wrote(bytes);
+    left -= bytes;
+    any = true;
+  }
+  return any;
+}
+
+// --- Receiver -----------------------------------------------------------------------------------
+
+TcpReceiver::TcpReceiver(const tcp::Hello& hello, const TcpOptions& options, int epoll)
+    : hello_(hello),
+      options_(options),
+      epoll_(epoll),
+      closed_since_(Clock::now()),
+      staging_(kStagingBytes) {}
+
+TcpReceiver::~TcpReceiver() { Break(); }
+
+void TcpReceiver::Fail(const std::string& what) {
+  Break();
+  health_ = MakeError(ErrorCode::kPeerFailed,
+                      fmt::format("connection {} -> {} channel {}: {}", hello_.sender,
+                                  hello_.receiver, hello_.channel, what));
+}
+
+void TcpReceiver::Break() {
+  if (fd_ >= 0) {
+    close(fd_);
+    closed_since_ = Clock::now();
+  }
+  fd_ = -1;
+  staged_first_ = staged_last_ = 0;
+  header_seen_ = false;
+  ack_left_ = 0;
+}
+
+void TcpReceiver::Open(int fd) {
+  Break();
+  std::array<std::byte, tcp::kWelcomeBytes> welcome{};
+  tcp::PutWord(tcp::kWelcomeMagic, welcome.data());
+  tcp::PutWord(received_, welcome.data() + 8);
+  tcp::PutWord(static_cast<uint64_t>(cursor_.bytes), welcome.data() + 16);
+  const bool usable = health_ && send(fd, welcome.data(), welcome.size(), MSG_NOSIGNAL) ==
+                                     static_cast<ssize_t>(welcome.size());
+  if (!usable) {
+    close(fd);
+    return;
+  }
+  fd_ = fd;
+  acked_ = received_;
+  ready_ = EPOLLIN | EPOLLOUT;
+  Register(epoll_, fd_, ready_);
+}
+
+void TcpReceiver::Advance() {
+  if (fd_ < 0 && health_ && HasPassed(closed_since_, options_.patience_s))
+    Fail(fmt::format("was not made within {} s", options_.patience_s));
+  SendAck();
+}
+
+void TcpReceiver::SendAck() {
+  while (fd_ >= 0 && (ack_left_ > 0 || acked_ < received_)) {
+    if (ack_left_ == 0) {
+      tcp::PutWord(received_, ack_.data());
+      acked_ = received_;
+      ack_left_ = tcp::kAckBytes;
+    }
+    const ssize_t bytes =
+        send(fd_, ack_.data() + (tcp::kAckBytes - ack_left_), ack_left_, MSG_NOSIGNAL);
+    if (bytes < 0 && WouldBlock()) return;
+    if (bytes < 0) return Break();
+    ack_left_ -= static_cast<size_t>(bytes);
+  }
+}
+
+size_t TcpReceiver::Receive(std::byte* to, size_t most) {
+  if (fd_ < 0 || (ready_ & ~static_cast<uint32_t>(EPOLLOUT)) == 0) return 0;
+  const ssize_t bytes = recv(fd_, to, most, 0);
+  if (bytes > 0) return static_cast<size_t>(bytes);
+  if (bytes < 0 && WouldBlock())
+    ready_ &= static_cast<uint32_t>(EPOLLOUT);
+  else
+    Break();
+  return 0;
+}
+
+bool TcpReceiver::Stage(size_t most) {
+  if (staged_first_ > 0) {
+    std::memmove(staging_.data(), staging_.data() + staged_first_, staged());
+    staged_last_ = staged();
+    staged_first_ = 0;
+  }
+  const size_t bytes =
+      Receive(staging_.data() + staged_last_, std::min(most, staging_.size() - staged_last_));
+  staged_last_ += bytes;  // 0 after a Break(), which has cleared it
+  return bytes > 0;
+}
+
+bool TcpReceiver::ReadHeader(const Target& target) {
+  body_bytes_ = target.piece.Bytes();
+  // What is to be read into its place must not be staged behind the header.
+  const bool directly = target.reduce == nullptr && body_bytes_ >= kDirectly;
+  while (staged() < tcp::kHeaderBytes)
+    if (!Stage(directly ? tcp::kHeaderBytes - staged() : kStagingBytes)) return false;
+  const uint64_t signature = tcp::WordAt(staging_.data() + staged_first_);
+  const uint64_t message = tcp::WordAt(staging_.data() + staged_first_ + 8);
+  if (message != received_ || signature != options_.signature) {
+    Fail(
+        fmt::format("got message {} of call {:016x}, wanted message {} of call {:016x}: the ranks "
+                    "do not run the same",
+                    message, signature, received_, options_.signature));
+    return false;
+  }
+  staged_first_ += tcp::kHeaderBytes;
+  header_seen_ = true;
+  return true;
+}
+
+bool TcpReceiver::TakeStaged(const Target& target, int64_t& budget) {
+  const int64_t size = target.piece.element_bytes;
+  const int64_t whole =
+      std::min({static_cast<int64_t>(staged()) / size * size, budget, body_bytes_ - cursor_.bytes});
+  const int64_t start = cursor_.bytes;
+  int64_t left = whole;
+  MovePacked(staging_.data() + staged_first_, target, cursor_, left);
+  const int64_t moved = cursor_.bytes - start;
+  staged_first_ += static_cast<size_t>(moved);
+  budget -= moved;
+  return moved > 0;
+}
+
+bool TcpReceiver::TakeDirectly(const Target& target, int64_t& budget) {
+  const Piece& piece = target.piece;
+  const int64_t size = piece.element_bytes;
+  ElementRange range = piece.RangeOf(piece.segments[cursor_.segment]);
+  while (cursor_.elements == range.last - range.first) {
+    cursor_.elements = 0;
+    range = piece.RangeOf(piece.segments[++cursor_.segment]);
+  }
+  const int64_t first = range.first + cursor_.elements;
+  std::byte* to = piece.segments[cursor_.segment].dst.In(*piece.binding) + first * size;
+  const int64_t wanted = std::min((range.last - first) * size, budget / size * size);
+  const auto bytes = static_cast<int64_t>(Receive(to, static_cast<size_t>(wanted)));
+  // The start of an element that has not come wholly yet.
+  const int64_t part = bytes % size;
+  std::memcpy(staging_.data(), to + (bytes - part), static_cast<size_t>(part));
+  staged_first_ = 0;
+  staged_last_ = static_cast<size_t>(part);
+  cursor_.elements += (bytes - part) / size;
+  cursor_.bytes += bytes - part;
+  budget -= bytes - part;
+  return bytes > 0;
+}
+
+bool TcpReceiver::TakeBody(const Target& target, int64_t& budget) {
+  const int64_t size = target.piece.element_bytes;
+  while (cursor_.bytes < body_bytes_ && budget >= size) {
+    if (TakeStaged(target, budget)) continue;
+    const int64_t left = body_bytes_ - cursor_.bytes;
+    const bool directly = target.reduce == nullptr && staged() == 0 && left >= kDirectly;
+    const bool came = directly ? TakeDirectly(target, budget) : Stage(kStagingBytes);
+    if (!came) break;
+  }
+  return cursor_.bytes == body_bytes_;
+}
+
+Progress TcpReceiver::TryTake(const Target& target, int64_t& budget) {
+  const int64_t before = budget;
+  if (!health_ || (!header_seen_ && !ReadHeader(target))) {
+    SendAck();
+    return Progress::kNothing;
+  }
+  if (!TakeBody(target, budget)) return budget < before ? Progress::kPart : Progress::kNothing;
+  ++received_;
+  cursor_ = {};
+  header_seen_ = false;
+  if (received_ - acked_ >= kWindow / 2) SendAck();
+  return Progress::kDone;
+}
+
+}  // namespace tutti

@@ -1,0 +1,132 @@
+// The two ends of a TCP connection: see tcp_transport.h.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "connection.h"
+#include "tcp_frames.h"
+#include "tcp_transport.h"
+
+namespace tutti {
+
+class TcpSender final : public Connection {
+ public:
+  TcpSender(const tcp::Hello& hello, const TcpOptions& options, int epoll, const Endpoint& to);
+  ~TcpSender() override;
+  TcpSender(const TcpSender&) = delete;
+  TcpSender& operator=(const TcpSender&) = delete;
+
+  bool TryPost(const Piece& source) override;
+  uint64_t released() const override { return released_; }
+  bool Save(uint64_t message, const Piece& source) override;
+  Progress TryTake(const Target&, int64_t&) override { return Progress::kNothing; }
+  Status health() const override { return health_; }
+
+  // Connects, reads what came back, writes what is posted. True: something happened.
+  bool Advance();
+  void Break();
+
+ private:
+  enum class Stage : uint8_t { kClosed, kConnecting, kGreeted, kOpen, kFailed };
+  struct Posted {
+    Piece source;
+    uint64_t signature = 0;
+    bool saved = false;
+    std::vector<std::byte> copy;
+  };
+
+  bool Connect();
+  bool BindSource(int fd);
+  bool Greet();
+  // Reads `size` bytes of what comes back. True: they are all there.
+  bool ReadBack(size_t size);
+  bool ReadWelcome();
+  bool ReadAcks();
+  bool Write();
+  void BeginMessage();
+  // Puts what is to be written next into `parts`; their number.
+  size_t Gather(iovec* parts, size_t most);
+  void Wrote(int64_t bytes);
+  void Fail(const std::string& what);
+
+  tcp::Hello hello_;
+  const TcpOptions& options_;  // of the transport
+  int epoll_, fd_ = -1;
+  uint32_t ready_ = 0;  // EPOLLIN, EPOLLOUT: what epoll has reported and no call has used up
+  Endpoint to_;
+  int32_t next_source_ = 0;  // within the range
+  Stage stage_ = Stage::kClosed;
+  std::chrono::steady_clock::time_point closed_since_, next_try_;
+  std::array<Posted, kWindow> window_;
+  uint64_t posted_ = 0, released_ = 0;
+  uint64_t writing_ = 0;  // message
+  int64_t body_ = 0;      // bytes of it, or to be resumed at
+  int64_t body_bytes_ = 0;
+  size_t header_ = 0;  // bytes of its header that are written
+  std::array<std::byte, tcp::kHeaderBytes> header_bytes_{};
+  std::array<std::byte, tcp::kWelcomeBytes> back_{};
+  size_t back_have_ = 0;
+  Status health_;
+};
+
+class TcpReceiver final : public Connection {
+ public:
+  TcpReceiver(const tcp::Hello& hello, const TcpOptions& options, int epoll);
+  ~TcpReceiver() override;
+  TcpReceiver(const TcpReceiver&) = delete;
+  TcpReceiver& operator=(const TcpReceiver&) = delete;
+
+  bool TryPost(const Piece&) override { return false; }
+  uint64_t released() const override { return 0; }
+  bool Save(uint64_t, const Piece&) override { return false; }
+  Progress TryTake(const Target& target, int64_t& budget) override;
+  Status health() const override { return health_; }
+
+  const tcp::Hello& hello() const { return hello_; }
+  // Takes over a socket that has said `hello()`.
+  void Open(int fd);
+  // Acknowledges what was taken.
+  void SendAck();
+  // Fails where no connection was made for too long.
+  void Advance();
+  void Break();
+
+ private:
+  static constexpr size_t kStagingBytes = 64 * 1024;
+
+  size_t staged() const { return staged_last_ - staged_first_; }
+  // Up to `most` bytes. 0: there are none now, or the connection is over.
+  size_t Receive(std::byte* to, size_t most);
+  // Behind what is staged. False: no byte came.
+  bool Stage(size_t most);
+  bool ReadHeader(const Target& target);
+  bool TakeBody(const Target& target, int64_t& budget);
+  bool TakeStaged(const Target& target, int64_t& budget);
+  // Reads into the place where it belongs.
+  bool TakeDirectly(const Target& target, int64_t& budget);
+  void Fail(const std::string& what);
+
+  tcp::Hello hello_;
+  const TcpOptions& options_;  // of the transport
+  int epoll_, fd_ = -1;
+  uint32_t ready_ = 0;
+  std::chrono::steady_clock::time_point closed_since_;
+  std::vector<std::byte> staging_;
+  size_t staged_first_ = 0, staged_last_ = 0;
+  uint64_t received_ = 0, acked_ = 0;
+  bool header_seen_ = false;  // on this socket
+  Cursor cursor_;             // of the message being taken
+  int64_t body_bytes_ = 0;    // of it
+  std::array<std::byte, tcp::kAckBytes> ack_{};
+  size_t ack_left_ = 0;
+  Status health_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,174 @@
+#include "tcp_transport.h"
+
+#include <fmt/format.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "interpreter.h"
+#include "tcp_ends.h"
+
+namespace tutti {
+
+TcpTransport::TcpTransport(int32_t rank, const TcpOptions& options)
+    : rank_(rank), options_(options) {}
+
+Result<std::unique_ptr<TcpTransport>> TcpTransport::Listen(int32_t rank,
+                                                           const TcpOptions& options) {
+  std::unique_ptr<TcpTransport> transport(new TcpTransport(rank, options));
+  const Status opened = transport->Open();
+  if (!opened) return Within(fmt::format("rank {}", rank), opened.error());
+  return transport;
+}
+
+Status TcpTransport::Open() {
+  const auto refused = [](const char* what) {
+    return MakeError(ErrorCode::kIo, fmt::format("{}: {}", what, std::strerror(errno)));
+  };
+  epoll_ = epoll_create1(EPOLL_CLOEXEC);
+  if (epoll_ < 0) return refused("cannot make an epoll");
+  listener_ = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (listener_ < 0) return refused("cannot make a socket");
+  sockaddr_in address = Endpoint{options_.address, 0}.ToSocket();
+  socklen_t size = sizeof(address);
+  auto* any = reinterpret_cast<sockaddr*>(&address);
+  if (bind(listener_, any, size) != 0 || listen(listener_, SOMAXCONN) != 0 ||
+      getsockname(listener_, any, &size) != 0)
+    return refused(("cannot listen at " + Endpoint{options_.address, 0}.AddressText()).c_str());
+  endpoint_ = Endpoint::Of(address);
+  epoll_event event{};
+  event.events = EPOLLIN;  // data: null
+  epoll_ctl(epoll_, EPOLL_CTL_ADD, listener_, &event);
+  return {};
+}
+
+TcpTransport::~TcpTransport() {
+  for (const Stranger& stranger : strangers_) close(stranger.fd);
+  senders_.clear();
+  receivers_.clear();
+  if (listener_ >= 0) close(listener_);
+  if (epoll_ >= 0) close(epoll_);
+}
+
+Connection* TcpTransport::SendTo(int32_t peer, const Endpoint& to, int32_t channel) {
+  const tcp::Hello hello{.communicator = options_.communicator,
+                         .epoch = options_.epoch,
+                         .cookie = options_.cookie,
+                         .sender = static_cast<uint32_t>(rank_),
+                         .receiver = static_cast<uint32_t>(peer),
+                         .channel = static_cast<uint64_t>(channel)};
+  return senders_.emplace_back(std::make_unique<TcpSender>(hello, options_, epoll_, to)).get();
+}
+
+Connection* TcpTransport::ReceiveFrom(int32_t peer, int32_t channel) {
+  const tcp::Hello hello{.communicator = options_.communicator,
+                         .epoch = options_.epoch,
+                         .cookie = options_.cookie,
+                         .sender = static_cast<uint32_t>(peer),
+                         .receiver = static_cast<uint32_t>(rank_),
+                         .channel = static_cast<uint64_t>(channel)};
+  return receivers_.emplace_back(std::make_unique<TcpReceiver>(hello, options_, epoll_)).get();
+}
+
+void TcpTransport::Accept() {
+  while (true) {
+    const int fd = accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd < 0) return;
+    if (strangers_.size() >= kHalfOpen) {
+      close(fd);
+      continue;
+    }
+    // Else an acknowledgement waits for that of the one before it, which the peer delays by 40 ms.
+    const int on = 1;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    epoll_event event{};
+    event.events = EPOLLIN;
+    epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event);
+    strangers_.push_back({.fd = fd,
+                          .have = 0,
+                          .until = std::chrono::steady_clock::now() + kHelloPatience,
+                          .bytes = {}});
+  }
+}
+
+bool TcpTransport::Hear(Stranger& stranger) {
+  const ssize_t bytes =
+      recv(stranger.fd, stranger.bytes.data() + stranger.have, tcp::kHelloBytes - stranger.have, 0);
+  const bool blocked = bytes < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
+  if (bytes > 0) stranger.have += static_cast<size_t>(bytes);
+  const bool over =
+      bytes == 0 || (bytes < 0 && !blocked) || std::chrono::steady_clock::now() >= stranger.until;
+  if (stranger.have < tcp::kHelloBytes) {
+    if (over) close(stranger.fd);
+    return over;
+  }
+  epoll_ctl(epoll_, EPOLL_CTL_DEL, stranger.fd, nullptr);
+  for (const auto& receiver : receivers_)
+    if (tcp::Encode(receiver->hello()) == stranger.bytes) {
+      receiver->Open(stranger.fd);
+      return true;
+    }
+  close(stranger.fd);
+  return true;
+}
+
+bool TcpTransport::HearAll() {
+  bool any = false;
+  for (auto stranger = strangers_.begin(); stranger != strangers_.end();) {
+    if (Hear(*stranger)) {
+      stranger = strangers_.erase(stranger);
+      any = true;
+    } else {
+      ++stranger;
+    }
+  }
+  return any;
+}
+
+bool TcpTransport::Poll(int wait_ms) {
+  constexpr int kEvents = 64;
+  std::array<epoll_event, kEvents> events;
+  for (const auto& receiver : receivers_) receiver->Advance();
+  const int count = epoll_wait(epoll_, events.data(), kEvents, wait_ms);
+  bool any = false;
+  for (int i = 0; i < count; ++i) {
+    const epoll_event& event = events[static_cast<size_t>(i)];
+    if (event.data.ptr != nullptr) *static_cast<uint32_t*>(event.data.ptr) |= event.events;
+    any = true;
+  }
+  Accept();
+  if (HearAll()) any = true;
+  for (const auto& sender : senders_)
+    if (sender->Advance()) any = true;
+  return any;
+}
+
+void TcpTransport::Break() {
+  for (const auto& sender : senders_) sender->Break();
+  for (const auto& receiver : receivers_) receiver->Break();
+}
+
+Status RunToEnd(Interpreter& interpreter, TcpTransport& transport, const Deadline& deadline) {
+  constexpr int64_t kBudget = int64_t{256} << 10;
+  interpreter.Start();
+  for (int stuck = 0;;) {
+    const Interpreter::Outcome outcome = interpreter.Poll(kBudget);
+    if (outcome == Interpreter::Outcome::kOver) {
+      transport.Poll(0);  // the last acknowledgements
+      return {};
+    }
+    if (Status health = interpreter.health(); !health) return health;
+    if (deadline.HasPassed())
+      return MakeError(ErrorCode::kPeerFailed, "the operation did not end by its deadline");
+    stuck = outcome == Interpreter::Outcome::kMoved ? 0 : stuck + 1;
+    if (stuck > 1) interpreter.SaveWanted();
+    if (transport.Poll(stuck > 2 ? 1 : 0)) stuck = 0;
+  }
+}
+
+}  // namespace tutti

@@ -1,0 +1,105 @@
+"""tutti topo import: files of other systems to a network that the other commands take."""
+import os
+import pathlib
+import re
+
+import harness
+
+SAMPLES = "tests/data/import/"
+GUIDE = pathlib.Path("docs/guide/real-cluster.md")
+
+
+class Import(harness.CliTest):
+    def test_two_boxes_and_their_fabric(self):
+        network = self.path("cluster.topo.json")
+        out = self.ok("topo", "import", f"node[0-1]={SAMPLES}nvidia-smi/dgx_h100.txt",
+                      f"{SAMPLES}ibnetdiscover/rails_two_nodes.txt", "-o", network)
+        for words in ["16 ranks and 12 switches, 96 links", "nvidia-smi", "ibnetdiscover", "node0: NVSwitch",
+                      "450GB/s a GPU (18 NVLinks, assumed 25 GB/s a link)", "dgx_h100.txt:2", "rails_two_nodes.txt:",
+                      "alpha of every link", f"written to {network}"]:
+            self.assertIn(words, out)
+        shown = self.json("topo", "show", network)
+        self.assertEqual((shown["ranks"], shown["nodes"], shown["links"]), (16, 28, 96))
+        self.ok("synth", network, "-c", "all-gather", "-a", "direct", "-o", self.path("s.sched"))
+
+    def test_json_says_who_said_what(self):
+        out = self.json("topo", "import", f"*={SAMPLES}nccl-xml/a100_node0.xml",
+                        f"{SAMPLES}slurm-conf/two_levels.conf", "--oversubscription", "3:2")
+        self.assertEqual(out["ranks"], 64)
+        self.assertEqual([file["format"] for file in out["files"]], ["nccl-xml", "slurm-conf"])
+        rows = {row["what"]: row for row in out["provenance"]}
+        self.assertIn("two_levels.conf:3", rows["leaf1 - spine"]["source"])
+        self.assertEqual(rows["alpha of every link"]["source"], "assumed")
+        self.assertEqual(out["warnings"], [])
+
+    def test_the_fabric_may_be_given(self):
+        boxes = f"node[0-3]={SAMPLES}nvidia-smi/dgx_h100.txt"
+        out = self.json("topo", "import", boxes, "--fabric", "rails(spines=2,nic=400Gbit/s)")
+        self.assertEqual((out["ranks"], out["nodes"], out["warnings"]), (32, 32 + 4 + 8 + 2, []))
+        self.assertIn({"what": "network", "value": "8 rails below 2 spines", "source": "given"}, out["provenance"])
+        self.refused("topo", "import", boxes, "--fabric", "tree", says=["--fabric: fabric 'tree'", "rails(count=C"])
+
+    def test_the_files_name_decides_nothing(self):
+        odd = self.path("node7.json")
+        pathlib.Path(odd).write_bytes(pathlib.Path(SAMPLES + "nvidia-smi/hgx_4_direct.txt").read_bytes())
+        self.assertIn("node7: NVLink", self.ok("topo", "import", odd))
+
+    def test_bad_input(self):
+        matrix, conf = f"a[0-1]={SAMPLES}nvidia-smi/dgx_h100.txt", f"{SAMPLES}slurm-conf/two_levels.conf"
+        out = self.path("out.json")
+        for arguments, says in [
+                ([matrix], ["a0: nothing says how fast the NIC mlx5_0 is", "--nic"]),
+                ([matrix, "--nic", "0"], ["--nic"]),
+                ([matrix, "--nic", "fast"], ["--nic"]),
+                ([matrix, "--nic", "1GB/s", "--oversubscription", "0"], ["--oversubscription", "3:2"]),
+                ([conf, "--nic", "1GB/s", "--alpha", "3"], ["--alpha"]),
+                (["*=" + conf], ["describes no single host"]),
+                ([self.path("nothing")], ["nothing", "No such file"]),
+                ([os.path.abspath("README.md")], ["README.md: nothing in it is of a format that is known"])]:
+            with self.subTest(arguments):
+                self.refused("topo", "import", *arguments, "-o", out, says=says)
+                self.assertFalse(os.path.exists(out))
+        bomb = self.path("bomb.xml")
+        pathlib.Path(bomb).write_text('<!DOCTYPE x [<!ENTITY a "aa"><!ENTITY b "&a;&a;">]>\n<system>&b;</system>\n')
+        self.refused("topo", "import", bomb, "-o", out, says=["bomb.xml:1: a document type"])
+        contrary = self.path("node.conf")
+        pathlib.Path(contrary).write_text("SwitchName=other Nodes=node[01-08]\n")
+        self.refused("topo", "import", conf, contrary, "--nic", "1GB/s", "-o", out,
+                     says=["node01 is below leaf1", "two_levels.conf:1", "but below other", "node.conf:1"])
+        # Nothing is written over what is read.
+        copy = self.path("copy.txt")
+        pathlib.Path(copy).write_bytes(pathlib.Path(SAMPLES + "nvidia-smi/hgx_4_direct.txt").read_bytes())
+        self.refused("topo", "import", copy, "-o", copy, says=["copy.txt"])
+
+    def test_detect_reads_sysfs(self):
+        device = pathlib.Path(self.path("sys/devices/pci0000:00/0000:00:03.0"))
+        device.mkdir(parents=True)
+        (device / "numa_node").write_text("0\n")
+        eth = pathlib.Path(self.path("sys/class/net/eth0"))
+        eth.mkdir(parents=True)
+        (eth / "speed").write_text("25000\n")
+        (eth / "device").symlink_to(device)
+        network = self.path("here.topo.json")
+        out = self.ok("topo", "detect", "--root", self.folder, "--host", "here", "-o", network)
+        self.assertIn("1 ranks and 0 switches", out)
+        self.assertEqual(self.json("topo", "show", network)["ranks"], 1)
+        for name in "n0", "n1":
+            pathlib.Path(self.path(name + ".json")).write_text(
+                '{"lldp": {"interface": {"eth0": {"chassis": {"leaf": {"id": {}}}}}}}')
+        shown = self.json("topo", "import", self.path("n0.json"), self.path("n1.json"), "--nic", "25Gbit/s")
+        self.assertEqual((shown["ranks"], shown["nodes"], shown["links"]), (2, 3, 4))
+        self.refused("topo", "detect", "--root", self.path("nowhere"), says=["no sysfs is there"])
+        self.refused("topo", "detect", "--root", self.folder, "--host", "a b", says=["no name of a host"])
+
+    def test_the_guides_command_prints_what_the_guide_says(self):
+        text = GUIDE.read_text()
+        command = re.search(r"tutti (topo import 'node\[0-1\]=tests[^`]*?)-o cluster", text)[1]
+        words = command.replace("\\\n", " ").replace("'", "").split()
+        self.assertIn(re.search(r"```\n(\d+ ranks.*)\n```", text)[1], self.ok(*words))
+        for expression in re.findall(r"tutti topo show '([^']*)'", text):
+            if not expression.startswith("hosts("):
+                self.ok("topo", "show", expression)
+
+
+if __name__ == "__main__":
+    harness.main()

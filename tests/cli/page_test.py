@@ -1,0 +1,138 @@
+"""--html: the data of pages is what --json says, whole or not at all, and the committed page is that of its sources."""
+import base64
+import hashlib
+import json
+import os
+import pathlib
+import re
+import unittest
+import zlib
+
+from harness import CliTest
+
+WEB = pathlib.Path(__file__).resolve().parent.parent.parent / "web"
+
+
+def data_of(path):
+    text = pathlib.Path(path).read_text()
+    size, packed = re.search(r'<script type="text/plain" id="tutti-data" data-bytes="(\d+)">([^<]*)</script>', text).groups()
+    unpacked = zlib.decompress(base64.b64decode(packed))
+    assert len(unpacked) == int(size)
+    return json.loads(unpacked)
+
+
+class Pages(CliTest):
+    def page(self, *arguments):
+        path = self.path("page.html")
+        answer = self.json(*arguments, "--html", path)
+        return data_of(path), answer, path
+
+    def test_synth_shows_what_it_printed(self):
+        data, answer, path = self.page("synth", "dgx1", "-c", "all-reduce", "-a", "bfb", "--size", "1MiB")
+        schedule = data["schedules"][0]
+        self.assertEqual(schedule["transfers_total"], answer["transfers"])
+        self.assertEqual(len(schedule["transfers"]["link"]), answer["transfers"])
+        self.assertAlmostEqual(schedule["simulation"]["time_ps"] / 1e12, answer["time_s"], delta=1e-12)
+        self.assertAlmostEqual(schedule["bound_ps"] / 1e12, answer["bound_s"], delta=1e-12)
+        self.assertTrue(schedule["verified"])
+        self.assertEqual(data["networks"][0]["links_total"], answer["links"])
+        self.assertLess(os.path.getsize(path), 400_000)
+
+    def test_the_same_bytes_twice(self):
+        pages = []
+        for threads in (1, 2):
+            path = self.path(f"{threads}.html")
+            self.ok("synth", "torus(3,3)", "-c", "all-gather", "-a", "bfb", "-j", threads, "--html", path)
+            pages.append(pathlib.Path(path).read_bytes())
+        self.assertEqual(pages[0], pages[1])
+
+    def test_sim_shows_every_size(self):
+        schedule = self.synth("torus(3,3)", "all-gather", "bfb")
+        data, answer, _ = self.page("sim", schedule, "--size", "1MiB,1GiB")
+        self.assertEqual([s["size_bytes"] for s in data["schedules"]], [1 << 20, 1 << 30])
+        for shown, row in zip(data["schedules"], answer["rows"]):
+            self.assertAlmostEqual(shown["simulation"]["time_ps"] / 1e12, row["time_s"], delta=1e-12)
+            self.assertEqual(len(shown["messages"]["link"]), row["messages"])
+            self.assertIsNone(shown["verified"])
+
+    def test_verify_shows_what_is_wrong(self):
+        whole = self.synth("ring(4)", "all-gather", "bfb", "s.json")
+        data, _, _ = self.page("verify", whole)
+        self.assertTrue(data["schedules"][0]["verified"])
+        file = json.loads(pathlib.Path(whole).read_text())
+        file["transfers"].pop()
+        broken = self.path("broken.json")
+        pathlib.Path(broken).write_text(json.dumps(file))
+        page = self.path("broken.html")
+        answer = self.json("verify", broken, "--html", page, code=1)
+        shown = data_of(page)["schedules"][0]
+        self.assertFalse(shown["verified"])
+        self.assertEqual(shown["faults_total"], answer["violation_count"])
+        self.assertEqual(shown["faults"][0]["message"], answer["violations"][0]["message"])
+
+    def test_topo_show_holds_every_limit_with_its_cut(self):
+        data, answer, _ = self.page("topo", "show", "mesh(2,3)")
+        self.assertEqual({limit["collective"] for limit in data["limits"]}, set(answer["bounds"]))
+        for limit in data["limits"]:
+            self.assertEqual(limit["bounds"]["reason"], answer["bounds"][limit["collective"]]["reason"])
+            self.assertEqual(limit["bounds"]["steps"], answer["bounds"][limit["collective"]]["tl_bound"])
+        self.assertEqual(data["networks"][0]["grid"], {"dims": [2, 3], "wraps": False})
+
+    def test_large_networks_are_groups(self):
+        data, _, path = self.page("topo", "show", "torus(80,80)")
+        self.assertEqual(sum(data["networks"][0]["groups"]["nodes"]), 6400)
+        self.assertLess(os.path.getsize(path), 400_000)
+
+    def test_names_of_files_stay_text(self):
+        hostile = "</script><img src=x onerror=alert(1)>"
+        file = {"format": "tutti-topology", "version": 1,
+                "nodes": [{"name": hostile, "kind": "rank"}, {"name": "b", "kind": "rank"}],
+                "links": [{"from": hostile, "to": "b", "duplex": True, "bandwidth": "1GB/s", "alpha": "1us"}]}
+        pathlib.Path(self.path("net.json")).write_text(json.dumps(file))
+        data, _, path = self.page("topo", "show", self.path("net.json"))
+        self.assertEqual(data["networks"][0]["names"][0], hostile)
+        self.assertNotIn("onerror=alert", pathlib.Path(path).read_text())
+
+    def test_refusals_leave_no_page(self):
+        page = self.path("page.html")
+        schedule = self.synth("ring(4)", "all-gather", "bfb")
+        self.refused("sim", schedule, "--size", "1MiB", "--html", schedule, says=["would be overwritten"])
+        self.refused("synth", "ring(4)", "-c", "all-to-all", "-a", "sssp", "--html", page, says=["--html"])
+        self.refused("synth", "ring(4)", "-a", "bfb", "-o", page, "--html", page, says=["--html", "-o"])
+        self.refused("synth", "ring(4)", "-a", "bfb", "--html", self.path("none/x.html"), says=["none/x.html"])
+        self.refused("synth", "torus(4,4)", "-a", "ten", "--cost-only", "--html", page, says=["--html", "streamed"])
+        self.assertFalse(os.path.exists(page))
+
+
+class Artefact(unittest.TestCase):
+    def test_is_built_from_these_sources(self):
+        """As hashOfSources() of web/build.mjs computes it."""
+        names = ["build.mjs", "index.html", "package-lock.json", "package.json", "tsconfig.json"]
+        names += [f"src/{path.name}" for path in (WEB / "src").iterdir()]
+        digest = hashlib.sha256()
+        for name in sorted(names):
+            digest.update(name.encode() + b"\0" + (WEB / name).read_bytes() + b"\0")
+        text = (WEB / "dist/explorer.html").read_text()
+        self.assertIn(f'name="tutti-sources" content="{digest.hexdigest()}"', text, "web/dist/explorer.html is stale: run scripts/build_page")
+
+    def test_asks_for_nothing_from_anywhere(self):
+        text = (WEB / "dist/explorer.html").read_text()
+        self.assertIn("default-src 'none'", text)
+        # Names of XML's languages are no requests.
+        for address in re.findall(r"https?://[^\s\"'`)]+", text):
+            self.assertTrue(address.startswith("http://www.w3.org/"), address)
+        code = re.search(r'<script type="module">(.*?)</script>', text, re.DOTALL).group(1)
+        digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
+        self.assertIn(f"script-src 'sha256-{digest}'", text)
+        self.assertLess(len(text), 2_000_000)
+
+    def test_the_lock_file_names_no_address(self):
+        lock = json.loads((WEB / "package-lock.json").read_text())
+        for name, package in lock["packages"].items():
+            self.assertNotIn("resolved", package, name)
+            if name:
+                self.assertIn("integrity", package, name)
+
+
+if __name__ == "__main__":
+    unittest.main()

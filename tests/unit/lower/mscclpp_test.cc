@@ -1,0 +1,165 @@
+#include "tutti/lower/mscclpp.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "schedules.h"
+
+namespace tutti {
+namespace {
+
+using namespace testing_lower;  // NOLINT: test helpers
+using testing::HasSubstr;
+
+std::string AllFaults(const std::string& json) {
+  const Result<MscclppVerdict> verdict = CheckMscclpp(json);
+  if (!verdict) return "error: " + verdict.error().message;
+  std::string text;
+  for (const PlanFault& fault : verdict->faults) text += fault.message + "\n";
+  return text;
+}
+
+std::string MustWrite(const Topology& topology, const Schedule& schedule,
+                      const MscclppOptions& options = {}) {
+  const Result<std::string> json = ToMscclpp(topology, schedule, options);
+  EXPECT_TRUE(json.has_value()) << json.error().message;
+  return json.value_or("");
+}
+
+void ExpectCorrect(const Topology& topology, const Schedule& schedule) {
+  for (const bool in_place : {false, true})
+    for (const int32_t box : {0, 1, 2})
+      for (const int32_t blocks : {1, 3, 8}) {
+        if (in_place && schedule.collective.kind() == CollectiveKind::kAllToAll) continue;
+        MscclppOptions options;
+        options.in_place = in_place;
+        options.box_ranks = box;
+        options.thread_blocks = blocks;
+        const Result<std::string> json = ToMscclpp(topology, schedule, options);
+        ASSERT_TRUE(json.has_value()) << json.error().message;
+        EXPECT_EQ(AllFaults(*json), "") << *json;
+      }
+}
+
+// --- What we write
+
+TEST(MscclppTest, AllGatherOfTwoIsOnePutOneSignalAndOneCopy) {
+  const Topology ring = UniRing(2);
+  MscclppOptions options;
+  options.thread_blocks = 1;
+  EXPECT_EQ(
+      MustWrite(ring, RingAllGather(ring), options),
+      R"({"name":"tutti_allgather_by_hand_2","collective":"allgather","protocol":"Simple","inplace":false,
+"reuse_resources":false,"use_double_scratch_buffer":false,"buffer_alignment":16,"num_threads_per_block":1024,
+"min_message_size":0,"max_message_size":18446744073709551615,
+"gpus":[
+{"id":0,"input_chunks":1,"output_chunks":2,"scratch_chunks":0,
+ "threadblocks":[
+  {"id":0,"channels":[{"channel_type":"memory","channel_ids":[0]}],"remote_buffer_refs":[{"access_channel_type":"memory","remote_buffer_ids":[0]}],
+   "ops":[
+    {"name":"rlxsignal","channel_type":"memory","channel_ids":[0]},
+    {"name":"rlxwait","channel_type":"memory","channel_ids":[0]},
+    {"name":"nop"},
+    {"name":"put","channel_type":"memory","channel_ids":[0],"src_buff":[{"type":"i","index":0,"size":1}],"dst_buff":[{"buffer_id":0,"index":0,"size":1}]},
+    {"name":"nop"},
+    {"name":"signal","channel_type":"memory","channel_ids":[0]},
+    {"name":"wait","channel_type":"memory","channel_ids":[0]},
+    {"name":"nop"},
+    {"name":"copy","src_buff":[{"type":"i","index":0,"size":1}],"dst_buff":[{"type":"o","index":0,"size":1}]}]}],
+ "channels":[{"channel_type":"memory","connected_to":[1]}],
+ "remote_buffers":[{"rank":1,"type":"o","access_channel_types":["memory"]}]},
+{"id":1,"input_chunks":1,"output_chunks":2,"scratch_chunks":0,
+ "threadblocks":[
+  {"id":0,"channels":[{"channel_type":"memory","channel_ids":[0]}],"remote_buffer_refs":[{"access_channel_type":"memory","remote_buffer_ids":[0]}],
+   "ops":[
+    {"name":"rlxsignal","channel_type":"memory","channel_ids":[0]},
+    {"name":"rlxwait","channel_type":"memory","channel_ids":[0]},
+    {"name":"nop"},
+    {"name":"put","channel_type":"memory","channel_ids":[0],"src_buff":[{"type":"i","index":0,"size":1}],"dst_buff":[{"buffer_id":0,"index":1,"size":1}]},
+    {"name":"nop"},
+    {"name":"signal","channel_type":"memory","channel_ids":[0]},
+    {"name":"wait","channel_type":"memory","channel_ids":[0]},
+    {"name":"nop"},
+    {"name":"copy","src_buff":[{"type":"i","index":0,"size":1}],"dst_buff":[{"type":"o","index":1,"size":1}]}]}],
+ "channels":[{"channel_type":"memory","connected_to":[0]}],
+ "remote_buffers":[{"rank":0,"type":"o","access_channel_types":["memory"]}]}
+]}
+)");
+}
+
+TEST(MscclppTest, RingsAndAllToAllAreCorrect) {
+  for (const int32_t n : {2, 3, 5, 6}) {
+    SCOPED_TRACE(n);
+    const Topology ring = UniRing(n), complete = Complete(n);
+    ExpectCorrect(ring, RingAllGather(ring));
+    ExpectCorrect(ring, RingAllGather(ring, 100));
+    ExpectCorrect(ring, RingReduceScatter(ring));
+    ExpectCorrect(ring, RingAllReduce(ring));
+    ExpectCorrect(complete, DirectAllToAll(complete, MustMake(CollectiveKind::kAllToAll, n)));
+  }
+}
+
+TEST(MscclppTest, WhatCutsChunksOnlyFinerIsTakenTogether) {
+  const Topology ring = UniRing(4);
+  EXPECT_EQ(MustWrite(ring, RingAllGather(ring, 100)), MustWrite(ring, RingAllGather(ring)));
+}
+
+TEST(MscclppTest, RootedCollectivesAreCorrect) {
+  const Topology path = Path(3);
+  Schedule broadcast = Empty(path, MustMake(CollectiveKind::kBroadcast, 3));
+  Add(broadcast, 0, 0, LinkOf(path, 0, 1));
+  Add(broadcast, 1, 0, LinkOf(path, 1, 2));
+  ExpectCorrect(path, broadcast);
+  Schedule reduce = Empty(path, MustMake(CollectiveKind::kReduce, 3));
+  Add(reduce, 0, 0, LinkOf(path, 2, 1), TransferOp::kReduce);
+  Add(reduce, 1, 0, LinkOf(path, 1, 0), TransferOp::kReduce);
+  ExpectCorrect(path, reduce);
+}
+
+TEST(MscclppTest, BetweenBoxesGoPortChannels) {
+  const Topology ring = UniRing(4);
+  MscclppOptions options;
+  options.box_ranks = 2;
+  const std::string json = MustWrite(ring, RingAllGather(ring), options);
+  EXPECT_THAT(json, HasSubstr("\"channel_type\":\"memory\""));
+  EXPECT_THAT(json, HasSubstr("\"channel_type\":\"port\""));
+  EXPECT_EQ(MustWrite(ring, RingAllGather(ring)).find("port"), std::string::npos);
+}
+
+TEST(MscclppTest, LongRingsTakeMoreThreadBlocks) {
+  const Topology ring = UniRing(80);
+  MscclppOptions options;
+  options.thread_blocks = 1;
+  EXPECT_EQ(AllFaults(MustWrite(ring, RingAllGather(ring), options)), "");
+  EXPECT_EQ(AllFaults(MustWrite(ring, RingAllReduce(ring), options)), "");
+}
+
+TEST(MscclppTest, WhatTheFormatCannotCarryIsRefused) {
+  const Topology complete = Complete(24);
+  // One rank reduces 23 contributions to one chunk, in one thread block.
+  Schedule star = Empty(complete, MustMake(CollectiveKind::kReduce, 24));
+  for (int32_t r = 1; r < 24; ++r) Add(star, 0, 0, LinkOf(complete, r, 0), TransferOp::kReduce);
+  const Result<std::string> refused = ToMscclpp(complete, star);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, ErrorCode::kInfeasible);
+  EXPECT_THAT(refused.error().message, HasSubstr("at most 64 operations a thread block"));
+  const Topology path = Path(2);
+  EXPECT_THAT(ToMscclpp(path, Empty(path, MustMake(CollectiveKind::kGather, 2))).error().message,
+              HasSubstr("cannot express gather"));
+  MscclppOptions options;
+  options.in_place = true;
+  EXPECT_THAT(
+      ToMscclpp(path, Empty(path, MustMake(CollectiveKind::kAllToAll, 2)), options).error().message,
+      HasSubstr("no in-place form"));
+  options = {};
+  options.min_bytes = 2;
+  options.max_bytes = 1;
+  EXPECT_EQ(ToMscclpp(path, RingAllGather(UniRing(2)), options).error().message,
+            "sizes from 2 to 1 bytes are no range");
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,171 @@
+#include "tutti/page/page.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "grouping.h"
+#include "json_text.h"
+#include "tutti/bounds/proven_bounds.h"
+#include "tutti/synth/synthesizer.h"
+#include "tutti/topo/expression.h"
+#include "tutti/verify/verifier.h"
+
+namespace tutti {
+namespace {
+
+using Json = nlohmann::json;
+
+Topology MustParse(const std::string& expression) {
+  Result<Topology> topology = ParseTopology(expression);
+  EXPECT_TRUE(topology.has_value()) << topology.error().message;
+  return *std::move(topology);
+}
+
+Schedule MustMake(const Topology& topology, CollectiveKind kind) {
+  const Result<Collective> collective = Collective::Make(kind, topology.num_ranks());
+  const Result<const Synthesizer*> bfb = FindSynthesizer("bfb");
+  Result<Schedule> schedule = RunSynthesizer(**bfb, topology, *collective, {});
+  EXPECT_TRUE(schedule.has_value()) << schedule.error().message;
+  EXPECT_TRUE(Verify(topology, schedule->collective, *schedule).verified());
+  return *std::move(schedule);
+}
+
+TEST(PageData, HoldsASmallScheduleNumberForNumber) {  // two ranks send each other their shard
+  const Topology pair = MustParse("complete(2,bw=1GB/s,alpha=1us)");
+  const Result<Collective> all_gather = Collective::Make(CollectiveKind::kAllGather, 2);
+  Schedule schedule{.collective = *all_gather, .num_steps = 1};
+  schedule.transfers = {{ShardId{0}, LinkId{0}, 0, 1, 0}, {ShardId{1}, LinkId{1}, 0, 1, 0}};
+  schedule.topology_fingerprint = pair.Fingerprint();
+  ASSERT_TRUE(Verify(pair, schedule.collective, schedule).verified());
+  const Result<Bounds> bounds = BoundsOf(pair, schedule.collective);
+  SimOptions options{.size_bytes = 2000, .record_messages = true};
+  const Result<SimReport> report = Simulate(pair, schedule, options);
+  PageData data("test");
+  data.AddSchedule(data.AddNetwork(pair), pair, schedule,
+                   {.label = "one",
+                    .size_bytes = 2000,
+                    .bounds = &*bounds,
+                    .report = &*report,
+                    .options = options,
+                    .verified = true});
+  const Json json = Json::parse(data.ToJson());
+  EXPECT_EQ(json["format"], "tutti-explorer");
+  EXPECT_EQ(json["version"], 1);
+  EXPECT_EQ(json["networks"][0]["links"]["tail"], Json({0, 1}));
+  EXPECT_EQ(json["networks"][0]["links"]["bandwidth"], Json({1'000'000'000, 1'000'000'000}));
+  EXPECT_EQ(json["networks"][0]["links"]["alpha_ps"], Json({1'000'000, 1'000'000}));
+  EXPECT_EQ(json["networks"][0]["names"], nullptr);
+  const Json& made = json["schedules"][0];
+  EXPECT_EQ(made["transfers"]["shard"], Json({0, 1}));
+  EXPECT_EQ(made["transfers"]["link"], Json({0, 1}));
+  EXPECT_EQ(made["messages"]["start_ps"], Json({0, 0}));
+  EXPECT_EQ(made["messages"]["arrive_ps"], Json({2'000'000, 2'000'000}));  // 1 us + 1000 B / 1 GB/s
+  EXPECT_EQ(made["messages"]["bytes"], Json({1000, 1000}));
+  EXPECT_EQ(made["simulation"]["time_ps"], 2'000'000);
+  EXPECT_EQ(made["bound_ps"], 2'000'000);
+  EXPECT_EQ(made["bounds"]["cut"]["count"], 1);
+  EXPECT_EQ(made["verified"], true);
+}
+
+TEST(PageData, MessagesCarryWhatTransfersSay) {
+  for (const char* expression : {"torus(3,4)", "dgx1", "genkautz(3,10)", "mesh(2,3,bw=[1,3]GB/s)"})
+    for (const CollectiveKind kind : {CollectiveKind::kAllGather, CollectiveKind::kAllReduce}) {
+      SCOPED_TRACE(expression);
+      const Topology topology = MustParse(expression);
+      const Schedule schedule = MustMake(topology, kind);
+      SimOptions options{.size_bytes = 1 << 20, .record_messages = true};
+      const Result<SimReport> report = Simulate(topology, schedule, options);
+      PageData data("test");
+      data.AddSchedule(
+          data.AddNetwork(topology), topology, schedule,
+          {.label = "x", .size_bytes = 1 << 20, .report = &*report, .options = options});
+      const Json made = Json::parse(data.ToJson())["schedules"][0];
+      const Json& messages = made["messages"];
+      EXPECT_EQ(made["transfers"]["link"].size(), schedule.transfers.size());
+      for (size_t i = 0; i < messages["link"].size(); ++i) {
+        const auto first = messages["first"][i].get<size_t>();
+        EXPECT_EQ(schedule.transfers[first].link.value, messages["link"][i]);
+        EXPECT_EQ(schedule.transfers[first].step, messages["step"][i]);
+        EXPECT_LE(messages["start_ps"][i], messages["free_ps"][i]);
+        EXPECT_LE(messages["free_ps"][i], messages["arrive_ps"][i]);
+        EXPECT_LE(messages["arrive_ps"][i], made["simulation"]["time_ps"]);
+      }
+    }
+}
+
+TEST(PageData, OneRankHasNothingToDo) {
+  const Topology topology = MustParse("mesh(1)");
+  PageData data("test");
+  const int32_t network = data.AddNetwork(topology);
+  const Result<Collective> collective = Collective::Make(CollectiveKind::kAllGather, 1);
+  const Result<Bounds> bounds = BoundsOf(topology, *collective);
+  data.AddLimit(network, topology, CollectiveKind::kAllGather, *bounds);
+  data.AddSchedule(network, topology, Schedule{.collective = *collective},
+                   {.label = "x", .size_bytes = 1});
+  const Json json = Json::parse(data.ToJson());
+  EXPECT_EQ(json["networks"][0]["links"]["tail"], Json::array());
+  EXPECT_EQ(json["schedules"][0]["transfers_total"], 0);
+  EXPECT_FALSE(json["schedules"][0].contains("simulation"));
+}
+
+TEST(PageData, LargeNetworksAreGroups) {
+  for (const char* expression : {"torus(80,80)", "hypercube(13)"}) {
+    SCOPED_TRACE(expression);
+    const Topology topology = MustParse(expression);
+    PageData data("test");
+    data.AddNetwork(topology);
+    const Json network = Json::parse(data.ToJson())["networks"][0];
+    EXPECT_FALSE(network.contains("links"));
+    const Json& groups = network["groups"];
+    EXPECT_LE(groups["names"].size(), size_t{PageData::kMostGroups});
+    int64_t nodes = 0, links = 0;
+    for (const Json& count : groups["nodes"]) nodes += count.get<int64_t>();
+    for (const Json& count : groups["links"]) links += count.get<int64_t>();
+    EXPECT_EQ(nodes, topology.num_nodes());
+    EXPECT_LE(links, topology.num_links());
+    EXPECT_GT(links, 0);
+  }
+}
+
+TEST(Grouping, CoversEveryNodeAndLeavesNoGroupEmpty) {
+  for (const char* expression : {"torus(5,7)", "mesh(2,3,4)", "ring(9)", "switch(6)", "dgx_h100(2)",
+                                 "fat_tree(4)", "random_regular(3,14,seed=2)", "mesh(1)"})
+    for (const int32_t most : {1, 2, 5, 8, 100}) {
+      SCOPED_TRACE(fmt::format("{} {}", expression, most));
+      const Topology topology = MustParse(expression);
+      const Grouping grouping = GroupNodes(topology, most);
+      ASSERT_EQ(grouping.group_of.size(), static_cast<size_t>(topology.num_nodes()));
+      EXPECT_LE(grouping.num_groups(), most);
+      std::vector<int32_t> sizes(grouping.names.size());
+      for (const int32_t group : grouping.group_of) ++sizes.at(static_cast<size_t>(group));
+      EXPECT_EQ(std::count(sizes.begin(), sizes.end(), 0), 0);
+    }
+}
+
+TEST(JsonText, EscapesWhatFilesNameThemselves) {
+  EXPECT_EQ(QuotedJson("</script>\"\n"), R"("</script>\"\n")");
+  EXPECT_TRUE(Json::accept(QuotedJson("\xff\xfe")));
+  JsonObject object;
+  object.AddReal("x", 1.0 / 0.0);
+  object.AddColumn("y", 3, [](size_t i) { return static_cast<int64_t>(i) - 1; });
+  EXPECT_EQ(object.ToString(), R"({"x":null,"y":[-1,0,1]})");
+}
+
+TEST(MakePage, IsTheTemplateWithTheDataInItsPlace) {
+  const std::string hostile = R"({"name":"</script><script>alert(1)</script>"})";
+  const Result<std::string> page = MakePage(hostile);
+  ASSERT_TRUE(page.has_value());
+  EXPECT_EQ(page->find("alert(1)"), std::string::npos);
+  EXPECT_NE(page->find(fmt::format("data-bytes=\"{}\"", hostile.size())), std::string::npos);
+  EXPECT_EQ(page->find("<!--tutti-data-->"), std::string::npos);
+  EXPECT_EQ(*MakePage(hostile), *page);
+  EXPECT_NE(ExplorerTemplate().find("<!--tutti-data-->"), std::string_view::npos);
+}
+
+}  // namespace
+}  // namespace tutti

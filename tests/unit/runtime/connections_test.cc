@@ -1,0 +1,287 @@
+// One suite over every kind of connection: the same plans, the same bytes.
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "hand_plans.h"
+#include "ranks_in_memory.h"
+#include "run.h"
+#include "tcp_transport.h"
+#include "tutti/base/random.h"
+
+namespace tutti {
+namespace {
+
+using testing::HasSubstr;
+
+// The transports of all ranks over loopback, connected along the edges of the plan only.
+class TcpEnds {
+ public:
+  explicit TcpEnds(const RanksInMemory& ranks, const TcpOptions& options = {}) {
+    for (int32_t rank = 0; rank < ranks.num_ranks(); ++rank)
+      transports_.push_back(TcpTransport::Listen(rank, options).value());
+  }
+  std::vector<StreamEnds> Of(const RanksInMemory& ranks, int32_t rank) {
+    std::vector<StreamEnds> ends;
+    for (const StreamProgram& stream : ranks.program().ranks[static_cast<size_t>(rank)].streams) {
+      StreamEnds& of_stream = ends.emplace_back();
+      const auto& connections = ranks.program().connections;
+      if (stream.outgoing >= 0) {
+        const ConnectionProgram& to = connections[static_cast<size_t>(stream.outgoing)];
+        of_stream.outgoing = at(rank).SendTo(to.receiver, at(to.receiver).endpoint(), to.channel);
+      }
+      if (stream.incoming >= 0) {
+        const ConnectionProgram& from = connections[static_cast<size_t>(stream.incoming)];
+        of_stream.incoming = at(rank).ReceiveFrom(from.sender, from.channel);
+      }
+    }
+    return ends;
+  }
+  TcpTransport& at(int32_t rank) { return *transports_[static_cast<size_t>(rank)]; }
+  bool PollAll(int wait_ms = 0) {
+    bool any = false;
+    for (const auto& transport : transports_) any = transport->Poll(wait_ms) || any;
+    return any;
+  }
+
+ private:
+  std::vector<std::unique_ptr<TcpTransport>> transports_;
+};
+
+template <class Ends>
+std::deque<Interpreter> MakeInterpreters(RanksInMemory& ranks, Ends& ends) {
+  std::deque<Interpreter> interpreters;
+  for (int32_t r = 0; r < ranks.num_ranks(); ++r)
+    interpreters.push_back(ranks.MakeInterpreter(r, ends.Of(ranks, r)));
+  return interpreters;
+}
+
+struct Case {
+  Plan plan;
+  CallOptions options;
+};
+
+std::vector<Case> Cases() {
+  std::vector<Case> cases;
+  int turn = 0;
+  for (const Plan& plan : {RingAllGather(3), RingAllReduce(4), ExchangeAllReduce(4),
+                           DoublingAllGather(4), RingAllGather(1)})
+    for (const bool in_place : {false, true})
+      for (const int64_t count : {0, 1, 3, 5, 1009, 60'000}) {
+        CallOptions options{.count = count, .in_place = in_place};
+        options.type = static_cast<DataType>(turn % 7);
+        options.op = static_cast<ReduceOp>(turn % 5);
+        options.piece_bytes = turn % 2 == 0 ? 1000 : 1 << 20;
+        ++turn;
+        cases.push_back({plan, options});
+      }
+  return cases;
+}
+
+void ExpectOver(std::deque<Interpreter>& interpreters, RanksInMemory& ranks, TcpEnds& ends,
+                Random& random, int64_t most_budget, int breaks) {
+  ranks.Fill();
+  const auto draw = [&] {
+    return 1 + static_cast<int64_t>(random.Below(static_cast<uint64_t>(most_budget)));
+  };
+  const auto between = [&] {
+    if (breaks > 0 && random.Below(20) == 0) {
+      --breaks;
+      ends.at(static_cast<int32_t>(random.Below(static_cast<uint64_t>(ranks.num_ranks())))).Break();
+    }
+    for (const Interpreter& rank : interpreters)
+      if (const Status health = rank.health(); !health) {
+        ADD_FAILURE() << health.error().message;
+        return false;
+      }
+    return ends.PollAll() || ends.PollAll(1);
+  };
+  ASSERT_TRUE(RunInTurns(interpreters, draw, between));
+  ASSERT_EQ(ranks.CountWrong(), 0);
+}
+
+TEST(ConnectionsTest, EveryPlanOverSharedMemoryAndTcp) {
+  for (const Case& each : Cases()) {
+    SCOPED_TRACE(testing::Message()
+                 << Name(each.plan.collective.kind()) << " " << each.options.count << " "
+                 << Name(each.options.type) << " " << Name(each.options.op));
+    RanksInMemory shared(each.plan, each.options);
+    SharedEnds shared_ends(shared);
+    std::deque<Interpreter> over_memory = MakeInterpreters(shared, shared_ends);
+    shared.Fill();
+    ASSERT_TRUE(RunInTurns(
+        over_memory, [] { return kNoBudget; }, [] { return false; }));
+    ASSERT_EQ(shared.CountWrong(), 0);
+    Random random(1);
+    RanksInMemory ranks(each.plan, each.options);
+    TcpEnds ends(ranks);
+    std::deque<Interpreter> over_tcp = MakeInterpreters(ranks, ends);
+    for (int run = 0; run < 2; ++run)
+      ExpectOver(over_tcp, ranks, ends, random, run == 0 ? kNoBudget - 2 : 5000, 0);
+    EXPECT_EQ(ranks.Results(), shared.Results());
+  }
+}
+
+// Connections that are cut anywhere go on at the byte where they were; sums take no byte twice.
+TEST(ConnectionsTest, BrokenConnectionsResume) {
+  for (uint64_t seed = 0; seed < 12; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    const Plan plan = seed % 3 == 0   ? RingAllGather(3)
+                      : seed % 3 == 1 ? RingAllReduce(3)
+                                      : ExchangeAllReduce(4);
+    RanksInMemory ranks(plan, {.count = 30'011,
+                               .type = seed % 2 == 0 ? DataType::kFloat64 : DataType::kBfloat16,
+                               .in_place = seed % 4 < 2,
+                               .piece_bytes = 20'000});
+    TcpEnds ends(ranks);
+    std::deque<Interpreter> interpreters = MakeInterpreters(ranks, ends);
+    for (int run = 0; run < 2; ++run) ExpectOver(interpreters, ranks, ends, random, 3000, 6);
+  }
+}
+
+TEST(ConnectionsTest, RanksInThreadsWithChosenSourcePorts) {
+  const Plan plan = RingAllReduce(3);
+  RanksInMemory ranks(plan, {.count = 100'003, .in_place = true, .piece_bytes = 10'000});
+  TcpEnds ends(ranks, {.first_source_port = 42'000, .num_source_ports = 100});
+  std::deque<Interpreter> interpreters = MakeInterpreters(ranks, ends);
+  ranks.Fill();
+  std::atomic<int> over{0};
+  std::vector<std::thread> threads;
+  for (int32_t r = 0; r < 3; ++r)
+    threads.emplace_back([&, r] {
+      const Status ran = RunToEnd(interpreters[static_cast<size_t>(r)], ends.at(r), Deadline(30));
+      EXPECT_TRUE(ran.has_value()) << ran.error().message;
+      ++over;
+      while (over < 3) ends.at(r).Poll(1);
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(ranks.CountWrong(), 0);
+}
+
+TEST(ConnectionsTest, ProcessesOfARunExchangeMessagesOverTcp) {
+  for (const Plan& plan : {RingAllGather(3), RingAllReduce(4), ExchangeAllReduce(4)})
+    for (const bool in_place : {false, true}) {
+      RunOptions options;
+      options.size_bytes = 100'000;
+      options.iterations = 3;
+      options.in_place = in_place;
+      options.transport = Transport::kTcp;
+      const Result<RunReport> report = RunPlan(plan, options);
+      ASSERT_TRUE(report.has_value()) << report.error().message;
+      EXPECT_EQ(report->wrong, 0);
+    }
+}
+
+// --- Faults -------------------------------------------------------------------------------------
+
+int ConnectTo(uint16_t port) {
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  EXPECT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  return fd;
+}
+
+TEST(ConnectionsTest, StrangersAreClosedAndDisturbNobody) {
+  const Plan plan = RingAllReduce(2);
+  RanksInMemory ranks(plan, {.count = 1000});
+  TcpOptions options;
+  options.cookie = {1, 2};
+  TcpEnds ends(ranks, options);
+  std::deque<Interpreter> interpreters = MakeInterpreters(ranks, ends);
+  tcp::Hello hello{.cookie = {1, 3}, .sender = 1, .receiver = 0};  // a wrong cookie
+  const auto wrong = tcp::Encode(hello);
+  std::string garbage(64, 'x');
+  std::vector<int> strangers;
+  for (const void* bytes :
+       {static_cast<const void*>(wrong.data()), static_cast<const void*>(garbage.data())}) {
+    strangers.push_back(ConnectTo(ends.at(0).endpoint().port));
+    EXPECT_EQ(send(strangers.back(), bytes, 64, 0), 64);
+  }
+  strangers.push_back(ConnectTo(ends.at(0).endpoint().port));  // says nothing
+  Random random(3);
+  ExpectOver(interpreters, ranks, ends, random, kNoBudget - 2, 0);
+  while (ends.at(0).half_open() > 0) ends.PollAll(10);
+  for (const int fd : strangers) {
+    char byte = 0;
+    EXPECT_LE(recv(fd, &byte, 1, 0), 0);  // closed
+    close(fd);
+  }
+}
+
+TEST(ConnectionsTest, RanksThatRunDifferentCallsSaySo) {
+  const Plan plan = RingAllReduce(2);
+  RanksInMemory ranks(plan, {.count = 8});
+  std::vector<std::unique_ptr<TcpTransport>> transports;
+  for (int32_t r = 0; r < 2; ++r)
+    transports.push_back(TcpTransport::Listen(r, {.signature = r == 0 ? 0x11u : 0x22u}).value());
+  std::deque<Interpreter> interpreters;
+  for (int32_t r = 0; r < 2; ++r) {
+    TcpTransport& mine = *transports[static_cast<size_t>(r)];
+    interpreters.push_back(ranks.MakeInterpreter(
+        r, {{mine.SendTo(1 - r, transports[static_cast<size_t>(1 - r)]->endpoint(), 0), nullptr},
+            {nullptr, mine.ReceiveFrom(1 - r, 0)}}));
+  }
+  std::vector<std::string> messages(2);
+  std::vector<std::thread> threads;
+  for (size_t r = 0; r < 2; ++r)
+    threads.emplace_back([&, r] {
+      const Status ran = RunToEnd(interpreters[r], *transports[r], Deadline(20));
+      if (!ran) messages[r] = ran.error().message;
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(messages[0],
+            "connection 1 -> 0 channel 0: got message 0 of call 0000000000000022, wanted message 0 "
+            "of call 0000000000000011: the ranks do not run the same");
+}
+
+TEST(ConnectionsTest, APeerThatIsNotThereIsNamedInTime) {
+  const Plan plan = RingAllReduce(2);
+  RanksInMemory ranks(plan, {.count = 8});
+  const auto mine = TcpTransport::Listen(0, {.patience_s = 0.05}).value();
+  const Endpoint nobody = TcpTransport::Listen(1, {}).value()->endpoint();  // closed again
+  Interpreter interpreter = ranks.MakeInterpreter(
+      0, {{mine->SendTo(1, nobody, 0), nullptr}, {nullptr, mine->ReceiveFrom(1, 0)}});
+  const Status ran = RunToEnd(interpreter, *mine, Deadline(20));
+  ASSERT_FALSE(ran.has_value());
+  EXPECT_EQ(ran.error().code, ErrorCode::kPeerFailed);
+  EXPECT_THAT(ran.error().message, HasSubstr("channel 0: "));
+}
+
+TEST(ConnectionsTest, ADeadProcessOfARunOverTcpIsNamed) {
+  RunOptions options;
+  options.size_bytes = 100'000;
+  options.transport = Transport::kTcp;
+  const Result<RunReport> report =
+      RunPlanAs(RingAllReduce(3), options, {.death = {.rank = 1, .at_instruction = 5}});
+  ASSERT_FALSE(report.has_value());
+  EXPECT_EQ(report.error().code, ErrorCode::kPeerFailed);
+  EXPECT_THAT(report.error().message, HasSubstr("rank 1 was killed by signal 9"));
+}
+
+TEST(ConnectionsTest, TheDeadlineOfAnOperationHolds) {
+  const Plan plan = RingAllReduce(2);
+  RanksInMemory ranks(plan, {.count = 8});
+  const auto mine = TcpTransport::Listen(0, {.patience_s = 100}).value();
+  const auto idle = TcpTransport::Listen(1, {}).value();
+  Interpreter interpreter = ranks.MakeInterpreter(
+      0, {{mine->SendTo(1, idle->endpoint(), 0), nullptr}, {nullptr, mine->ReceiveFrom(1, 0)}});
+  const Status ran = RunToEnd(interpreter, *mine, Deadline(0.05));
+  ASSERT_FALSE(ran.has_value());
+  EXPECT_THAT(ran.error().message, HasSubstr("by its deadline"));
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,17 @@
+// Colours that survive colour-blindness and grey print: cividis, from dark blue to yellow, in one order of lightness.
+import { interpolateCividis } from 'd3-scale-chromatic';
+
+export const heatColor = (share: number): string => interpolateCividis(Math.max(0, Math.min(1, Number.isFinite(share) ? share : 0)));
+
+const parsed = new Map<number, [number, number, number]>();
+// The same in numbers, in 64 tones.
+export function heatTone(share: number): [number, number, number] {
+  const tone = Math.round(Math.max(0, Math.min(1, share)) * 63);
+  let found = parsed.get(tone);
+  if (found === undefined) {
+    const [r, g, b] = interpolateCividis(tone / 63).match(/\d+/g)!.map(Number);
+    found = [r!, g!, b!];
+    parsed.set(tone, found);
+  }
+  return found;
+}

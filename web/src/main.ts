@@ -1,0 +1,199 @@
+// The page: reads its data and puts the views together. What is wrong is said in place of a view, never a blank.
+import './style.css';
+import { readData, type Bounds, type PageData, type Schedule } from './data';
+import { DetailsView } from './details';
+import { button, element } from './dom';
+import { HeatView } from './heat_view';
+import { cutButton, cutWords, limitView, limitsTable } from './limit_view';
+import { Run, graphOf } from './model';
+import { NetworkView } from './network_view';
+import { Store, type Selection } from './selection';
+import { TimelineView } from './timeline_view';
+import { bytes, count, percent, plural, rate, seconds } from './words';
+
+declare global {
+  interface Window {
+    // For tests and scripts: where things are drawn, and what is chosen.
+    tutti?: { data: PageData; store: Store; network: NetworkView; timeline: TimelineView | null; heat: HeatView | null; setTime: (ps: number) => void; time: () => number; select: (s: Selection) => void };
+  }
+}
+
+const page = document.getElementById('page') ?? document.body;
+
+function complain(message: string): void {
+  page.replaceChildren(element('p', { role: 'alert' }, `This page cannot be shown: ${message}.`));
+  document.documentElement.dataset['state'] = 'failed';
+}
+
+function badge(schedule: Schedule): HTMLElement {
+  if (schedule.verified === null) return element('span', { class: 'badge open' }, 'not judged');
+  if (schedule.verified) return element('span', { class: 'badge good' }, '\u2713 proven correct');
+  return element('span', { class: 'badge bad' }, `\u2717 NOT correct: ${plural(schedule.faults_total, 'violation')}`);
+}
+
+function header(data: PageData, at: number, show: (at: number) => void): HTMLElement {
+  const schedule = data.schedules[at];
+  const network = data.networks[schedule?.network ?? 0]!;
+  const name = network.name || 'an unnamed network';
+  const title = schedule ? `${schedule.collective} on ${name} by ${schedule.algorithm}` : name;
+  document.title = `${title} \u2013 Tutti`;
+  const top = element('header', {}, element('h1', {}, title));
+  if (data.schedules.length > 1) {
+    const choice = element('select', { 'aria-label': 'Schedule shown' });
+    data.schedules.forEach((one, i) => choice.append(element('option', i === at ? { value: i, selected: true } : { value: i }, one.label || one.algorithm)));
+    choice.addEventListener('change', () => show(Number(choice.value)));
+    top.append(choice);
+  }
+  if (schedule) {
+    top.append(badge(schedule));
+    const figures = element('span', { class: 'figures' });
+    const add = (name_: string, value: string): void => figures.append(figures.childNodes.length > 0 ? '  \u00b7  ' : '', `${name_} `, element('b', {}, value));
+    add('size', bytes(schedule.size_bytes));
+    if (schedule.simulation) {
+      add('time', seconds(schedule.simulation.time_ps));
+      if (schedule.bound_ps !== undefined) add('of the bound', percent(schedule.simulation.time_ps > 0 ? schedule.bound_ps / schedule.simulation.time_ps : 1));
+      add('busbw', rate(schedule.simulation.busbw));
+    }
+    add('transfers', count(schedule.transfers_total));
+    if (schedule.kind === 'step') add('steps', count(schedule.steps));
+    top.append(figures);
+  } else {
+    top.append(element('span', { class: 'figures' }, `${plural(network.ranks, 'rank')}, ${plural(network.links_total, 'link')}`));
+  }
+  return top;
+}
+
+function notes(schedule: Schedule | undefined, run: Run | null, store: Store): HTMLElement[] {
+  if (schedule === undefined) return [];
+  const out: HTMLElement[] = [];
+  const note = (text: string): number => out.push(element('p', { class: 'note' }, text));
+  if (schedule.note) note(`${schedule.note}.`);
+  if (schedule.omitted) note(schedule.omitted);
+  if (schedule.transfers_total === 0) note('This schedule has no transfers: every rank holds what it wants from the start.');
+  for (const fault of schedule.faults) {
+    const message = run?.messageOfTransfer(fault.transfer) ?? -1;
+    const line = element('p', { class: 'note fault' }, `${fault.kind}: ${fault.message} `);
+    if (message >= 0) line.append(button('Show', `Show the message of: ${fault.message}`, () => store.select({ kind: 'message', message })));
+    out.push(line);
+  }
+  return out;
+}
+
+// Play, pause and the place on the clock; one turn of the whole takes ten seconds.
+function clock(run: Run, onTime: (time: number) => void): { root: HTMLElement; set: (time: number) => void; now: () => number; stop: () => void } {
+  const turn = 10_000;
+  let time = 0, playing = false, before = 0, speed = 1, gone = false;
+  const slider = element('input', { type: 'range', min: 0, max: 1000, value: 0, step: 'any', 'aria-label': 'Time in the schedule' });
+  const text = element('output', { 'aria-label': 'Time shown' }, seconds(0));
+  const play = button('\u25b6 Play', 'Play the schedule', () => {
+    playing = !playing;
+    if (playing && time >= run.time) set(0);
+    play.textContent = playing ? '\u23f8 Pause' : '\u25b6 Play';
+    play.setAttribute('aria-label', playing ? 'Pause the schedule' : 'Play the schedule');
+    before = performance.now();
+    if (playing) requestAnimationFrame(tick);
+  });
+  const pace = element('select', { 'aria-label': 'Speed of playing' });
+  for (const [value, name] of [[0.1, '0.1x'], [0.25, '0.25x'], [1, '1x'], [4, '4x']] as const) pace.append(element('option', value === 1 ? { value, selected: true } : { value }, name));
+  pace.addEventListener('change', () => { speed = Number(pace.value); });
+  const set = (to: number): void => {
+    time = Math.max(0, Math.min(run.time, to));
+    slider.value = String(run.time > 0 ? (1000 * time) / run.time : 0);
+    slider.setAttribute('aria-valuetext', seconds(time));
+    text.textContent = `${seconds(time)} of ${seconds(run.time)}`;
+    onTime(time);
+  };
+  const tick = (now: number): void => {
+    if (!playing || gone) return;
+    const elapsed = Math.max(0, now - before);
+    before = now;
+    set(time + (elapsed / turn) * run.time * speed);
+    if (time >= run.time) play.click(); else requestAnimationFrame(tick);
+  };
+  slider.addEventListener('input', () => set((Number(slider.value) / 1000) * run.time));
+  const root = element('div', { class: 'bar', role: 'group', 'aria-label': 'Clock' }, play, slider, text, pace);
+  return { root, set, now: () => time, stop: () => { gone = true; } };
+}
+
+let stopClock: () => void = () => undefined;
+
+function show(data: PageData, at: number): void {
+  stopClock();
+  const store = new Store();
+  const schedule = data.schedules[at];
+  const graph = graphOf(data.networks[schedule?.network ?? 0]!);
+  const run = schedule ? new Run(graph, schedule) : null;
+  const network = new NetworkView(graph, run, store);
+  const timeline = run && run.flight.count > 0 ? new TimelineView(run, store, (time) => setTime(time)) : null;
+  const heat = run?.schedule.simulation && graph.tail.length > 0 ? new HeatView(run, store) : null;
+  const ticking = run && run.flight.count > 0 ? clock(run, (time) => {
+    network.setTime(time);
+    timeline?.setNow(time);
+  }) : null;
+  const setTime = (time: number): void => ticking?.set(time);
+  stopClock = () => ticking?.stop();
+
+  const limits = data.limits.filter((limit) => limit.network === (schedule?.network ?? 0));
+  const words = element('p', { class: 'cut-words' });
+  let bounds: Bounds | undefined = schedule?.bounds ?? (limits.find((limit) => (limit.bounds.cut?.inside.length ?? 0) > 0) ?? limits[0])?.bounds;
+  const drawCut = (on: boolean): void => {
+    network.setCut(on && bounds ? (bounds.cut?.inside ?? []) : []);
+    words.textContent = on && bounds ? cutWords(bounds) : '';
+  };
+  if (bounds) network.root.querySelector('.bar .space')?.after(cutButton(drawCut));
+  if (ticking) network.root.append(ticking.root);
+  network.root.append(words);
+  drawCut(true);
+
+  const column = element('div', { class: 'column' });
+  if (run) column.append(limitView(run, store));
+  if (limits.length > 0) column.append(limitsTable(limits, graph, (chosen) => {
+    bounds = chosen;
+    drawCut(true);
+  }));
+  column.append(new DetailsView(graph, run, store).root);
+  const main = element('main', {}, network.root, column);
+  if (timeline) main.append(timeline.root);
+  if (heat) main.append(heat.root);
+  if (run?.schedule.simulation && graph.tail.length > 0) main.append(busiest(run, store));
+  page.replaceChildren(header(data, at, (next) => show(data, next)), ...notes(schedule, run, store), main);
+  setTime(0);
+  window.tutti = { data, store, network, timeline, heat, setTime, time: () => ticking?.now() ?? 0, select: (s) => store.select(s) };
+}
+
+// The heat map in words.
+function busiest(run: Run, store: Store): HTMLElement {
+  const { graph } = run;
+  const { busy_ps: busy, bytes: carried } = run.schedule.simulation!.use;
+  const most = 200;
+  const order = graph.tail.map((_, link) => link).sort((a, b) => busy[b]! - busy[a]! || a - b);
+  const body = element('tbody');
+  const lines = new Map<number, HTMLElement>();
+  for (const link of order.slice(0, most)) {
+    const line = element('tr', { tabindex: 0 }, ...[`${graph.labels[graph.tail[link]!]} -> ${graph.labels[graph.head[link]!]}`, percent(run.time > 0 ? busy[link]! / (run.time * graph.links[link]!) : 0), bytes(carried[link]!), rate(graph.bandwidth[link]!)].map((cell) => element('td', {}, cell)));
+    line.addEventListener('click', () => store.select({ kind: 'link', link }));
+    line.addEventListener('keydown', (event) => { if (event.key === 'Enter') store.select({ kind: 'link', link }); });
+    lines.set(link, line);
+    body.append(line);
+  }
+  store.onChange((s) => lines.forEach((line, link) => line.setAttribute('aria-selected', String((s.kind === 'link' && s.link === link) || (s.kind === 'message' && run.flight.link[s.message] === link)))));
+  return element('section', { 'aria-label': 'Busiest links' }, element('div', { class: 'bar' }, element('h2', {}, 'Busiest links'),
+    ...(order.length > most ? [element('span', { class: 'soft' }, `the first ${most} of ${count(order.length)}`)] : [])),
+  element('div', { class: 'scroll', style: 'max-height:330px' }, element('table', { 'aria-label': 'Busiest links' }, element('thead', {}, element('tr', {}, ...['link', 'busy', 'carries', 'bandwidth'].map((head) => element('th', { scope: 'col' }, head)))), body)));
+}
+
+async function start(): Promise<void> {
+  try {
+    const data = await readData(document.getElementById('tutti-data'));
+    show(data, 0);
+    requestAnimationFrame(() => requestAnimationFrame(() => {
+      document.documentElement.dataset['state'] = 'shown';
+      document.documentElement.dataset['firstPictureMs'] = performance.now().toFixed(0);
+    }));
+  } catch (error) {
+    complain(error instanceof Error ? error.message : String(error));
+  }
+}
+
+window.addEventListener('error', (event) => { if (document.documentElement.dataset['state'] !== 'shown') complain(event.message); });
+void start();

@@ -1,0 +1,362 @@
+// Messages by time: a row a link or a rank; from the whole to one transfer. Where rows are thinner than a pixel or
+// messages too many, what is drawn is how long the links of a pixel are busy.
+import { heatColor, heatTone } from './colors';
+import { Canvas, button, element, onPointer } from './dom';
+import { linkName, lowerBound, type Run } from './model';
+import type { Store } from './selection';
+import { seconds } from './words';
+
+const AXIS = 22, LABELS = 92;
+type Rows = 'link' | 'rank';
+
+export class TimelineView {
+  readonly root: HTMLElement;
+  time = 0;
+  lastDrawMs = 0; // of the latest picture
+  private readonly canvas: Canvas;
+  private rows: Rows = 'link';
+  private rowOf: Int32Array = new Int32Array();
+  private names: number[] = []; // by row: the link or node
+  private from = 0; // ps at the left
+  private perPixel = 1; // ps
+  private top = 0; // rows
+  private rowHeight = 1;
+  private picture: ImageData | null = null;
+  private readonly base = document.createElement('canvas');
+  private stale = true;
+
+  constructor(private readonly run: Run, private readonly store: Store, private readonly setTime: (time: number) => void) {
+    this.canvas = new Canvas('timeline', `Timeline of ${run.flight.count} messages. Left and right choose the message before or after, up and down the row, plus and minus zoom.`,
+      () => this.draw());
+    const choice = element('select', { 'aria-label': 'Rows of the timeline' }, element('option', { value: 'link' }, 'a row a link'), element('option', { value: 'rank' }, 'a row a sender'));
+    choice.addEventListener('change', () => {
+      this.rows = choice.value === 'rank' ? 'rank' : 'link';
+      this.arrange();
+      this.fit();
+    });
+    const bar = element('div', { class: 'bar' }, element('h2', {}, 'Timeline'), choice, element('span', { class: 'soft' }, 'colour: time at which a message starts'),
+      element('span', { class: 'space' }), button('+', 'Enlarge the timeline', () => this.zoomBy(1.6)), button('\u2212', 'Shrink the timeline', () => this.zoomBy(1 / 1.6)),
+      button('Taller', 'Make rows taller', () => this.taller(1.6)), button('Lower', 'Make rows lower', () => this.taller(1 / 1.6)),
+      button('Fit', 'Show the whole timeline', () => this.fit()));
+    this.root = element('section', { class: 'wide', 'aria-label': 'Timeline' }, bar, this.canvas.canvas);
+    this.arrange();
+    onPointer(this.canvas, (dx, dy) => {
+      this.from -= dx * this.perPixel;
+      this.top -= dy / this.rowHeight;
+      this.keepInside();
+      this.refresh();
+    }, (x, y) => this.click(x, y));
+    this.canvas.canvas.addEventListener('wheel', (event) => {
+      event.preventDefault();
+      const factor = Math.exp(-event.deltaY / 400);
+      if (event.shiftKey) this.taller(factor); else this.zoomBy(factor, this.canvas.at(event)[0]);
+    }, { passive: false });
+    this.canvas.canvas.addEventListener('keydown', (event) => this.key(event));
+    store.onChange(() => this.refresh());
+  }
+
+  setNow(time: number): void {
+    this.time = time;
+    this.canvas.redraw();
+  }
+
+  // The middle of a message in pixels of the window; what is not in the picture is brought there.
+  messageAt(message: number): [number, number] {
+    this.reveal(message);
+    this.draw();
+    const { flight } = this.run;
+    const box = this.canvas.canvas.getBoundingClientRect();
+    const x = (this.x(flight.start[message]!) + this.x(flight.free[message]!)) / 2;
+    return [box.left + 1 + x, box.top + 1 + this.y(this.rowOf[flight.link[message]!]!) + this.rowHeight / 2];
+  }
+
+  private get count(): number { return Math.max(1, this.names.length); }
+  private x(time: number): number { return LABELS + (time - this.from) / this.perPixel; }
+  private y(row: number): number { return AXIS + (row - this.top) * this.rowHeight; }
+
+  private arrange(): void {
+    const { graph, flight } = this.run;
+    const used = new Set(flight.link);
+    this.rowOf = new Int32Array(graph.tail.length).fill(-1);
+    this.names = [];
+    const rowOfNode = new Map<number, number>();
+    for (let link = 0; link < graph.tail.length; ++link) {
+      if (!used.has(link)) continue;
+      if (this.rows === 'link') {
+        this.rowOf[link] = this.names.push(link) - 1;
+        continue;
+      }
+      const node = graph.tail[link]!;
+      let row = rowOfNode.get(node);
+      if (row === undefined) rowOfNode.set(node, row = this.names.push(node) - 1);
+      this.rowOf[link] = row;
+    }
+  }
+
+  private fit(): void {
+    this.from = 0;
+    this.top = 0;
+    this.perPixel = Math.max(1, this.run.time) / Math.max(10, this.canvas.width - LABELS - 8);
+    this.rowHeight = (this.canvas.height - AXIS) / this.count;
+    this.refresh();
+  }
+
+  private keepInside(): void {
+    const shown = (this.canvas.width - LABELS) * this.perPixel;
+    this.from = Math.max(-shown * 0.05, Math.min(this.from, Math.max(0, this.run.time - shown * 0.5)));
+    this.top = Math.max(0, Math.min(this.top, Math.max(0, this.count - (this.canvas.height - AXIS) / this.rowHeight)));
+  }
+
+  private zoomBy(factor: number, x = (this.canvas.width + LABELS) / 2): void {
+    const at = this.from + (x - LABELS) * this.perPixel;
+    const whole = Math.max(1, this.run.time) / Math.max(10, this.canvas.width - LABELS - 8);
+    this.perPixel = Math.max(whole / 1e6, Math.min(whole, this.perPixel / factor));
+    this.from = at - (x - LABELS) * this.perPixel;
+    this.keepInside();
+    this.refresh();
+  }
+
+  private taller(factor: number): void {
+    const least = (this.canvas.height - AXIS) / this.count;
+    this.rowHeight = Math.max(least, Math.min(Math.max(40, least), this.rowHeight * factor));
+    this.keepInside();
+    this.refresh();
+  }
+
+  private reveal(message: number): void {
+    const { flight } = this.run;
+    const row = this.rowOf[flight.link[message]!]!;
+    if (this.rowHeight < 6) this.rowHeight = 6;
+    const y = this.y(row);
+    if (y < AXIS || y + this.rowHeight > this.canvas.height) this.top = row - (this.canvas.height - AXIS) / this.rowHeight / 2;
+    const x = this.x(flight.start[message]!);
+    if (x < LABELS || this.x(flight.free[message]!) > this.canvas.width) this.from = flight.start[message]! - 0.1 * (this.canvas.width - LABELS) * this.perPixel;
+    this.keepInside();
+    this.refresh();
+  }
+
+  private refresh(): void {
+    this.stale = true;
+    this.canvas.redraw();
+  }
+
+  private draw(): void {
+    const { context, width, height, canvas } = this.canvas;
+    if (this.base.width !== canvas.width || this.base.height !== canvas.height) {
+      this.base.width = canvas.width;
+      this.base.height = canvas.height;
+      if (this.perPixel === 1) {
+        this.fit();
+      } else {
+        this.rowHeight = Math.max(this.rowHeight, (height - AXIS) / this.count);
+      }
+      this.stale = true;
+    }
+    if (this.stale) {
+      this.stale = false;
+      const before = performance.now();
+      const drawn = this.base.getContext('2d');
+      if (drawn === null) return;
+      drawn.setTransform(context.getTransform());
+      drawn.clearRect(0, 0, width, height);
+      this.drawMessages(drawn);
+      this.drawChosen(drawn);
+      this.drawAxes(drawn);
+      this.lastDrawMs = performance.now() - before;
+    }
+    context.save();
+    context.setTransform(1, 0, 0, 1, 0, 0);
+    context.clearRect(0, 0, canvas.width, canvas.height);
+    context.drawImage(this.base, 0, 0);
+    context.restore();
+    const x = this.x(this.time);
+    if (x < LABELS) return;
+    context.fillStyle = '#c8102e';
+    context.fillRect(x - 0.75, 0, 1.5, height);
+  }
+
+  private visible(): [number, number] {
+    const { flight } = this.run;
+    const to = this.from + (this.canvas.width - LABELS) * this.perPixel;
+    return [lowerBound(flight.start, this.from - flight.longest), lowerBound(flight.start, to)];
+  }
+
+  private drawMessages(context: CanvasRenderingContext2D): void {
+    const { flight, time } = this.run;
+    const [first, last] = this.visible();
+    if (this.rowHeight < 2 || last - first > 40000) return this.drawDensity(context, first, last);
+    const { height } = this.canvas;
+    const gap = Math.min(2, this.rowHeight * 0.15);
+    for (let i = first; i < last; ++i) {
+      const y = this.y(this.rowOf[flight.link[i]!]!);
+      if (y > height || y + this.rowHeight < AXIS) continue;
+      const x = this.x(flight.start[i]!), end = this.x(flight.free[i]!);
+      const wide = Math.max(1, end - x - (end - x > 3 ? 1 : 0));
+      const share = time > 0 ? flight.start[i]! / time : 0;
+      context.fillStyle = heatColor(share);
+      context.fillRect(x, y + gap / 2, wide, this.rowHeight - gap);
+      if (this.rowHeight >= 11 && wide > 52) {
+        context.fillStyle = share > 0.55 ? '#1a1a1a' : '#ffffff';
+        context.font = '10px system-ui, sans-serif';
+        context.textAlign = 'left';
+        context.textBaseline = 'middle';
+        context.fillText(this.run.timed ? `shard ${this.run.schedule.transfers?.shard[flight.first[i]!] ?? ''}` : `step ${flight.step[i]! + 1}`, x + 4, y + this.rowHeight / 2, wide - 6);
+      }
+    }
+  }
+
+  // Per pixel of the screen: the mean start of the messages there, fainter the less of its links is taken.
+  private drawDensity(context: CanvasRenderingContext2D, first: number, last: number): void {
+    const { flight, time } = this.run;
+    const wide = Math.max(1, Math.floor(this.canvas.width - LABELS)), high = Math.max(1, Math.floor(this.canvas.height - AXIS));
+    const busy = new Float32Array(wide * high), when = new Float32Array(wide * high);
+    const rowsPerPixel = Math.max(1, 1 / this.rowHeight);
+    const links = this.rows === 'link' ? rowsPerPixel : rowsPerPixel * (this.run.graph.tail.length / this.count);
+    for (let i = first; i < last; ++i) {
+      const row = this.rowOf[flight.link[i]!]!;
+      const y0 = Math.max(0, Math.floor((row - this.top) * this.rowHeight));
+      const y1 = Math.min(high - 1, Math.max(y0, Math.ceil((row + 1 - this.top) * this.rowHeight) - 1));
+      if (y0 >= high || (row + 1 - this.top) * this.rowHeight < 0) continue;
+      const a = (flight.start[i]! - this.from) / this.perPixel, b = (flight.free[i]! - this.from) / this.perPixel;
+      const x0 = Math.max(0, Math.floor(a)), x1 = Math.min(wide - 1, Math.floor(b));
+      const share = flight.start[i]! / (time || 1);
+      for (let x = x0; x <= x1; ++x) {
+        const part = Math.min(x + 1, b) - Math.max(x, a);
+        for (let y = y0; y <= y1; ++y) {
+          busy[y * wide + x]! += part;
+          when[y * wide + x]! += part * share;
+        }
+      }
+    }
+    if (this.picture === null || this.picture.width !== wide || this.picture.height !== high) this.picture = new ImageData(wide, high);
+    const { data } = this.picture;
+    for (let p = 0; p < wide * high; ++p) {
+      const taken = busy[p]!;
+      if (taken <= 0) {
+        data[4 * p + 3] = 0;
+        continue;
+      }
+      const [r, g, b] = heatTone(when[p]! / taken);
+      data[4 * p] = r;
+      data[4 * p + 1] = g;
+      data[4 * p + 2] = b;
+      data[4 * p + 3] = 60 + 195 * Math.min(1, taken / links);
+    }
+    const scratch = document.createElement('canvas');
+    scratch.width = wide;
+    scratch.height = high;
+    scratch.getContext('2d')?.putImageData(this.picture, 0, 0);
+    context.imageSmoothingEnabled = false;
+    context.drawImage(scratch, LABELS, AXIS, wide, high);
+  }
+
+  private drawChosen(context: CanvasRenderingContext2D): void {
+    const s = this.store.selection;
+    const { flight, graph } = this.run;
+    let chosen: (i: number) => boolean;
+    if (s.kind === 'message') chosen = (i) => i === s.message;
+    else if (s.kind === 'link') chosen = (i) => flight.link[i] === s.link;
+    else if (s.kind === 'step') chosen = (i) => flight.step[i] === s.step;
+    else if (s.kind === 'node') chosen = (i) => graph.tail[flight.link[i]!] === s.node || graph.head[flight.link[i]!] === s.node;
+    else if (s.kind === 'shard') {
+      const messages = new Set(this.run.transfersOfShard(s.shard).map((t) => this.run.messageOfTransfer(t)));
+      chosen = (i) => messages.has(i);
+    } else return;
+    context.strokeStyle = '#d55e00';
+    context.lineWidth = 2;
+    const [first, last] = this.visible();
+    for (let i = first; i < last; ++i) {
+      if (!chosen(i)) continue;
+      const x = Math.max(LABELS, this.x(flight.start[i]!));
+      context.strokeRect(x, this.y(this.rowOf[flight.link[i]!]!), Math.max(2, this.x(flight.free[i]!) - x), Math.max(2, this.rowHeight));
+    }
+  }
+
+  private drawAxes(context: CanvasRenderingContext2D): void {
+    const { width, height } = this.canvas;
+    context.clearRect(0, 0, LABELS, height);
+    context.clearRect(0, 0, width, AXIS);
+    context.font = '11px system-ui, sans-serif';
+    context.textBaseline = 'middle';
+    context.fillStyle = '#3b4550';
+    context.strokeStyle = '#d5dae0';
+    context.lineWidth = 1;
+    const step = roundStep(110 * this.perPixel);
+    context.textAlign = 'left';
+    for (let time = Math.max(0, Math.ceil(this.from / step) * step); this.x(time) < width - 20; time += step) {
+      const x = this.x(time);
+      context.fillText(time === 0 ? '0' : seconds(time), x + 3, AXIS / 2);
+      context.beginPath();
+      context.moveTo(x + 0.5, 2);
+      context.lineTo(x + 0.5, AXIS);
+      context.stroke();
+    }
+    context.textAlign = 'right';
+    const every = Math.max(1, Math.ceil(13 / this.rowHeight));
+    for (let row = Math.max(0, Math.floor(this.top / every) * every); row < this.count && this.y(row) < height; row += every) {
+      const y = this.y(row) + (this.rowHeight >= 13 ? this.rowHeight / 2 : Math.min(6, this.rowHeight * every / 2));
+      if (y < AXIS + 4 || this.names[row] === undefined) continue;
+      const name = this.rows === 'link' ? linkName(this.run.graph, this.names[row]!) : this.run.graph.labels[this.names[row]!]!;
+      context.fillText(name.length > 15 ? `${name.slice(0, 14)}\u2026` : name, LABELS - 5, y);
+    }
+  }
+
+  private click(x: number, y: number): void {
+    if (y < AXIS) return this.setTime(Math.max(0, Math.min(this.run.time, this.from + (x - LABELS) * this.perPixel)));
+    const message = this.hit(x, y);
+    this.store.select(message >= 0 ? { kind: 'message', message } : { kind: 'none' });
+  }
+
+  private hit(x: number, y: number): number {
+    const { flight } = this.run;
+    const row = this.top + (y - AXIS) / this.rowHeight, near = Math.max(0.5, 2 / this.rowHeight);
+    const [first, last] = this.visible();
+    let best = -1, distance = Infinity;
+    for (let i = first; i < last; ++i) {
+      const off = Math.abs(this.rowOf[flight.link[i]!]! + 0.5 - row);
+      if (off > near || this.x(flight.start[i]!) > x + 2 || this.x(flight.free[i]!) < x - 2) continue;
+      if (off < distance) [best, distance] = [i, off];
+    }
+    return best;
+  }
+
+  private key(event: KeyboardEvent): void {
+    const s = this.store.selection;
+    const { flight } = this.run;
+    const move = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    const rows = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (flight.count > 0 && (move !== undefined || rows !== undefined)) {
+      const now = s.kind === 'message' ? s.message : -1;
+      const next = now < 0 ? 0 : move !== undefined ? this.neighbour(now, move, 0) : this.neighbour(now, rows!, rows!);
+      if (next >= 0) {
+        this.store.select({ kind: 'message', message: next });
+        this.reveal(next);
+      }
+    } else if (event.key === '+' || event.key === '=') this.zoomBy(1.6);
+    else if (event.key === '-') this.zoomBy(1 / 1.6);
+    else if (event.key === '0') this.fit();
+    else if (event.key === 'Escape') this.store.select({ kind: 'none' });
+    else return;
+    event.preventDefault();
+  }
+
+  // The next message one way in the same row, or the one nearest in time in the next row that has one.
+  private neighbour(from: number, step: number, rows: number): number {
+    const { flight } = this.run;
+    const row = this.rowOf[flight.link[from]!]! + rows;
+    if (rows === 0) {
+      for (let i = from + step; i >= 0 && i < flight.count; i += step) if (this.rowOf[flight.link[i]!] === row) return i;
+      return from;
+    }
+    let best = -1;
+    for (let i = 0; i < flight.count; ++i)
+      if (this.rowOf[flight.link[i]!] === row && (best < 0 || Math.abs(flight.start[i]! - flight.start[from]!) < Math.abs(flight.start[best]! - flight.start[from]!))) best = i;
+    return best < 0 ? from : best;
+  }
+}
+
+// 1, 2 or 5 times a power of ten, not below `least`.
+export function roundStep(least: number): number {
+  const power = 10 ** Math.floor(Math.log10(Math.max(1, least)));
+  return [1, 2, 5, 10].map((times) => times * power).find((step) => step >= least) ?? 10 * power;
+}

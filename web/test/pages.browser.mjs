@@ -1,0 +1,269 @@
+// Opens pages made by the built command in a browser, clicks, reads back what is shown and compares it with the data.
+//   TUTTI=build/release/bin/tutti CHROMIUM=/usr/bin/chromium node web/test/pages.browser.mjs [FOLDER for pictures]
+// Ends with 1 where something is not as it should be.
+import assert from 'node:assert/strict';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { mkdtempSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { chromium } from 'playwright-core';
+
+const tutti = process.env.TUTTI ?? 'build/release/bin/tutti';
+const folder = mkdtempSync(join(tmpdir(), 'tutti-pages-'));
+const pictures = process.argv[2];
+if (pictures) mkdirSync(pictures, { recursive: true });
+const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox'], timeout: 180_000 });
+const file = (name) => join(folder, name);
+const make = (name, ...command) => {
+  execFileSync(tutti, [...command, '--html', file(name)], { stdio: ['ignore', 'ignore', 'inherit'] });
+  return file(name);
+};
+
+async function open(path, state = 'shown') {
+  const page = await browser.newPage({ viewport: { width: 1280, height: 900 } });
+  page.setDefaultTimeout(120_000);
+  const requests = [], faults = [];
+  page.on('request', (request) => { if (!/^(file|data|blob):/.test(request.url())) requests.push(request.url()); });
+  page.on('pageerror', (error) => faults.push(error.message));
+  page.on('dialog', (dialog) => { faults.push(`dialog ${dialog.message()}`); void dialog.dismiss(); });
+  await page.goto(`file://${path}`);
+  await page.waitForFunction((wanted) => document.documentElement.dataset.state === wanted, state, { timeout: 120_000 });
+  return { page, done: async () => {
+    assert.deepEqual(requests, [], 'the page asked for something from outside');
+    assert.deepEqual(faults, []);
+    await page.close();
+  } };
+}
+const details = (page) => page.locator('#details').innerText();
+const shot = async (page, name) => { if (pictures) await page.screenshot({ path: join(pictures, `${name}.png`), fullPage: true }); };
+const click = async (page, place) => { const [x, y] = place; await page.mouse.click(x, y); };
+
+const tests = {
+  async 'one choice is shown in all views'() {
+    const { page, done } = await open(make('torus.html', 'synth', 'torus(4,4)', '-c', 'all-gather', '-a', 'bfb', '--size', '1MiB'));
+    assert.match(await page.locator('h1').innerText(), /^all-gather on torus\(4,4\) by bfb$/);
+    assert.match(await page.locator('header').innerText(), /proven correct/);
+    const link = await page.evaluate(() => window.tutti.data.schedules[0].messages.link[0]);
+    await click(page, await page.evaluate((at) => window.tutti.network.linkAt(at), link));
+    assert.match(await details(page), new RegExp(`^Link ${link}: `));
+    const chosen = await page.evaluate(() => window.tutti.store.selection);
+    assert.deepEqual(chosen, { kind: 'link', link });
+    // Its bytes and busy time, as the data says.
+    const busy = await page.evaluate((at) => { const s = window.tutti.data.schedules[0].simulation; return ((100 * s.use.busy_ps[at]) / s.time_ps).toFixed(1); }, link);
+    assert.ok((await details(page)).includes(`Busy ${busy} %`), await details(page));
+    await shot(page, 'torus-link');
+    // A node by click, a message in the timeline, and its link in the table.
+    await click(page, await page.evaluate(() => window.tutti.network.nodeAt(5)));
+    assert.match(await details(page), /^Rank 5: 4 links out/);
+    await page.getByRole('img', { name: /^Timeline of/ }).scrollIntoViewIfNeeded();
+    await click(page, await page.evaluate(() => window.tutti.timeline.messageAt(9)));
+    const message = await page.evaluate(() => { const m = window.tutti.data.schedules[0].messages; return { link: m.link[9], step: m.step[9], name: window.tutti.data.networks[0].links.tail[m.link[9]] + ' -> ' + window.tutti.data.networks[0].links.head[m.link[9]] }; });
+    assert.ok((await details(page)).startsWith(`Message 9 over ${message.name}, step ${message.step + 1}`), await details(page));
+    const row = page.locator('table[aria-label="Busiest links"] tr[aria-selected="true"]');
+    assert.ok((await row.innerText()).startsWith(message.name));
+    assert.equal(await page.locator('table[aria-label="Steps"] tr[aria-selected="true"] td').first().innerText(), String(message.step + 1));
+    // From the heat map.
+    await page.getByRole('img', { name: /^Heat map/ }).scrollIntoViewIfNeeded();
+    await click(page, await page.evaluate(() => window.tutti.heat.linkAt(7)));
+    assert.match(await details(page), /^Link 7: /);
+    await done();
+  },
+
+  async 'the steps, their sums and the bound are those of the data'() {
+    const { page, done } = await open(file('torus.html'));
+    const rows = await page.locator('table[aria-label="Steps"] tbody tr').allInnerTexts();
+    const steps = await page.evaluate(() => { const m = window.tutti.data.schedules[0].messages; return m.step.reduce((n, s) => ((n[s] = (n[s] ?? 0) + 1), n), []); });
+    assert.equal(rows.length, steps.length);
+    rows.forEach((text, i) => assert.equal(text.split('\t')[3], String(steps[i])));
+    await page.locator('table[aria-label="Steps"] tbody tr').nth(1).click();
+    assert.match(await details(page), new RegExp(`^Step 2: ${steps[1]} messages`));
+    assert.match(await page.getByRole('region', { name: 'Bound and time' }).innerText(), /this one reaches \d+\.\d % of it/);
+    await done();
+  },
+
+  async 'a shard shows its way and who holds it'() {
+    const { page, done } = await open(file('torus.html'));
+    await page.getByLabel('Kind of thing to choose').selectOption('shard');
+    await page.getByLabel('Number of the thing to choose').fill('3');
+    await page.getByRole('button', { name: 'Choose', exact: true }).click();
+    const transfers = await page.evaluate(() => window.tutti.data.schedules[0].transfers.shard.filter((s) => s === 3).length);
+    assert.match(await details(page), new RegExp(`^Shard 3: ${transfers} transfers`));
+    await page.evaluate(() => window.tutti.setTime(window.tutti.data.schedules[0].simulation.time_ps * 0.55));
+    await shot(page, 'torus-shard');
+    await page.getByLabel('Number of the thing to choose').fill('99');
+    await page.getByRole('button', { name: 'Choose', exact: true }).click();
+    assert.match(await details(page), /There is no shard 99: they are 0 to 15/);
+    await done();
+  },
+
+  async 'the clock plays, pauses and is set by keys'() {
+    const { page, done } = await open(file('torus.html'));
+    await page.getByRole('button', { name: 'Play the schedule' }).click();
+    await page.waitForFunction(() => window.tutti.time() > 0);
+    await page.getByRole('button', { name: 'Pause the schedule' }).click();
+    const now = await page.evaluate(() => window.tutti.time());
+    assert.ok(now > 0);
+    await page.getByLabel('Time in the schedule').fill('500');
+    const half = await page.evaluate(() => window.tutti.time() / window.tutti.data.schedules[0].simulation.time_ps);
+    assert.ok(Math.abs(half - 0.5) < 0.01);
+    await done();
+  },
+
+  async 'keys alone reach and choose everything; controls have names'() {
+    const { page, done } = await open(file('torus.html'));
+    await page.getByRole('img', { name: /^Network torus/ }).focus();
+    await page.keyboard.press('ArrowRight');
+    await page.keyboard.press('ArrowRight');
+    assert.match(await details(page), /^Rank 1: /);
+    await page.getByRole('img', { name: /^Timeline of/ }).focus();
+    await page.keyboard.press('ArrowRight');
+    assert.match(await details(page), /^Message 0 /);
+    await page.keyboard.press('ArrowDown');
+    assert.match(await details(page), /^Message \d+ /);
+    await page.keyboard.press('Escape');
+    assert.match(await details(page), /^Nothing is chosen/);
+    const nameless = await page.evaluate(() => [...document.querySelectorAll('button, select, input, canvas')].filter((e) => !(e.getAttribute('aria-label') || e.textContent.trim())).length);
+    assert.equal(nameless, 0);
+    await done();
+  },
+
+  async 'limits draw their cut and say why'() {
+    const { page, done } = await open(make('cut.html', 'topo', 'show', 'mesh(4,2)'));
+    const limits = await page.evaluate(() => window.tutti.data.limits.map((l) => [l.collective, l.bounds.reason]));
+    const rows = await page.locator('table[aria-label="Limits of each collective"] tbody tr').allInnerTexts();
+    assert.deepEqual(rows.map((row) => [row.split('\t')[0], row.split('\t')[4]]), limits);
+    const cut = await page.evaluate(() => { const d = window.tutti.data, l = d.limits.find((x) => x.bounds.cut && x.bounds.cut.inside.length > 0), inside = new Set(l.bounds.cut.inside); return { reason: l.bounds.reason, links: d.networks[0].links.tail.map((t, i) => i).filter((i) => inside.has(d.networks[0].links.tail[i]) && !inside.has(d.networks[0].links.head[i])) }; });
+    assert.deepEqual(await page.evaluate(() => [...window.tutti.network.linksOfCut]), cut.links);
+    assert.ok((await page.locator('.cut-words').innerText()).includes(cut.reason));
+    await shot(page, 'cut');
+    await page.getByRole('button', { name: 'Draw the bottleneck cut in red' }).click();
+    assert.equal(await page.evaluate(() => window.tutti.network.linksOfCut.size), 0);
+    await done();
+  },
+
+  async 'layouts follow the structure'() {
+    for (const [name, expression, kind] of [['torus3d', 'torus(3,3,3)', 'grid'], ['ring', 'ring(10)', 'ring'], ['boxes', 'dgx_h100(2)', 'boxes'], ['clos', 'fat_tree(4)', 'layers'], ['force', 'genkautz(3,24)', 'force'], ['dgx1', 'dgx1', 'ring']]) {
+      const { page, done } = await open(make(`${name}.html`, 'topo', 'show', expression));
+      assert.equal(await page.evaluate(() => window.tutti.network.layout.kind), kind, expression);
+      await shot(page, `layout-${name}`);
+      await done();
+    }
+  },
+
+  async 'what is wrong with a schedule stands above it'() {
+    const whole = file('ring.json');
+    execFileSync(tutti, ['synth', 'ring(4)', '-c', 'all-gather', '-a', 'bfb', '-o', whole], { stdio: 'ignore' });
+    const made = JSON.parse(readFileSync(whole, 'utf8'));
+    made.transfers.push(made.transfers.at(-1));
+    writeFileSync(file('broken.json'), JSON.stringify(made));
+    assert.equal(spawnSync(tutti, ['verify', file('broken.json'), '--html', file('broken.html')]).status, 1);
+    const { page, done } = await open(file('broken.html'));
+    assert.match(await page.locator('header').innerText(), /NOT correct: 1 violation/);
+    await page.getByRole('button', { name: /^Show the message of/ }).first().click();
+    assert.match(await details(page), /^Message \d+ over/);
+    await shot(page, 'broken');
+    await done();
+  },
+
+  async 'every size of a simulation can be shown'() {
+    const schedule = file('t.sched');
+    execFileSync(tutti, ['synth', 'torus(3,3)', '-c', 'all-gather', '-a', 'bfb', '-o', schedule], { stdio: 'ignore' });
+    const { page, done } = await open(make('sim.html', 'sim', schedule, '--size', '1MiB,64MiB'));
+    const first = await page.locator('header').innerText();
+    await page.getByLabel('Schedule shown').selectOption({ index: 1 });
+    const second = await page.locator('header').innerText();
+    assert.match(first, /size 1 MiB/);
+    assert.match(second, /size 64 MiB/);
+    assert.match(second, /not judged/);
+    await done();
+  },
+
+  async 'one rank and no transfers are no blank'() {
+    const one = await open(make('one.html', 'topo', 'show', 'mesh(1)'));
+    assert.match(await one.page.locator('header').innerText(), /1 rank, 0 links/);
+    await one.done();
+    const made = { ...JSON.parse(readFileSync(file('ring.json'), 'utf8')) };
+    made.transfers = [];
+    writeFileSync(file('empty.json'), JSON.stringify(made));
+    spawnSync(tutti, ['verify', file('empty.json'), '--html', file('empty.html')]);
+    const empty = await open(file('empty.html'));
+    assert.match(await empty.page.locator('#page').innerText(), /has no transfers/);
+    await empty.done();
+  },
+
+  async 'damaged pages say so'() {
+    const text = readFileSync(file('torus.html'), 'utf8');
+    const at = text.indexOf('id="tutti-data"');
+    const begin = text.indexOf('>', at) + 1, end = text.indexOf('</script>', begin);
+    const spoiled = {
+      'cut-off data': [text.slice(0, begin) + text.slice(begin, begin + 4 * 50) + text.slice(end), /cut off or damaged/],
+      'no base64': [`${text.slice(0, begin)}%%%${text.slice(end)}`, /no base64/],
+      'no data': [text.slice(0, text.lastIndexOf('<script type="text/plain"', begin)) + text.slice(end + 9), /holds no data/],
+      'another length': [text.replace(/data-bytes="\d+"/, 'data-bytes="7"'), /where 7 were written/],
+    };
+    for (const [name, [html, words]] of Object.entries(spoiled)) {
+      writeFileSync(file('spoiled.html'), html);
+      const { page, done } = await open(file('spoiled.html'), 'failed');
+      assert.match(await page.getByRole('alert').innerText(), words, name);
+      await done();
+    }
+  },
+
+  async 'hostile names run no script'() {
+    const names = ['</script><script>alert(1)</script>', '<img src=x onerror=alert(2)>', "'\"><svg onload=alert(3)>"];
+    writeFileSync(file('hostile.topo.json'), JSON.stringify({ format: 'tutti-topology', version: 1, name: names[1], nodes: names.map((name) => ({ name, kind: 'rank' })),
+      links: names.map((name, i) => ({ from: name, to: names[(i + 1) % 3], duplex: true, bandwidth: '1GB/s', alpha: '1us' })) }));
+    const { page, done } = await open(make('hostile.html', 'synth', file('hostile.topo.json'), '-c', 'all-gather', '-a', 'bfb'));
+    await page.evaluate(() => window.tutti.select({ kind: 'node', node: 1 }));
+    assert.ok((await details(page)).includes(names[1]));
+    assert.equal(await page.evaluate(() => document.querySelectorAll('img, svg').length), 0);
+    await done();
+  },
+
+  async 'a network of thousands opens as groups'() {
+    const { page, done } = await open(make('large.html', 'topo', 'show', 'torus(80,80)'));
+    const groups = await page.evaluate(() => window.tutti.data.networks[0].groups.names.length);
+    assert.ok((await page.getByRole('region', { name: 'Network' }).innerText()).includes(`too large to be drawn node by node: ${groups} groups, as a grid`));
+    await shot(page, 'large');
+    await done();
+  },
+
+  async 'a million transfers: measured and printed'() {
+    const before = process.hrtime.bigint();
+    const path = make('million.html', 'synth', 'torus(32,32)', '-c', 'all-gather', '-a', 'bfb');
+    const made = Number(process.hrtime.bigint() - before) / 1e9;
+    const { page, done } = await open(path);
+    const figures = await page.evaluate(async () => {
+      const first = Number(document.documentElement.dataset.firstPictureMs);
+      const time = window.tutti.data.schedules[0].simulation.time_ps;
+      let frames = 0;
+      const begin = performance.now();
+      while (performance.now() - begin < 2000) {
+        window.tutti.setTime(time * ((performance.now() - begin) / 2000));
+        await new Promise(requestAnimationFrame);
+        ++frames;
+      }
+      return { transfers: window.tutti.data.schedules[0].transfers_total, first_picture_ms: first, playing_fps: frames / 2, timeline_ms: window.tutti.timeline.lastDrawMs };
+    });
+    console.log(`    command ${made.toFixed(1)} s, page ${(readFileSync(path).length / 1e6).toFixed(1)} MB, ${JSON.stringify(figures)}`);
+    assert.ok(figures.transfers > 1_000_000);
+    await shot(page, 'million');
+    await done();
+  },
+};
+
+let failed = 0;
+for (const [name, run] of Object.entries(tests)) {
+  if (process.env.ONLY && !name.includes(process.env.ONLY)) continue;
+  const begin = performance.now();
+  try {
+    await run();
+    console.log(`ok   ${name} (${((performance.now() - begin) / 1000).toFixed(1)} s)`);
+  } catch (error) {
+    ++failed;
+    console.log(`FAIL ${name}\n${error.stack ?? error}`);
+  }
+}
+await browser.close();
+rmSync(folder, { recursive: true });
+process.exit(failed > 0 ? 1 : 0);

@@ -1,0 +1,126 @@
+import { deflateSync } from 'node:zlib';
+import { describe, expect, it } from 'vitest';
+import { checkData, unpack, type Network, type PageData, type Schedule } from '../src/data';
+import { layOut } from '../src/layout';
+import { Run, graphOf, linksOut, lowerBound } from '../src/model';
+import { roundStep } from '../src/timeline_view';
+import { bytes, percent, rate, seconds } from '../src/words';
+
+function network(nodes: number, pairs: [number, number][], more: Partial<Network> = {}): Network {
+  return { name: 'test', ranks: nodes, nodes, links_total: pairs.length, host_limits: 0, names: null, grid: null,
+    links: { tail: pairs.map(([a]) => a), head: pairs.map(([, b]) => b), bandwidth: pairs.map(() => 1e9), alpha_ps: pairs.map(() => 500) }, ...more };
+}
+const both = (pairs: [number, number][]): [number, number][] => pairs.flatMap(([a, b]): [number, number][] => [[a, b], [b, a]]);
+
+// Two ranks: rank 0 sends shard 0 in step 0, then rank 1 sends shard 1 in step 1.
+const pair = network(2, [[0, 1], [1, 0]]);
+const schedule: Schedule = { network: 0, label: 'x', collective: 'all-gather', algorithm: 'hand', kind: 'step', steps: 2, shards: 2, units_per_shard: 1,
+  transfers_total: 2, size_bytes: 2048, verified: true, faults_total: 0, faults: [], note: '',
+  simulation: { link_model: 'held', mode: 'barrier', time_ps: 2000, algbw: 1, busbw: 1, messages: 2, max_in_flight: 1, use: { busy_ps: [1000, 1000], bytes: [1024, 1024] } },
+  transfers: { shard: [0, 1], link: [0, 1], begin: [0, 0], end: [1, 1], step: [0, 1] },
+  messages: { link: [0, 1], step: [0, 1], start_ps: [0, 1000], free_ps: [1000, 2000], arrive_ps: [1000, 2000], bytes: [1024, 1024], first: [0, 1] } };
+const page = (): PageData => structuredClone({ format: 'tutti-explorer', version: 1, command: 'test', networks: [pair], limits: [], schedules: [schedule] });
+
+describe('data', () => {
+  it('is unpacked from zlib in base64', async () => {
+    const text = JSON.stringify(page());
+    expect(await unpack(deflateSync(text).toString('base64'), Buffer.byteLength(text))).toBe(text);
+  });
+  it('says when it is cut off, damaged or of another length', async () => {
+    const packed = deflateSync('x'.repeat(10000) + Math.E).toString('base64');
+    await expect(unpack(packed.slice(0, packed.length / 2 & ~3), 10000)).rejects.toThrow('does not decompress');
+    await expect(unpack('%%%', 1)).rejects.toThrow('no base64');
+    await expect(unpack(packed, 5)).rejects.toThrow('bytes where 5 were written');
+  });
+  const faults: [string, (data: PageData) => void, string][] = [
+    ['another format', (d) => { d.format = 'x'; }, 'not that of an explorer page'],
+    ['a later version', (d) => { d.version = 2; }, 'version 2'],
+    ['no network', (d) => { d.networks = []; }, 'names no network'],
+    ['a link to nowhere', (d) => { d.networks[0]!.links!.head[0] = 7; }, 'a link has no such end'],
+    ['a schedule of no network', (d) => { d.schedules[0]!.network = 3; }, 'network is missing'],
+    ['a transfer over no link', (d) => { d.schedules[0]!.transfers!.link[1] = 9; }, 'a transfer goes over no link'],
+    ['columns of unequal length', (d) => { d.schedules[0]!.messages!.bytes.pop(); }, 'messages are damaged'],
+    ['a number that is none', (d) => { d.schedules[0]!.messages!.start_ps[0] = NaN; }, 'messages are damaged'],
+  ];
+  it.each(faults)('refuses %s', (_, spoil, message) => {
+    const data = page();
+    spoil(data);
+    expect(() => checkData(data)).toThrow(message);
+  });
+  it('takes what is fine', () => expect(checkData(page()).schedules).toHaveLength(1));
+});
+
+describe('run', () => {
+  const run = new Run(graphOf(pair), schedule);
+  it('finds the message of a transfer and the transfers of a message', () => {
+    expect([0, 1, 2, -1].map((t) => run.messageOfTransfer(t))).toEqual([0, 1, -1, -1]);
+    expect(run.transfersOfMessage(1, 5)).toEqual([1]);
+    expect(run.transfersOfShard(0)).toEqual([0]);
+  });
+  it('knows what is on its way', () => {
+    expect(run.inFlight(0)).toEqual([0]);
+    expect(run.inFlight(999)).toEqual([0]);
+    expect(run.inFlight(1000)).toEqual([1]);
+    expect(run.inFlight(2000)).toEqual([]);
+  });
+  it('sums up steps', () => expect(run.steps()).toEqual([
+    { step: 0, start: 0, end: 1000, messages: 1, bytes: 1024, busiest: 0, busiestBytes: 1024, use: 0.5 },
+    { step: 1, start: 1000, end: 2000, messages: 1, bytes: 1024, busiest: 1, busiestBytes: 1024, use: 0.5 }]));
+  it('searches like a scan', () => {
+    const values = Float64Array.from([1, 2, 2, 5]);
+    for (const value of [0, 1, 2, 3, 5, 6]) expect(lowerBound(values, value)).toBe([...values, Infinity].findIndex((v) => v >= value));
+  });
+  it('names the links out of a set', () => expect(linksOut(graphOf(pair), new Set([0]))).toEqual([0]));
+});
+
+describe('layout', () => {
+  const ring = (n: number): [number, number][] => both(Array.from({ length: n }, (_, i): [number, number] => [i, (i + 1) % n]));
+  it('puts one node in the middle', () => expect(layOut(graphOf(network(1, [])))).toEqual({ kind: 'point', x: [0.5], y: [0.5] }));
+  it('draws rings as rings, whatever their numbers', () => expect(layOut(graphOf(network(9, ring(9)))).kind).toBe('ring'));
+  it('draws grids by their sides', () => {
+    const layout = layOut(graphOf(network(6, ring(6), { grid: { dims: [2, 3], wraps: false } })));
+    expect(layout.kind).toBe('grid');
+    expect(layout.y[0]).toBe(layout.y[2]);
+    expect(layout.x[0]).toBe(layout.x[3]);
+  });
+  it('draws switches above ranks', () => {
+    const layout = layOut(graphOf(network(4, both([[0, 2], [1, 3], [2, 3]]), { ranks: 2 })));
+    expect(layout.kind).toBe('layers');
+    expect(layout.y[2]!).toBeLessThan(layout.y[0]!);
+  });
+  it('draws boxes below their rails', () => {
+    // Two boxes of two ranks behind switches 4 and 5; rails 6 and 7 join the first and the second of each.
+    const layout = layOut(graphOf(network(8, both([[0, 4], [1, 4], [2, 5], [3, 5], [0, 6], [2, 6], [1, 7], [3, 7]]), { ranks: 4 })));
+    expect(layout.kind).toBe('boxes');
+    expect(layout.boxes).toEqual([[0, 1, 4], [2, 3, 5]]);
+    expect(layout.y[4]!).toBeGreaterThan(layout.y[0]!);
+    expect(layout.y[6]!).toBeLessThan(layout.y[0]!);
+  });
+  it('keeps nodes apart and inside, the same twice', () => {
+    for (const dims of [[4, 4], [3, 3, 3], [2, 3, 4, 2], [5]]) {
+      const nodes = dims.reduce((a, b) => a * b, 1);
+      const graph = graphOf(network(nodes, ring(nodes), { grid: { dims, wraps: true } }));
+      const layout = layOut(graph);
+      const places = layout.x.map((x, i) => `${x.toFixed(4)} ${layout.y[i]!.toFixed(4)}`);
+      expect(new Set(places).size).toBe(nodes);
+      expect([...layout.x, ...layout.y].every((v) => v >= -1e-9 && v <= 1 + 1e-9)).toBe(true);
+      expect(layOut(graph)).toEqual(layout);
+    }
+  });
+  it('lets forces place the rest', () => {
+    const graph = graphOf(network(20, both(Array.from({ length: 30 }, (_, i): [number, number] => [i % 20, (i * 7 + 3) % 20]).filter(([a, b]) => a !== b))));
+    const layout = layOut(graph);
+    expect(layout.kind).toBe('force');
+    expect(layout.x.every(Number.isFinite)).toBe(true);
+    expect(layOut(graph)).toEqual(layout);
+  });
+});
+
+describe('words', () => {
+  it('name units', () => {
+    expect([0, 999, 1e3, 1.5e6, 2e12].map(seconds)).toEqual(['0 ps', '999 ps', '1 ns', '1.5 us', '2 s']);
+    expect([1, 1024, 3 * 2 ** 20].map(bytes)).toEqual(['1 B', '1 KiB', '3 MiB']);
+    expect([rate(5e10), rate(0), rate(null), percent(0.5), percent(NaN)]).toEqual(['50 GB/s', '-', '-', '50.0 %', '-']);
+    expect([1, 3, 110, 2000].map(roundStep)).toEqual([1, 5, 200, 2000]);
+  });
+});
