@@ -81,6 +81,7 @@ void Pack(const Piece& source, std::byte* to) {
   for (const Segment& segment : source.segments) {
     const ElementRange range = source.RangeOf(segment);
     const auto bytes = static_cast<size_t>((range.last - range.first) * source.element_bytes);
+    if (bytes == 0) continue;  // of an empty message `to` may be null
     std::memcpy(to, segment.src.In(*source.binding) + range.first * source.element_bytes, bytes);
     to += bytes;
   }

@@ -146,11 +146,23 @@ bool TcpSender::ReadWelcome() {
   return true;
 }
 
+bool TcpSender::IsRefused() const {
+  return back_have_ >= tcp::kAckBytes && tcp::WordAt(back_.data()) == tcp::kRefusalMagic;
+}
+
 bool TcpSender::ReadAcks() {
   bool any = false;
-  while (stage_ == Stage::kOpen && ReadBack(tcp::kAckBytes)) {
-    back_have_ = 0;
+  while (stage_ == Stage::kOpen && ReadBack(IsRefused() ? tcp::kRefusalBytes : tcp::kAckBytes)) {
     any = true;
+    if (IsRefused()) {
+      if (back_have_ == tcp::kRefusalBytes)
+        Fail(fmt::format(
+            "the receiver wanted message {} of call {:016x}, not of call {:016x}: the "
+            "ranks do not run the same",
+            tcp::WordAt(back_.data() + 8), tcp::WordAt(back_.data() + 16), options_.signature));
+      continue;
+    }
+    back_have_ = 0;
     const uint64_t taken = tcp::WordAt(back_.data());
     if (taken < released_ || taken > writing_)
       Fail(fmt::format("acknowledged message {} of {} to {}", taken, released_, writing_));
@@ -238,6 +250,12 @@ void TcpSender::Wrote(int64_t bytes) {
   body_ = 0;
 }
 
+void TcpSender::BreakAfterReading() {
+  ready_ |= EPOLLIN;
+  ReadAcks();
+  if (stage_ == Stage::kOpen) Break();
+}
+
 bool TcpSender::Write() {
   bool any = false;
   for (int64_t left = kMostAtOnce; writing_ < posted_ && left > 0;) {
@@ -252,7 +270,7 @@ bool TcpSender::Write() {
       if (WouldBlock())
         ready_ &= ~static_cast<uint32_t>(EPOLLOUT);
       else
-        Break();
+        BreakAfterReading();
       break;
     }
     Wrote(bytes);
@@ -330,6 +348,16 @@ void TcpReceiver::SendAck() {
   }
 }
 
+void TcpReceiver::Refuse() {
+  SendAck();
+  if (fd_ < 0 || ack_left_ > 0) return;
+  std::array<std::byte, tcp::kRefusalBytes> refusal{};
+  tcp::PutWord(tcp::kRefusalMagic, refusal.data());
+  tcp::PutWord(received_, refusal.data() + 8);
+  tcp::PutWord(options_.signature, refusal.data() + 16);
+  send(fd_, refusal.data(), refusal.size(), MSG_NOSIGNAL);
+}
+
 size_t TcpReceiver::Receive(std::byte* to, size_t most) {
   if (fd_ < 0 || (ready_ & ~static_cast<uint32_t>(EPOLLOUT)) == 0) return 0;
   const ssize_t bytes = recv(fd_, to, most, 0);
@@ -362,6 +390,7 @@ bool TcpReceiver::ReadHeader(const Target& target) {
   const uint64_t signature = tcp::WordAt(staging_.data() + staged_first_);
   const uint64_t message = tcp::WordAt(staging_.data() + staged_first_ + 8);
   if (message != received_ || signature != options_.signature) {
+    Refuse();
     Fail(
         fmt::format("got message {} of call {:016x}, wanted message {} of call {:016x}: the ranks "
                     "do not run the same",

@@ -49,7 +49,11 @@ class TcpSender final : public Connection {
   bool ReadBack(size_t size);
   bool ReadWelcome();
   bool ReadAcks();
+  // What came back last is, or begins, a refusal.
+  bool IsRefused() const;
   bool Write();
+  // The receiver has closed: perhaps it has said why.
+  void BreakAfterReading();
   void BeginMessage();
   // Puts what is to be written next into `parts`; their number.
   size_t Gather(iovec* parts, size_t most);
@@ -109,6 +113,8 @@ class TcpReceiver final : public Connection {
   bool ReadHeader(const Target& target);
   bool TakeBody(const Target& target, int64_t& budget);
   bool TakeStaged(const Target& target, int64_t& budget);
+  // Tells the sender what was wanted, as this rank may end before its own messages get anywhere.
+  void Refuse();
   // Reads into the place where it belongs.
   bool TakeDirectly(const Target& target, int64_t& budget);
   void Fail(const std::string& what);

@@ -21,6 +21,7 @@
 namespace tutti {
 namespace {
 
+using testing::AnyOf;
 using testing::HasSubstr;
 
 // The transports of all ranks over loopback, connected along the edges of the plan only.
@@ -221,30 +222,76 @@ TEST(ConnectionsTest, StrangersAreClosedAndDisturbNobody) {
   }
 }
 
-TEST(ConnectionsTest, RanksThatRunDifferentCallsSaySo) {
-  const Plan plan = RingAllReduce(2);
-  RanksInMemory ranks(plan, {.count = 8});
-  std::vector<std::unique_ptr<TcpTransport>> transports;
-  for (int32_t r = 0; r < 2; ++r)
-    transports.push_back(TcpTransport::Listen(r, {.signature = r == 0 ? 0x11u : 0x22u}).value());
-  std::deque<Interpreter> interpreters;
-  for (int32_t r = 0; r < 2; ++r) {
-    TcpTransport& mine = *transports[static_cast<size_t>(r)];
-    interpreters.push_back(ranks.MakeInterpreter(
-        r, {{mine.SendTo(1 - r, transports[static_cast<size_t>(1 - r)]->endpoint(), 0), nullptr},
-            {nullptr, mine.ReceiveFrom(1 - r, 0)}}));
+// Both ranks of a ring of two, of which each has another call.
+struct DifferentCalls {
+  DifferentCalls() {
+    for (int32_t r = 0; r < 2; ++r)
+      transports.push_back(TcpTransport::Listen(r, {.signature = r == 0 ? 0x11u : 0x22u}).value());
   }
+  // Rank `r`, which sends to where `receiver` listens.
+  Interpreter MakeInterpreter(int32_t r, const TcpTransport& receiver) {
+    TcpTransport& mine = *transports[static_cast<size_t>(r)];
+    return ranks.MakeInterpreter(r, {{mine.SendTo(1 - r, receiver.endpoint(), 0), nullptr},
+                                     {nullptr, mine.ReceiveFrom(1 - r, 0)}});
+  }
+
+  const Plan plan = RingAllReduce(2);
+  RanksInMemory ranks{plan, {.count = 8}};
+  std::vector<std::unique_ptr<TcpTransport>> transports;
+};
+
+TEST(ConnectionsTest, RanksThatRunDifferentCallsSaySo) {
+  DifferentCalls calls;
+  std::deque<Interpreter> interpreters;
+  for (int32_t r = 0; r < 2; ++r)
+    interpreters.push_back(calls.MakeInterpreter(r, *calls.transports[static_cast<size_t>(1 - r)]));
   std::vector<std::string> messages(2);
   std::vector<std::thread> threads;
   for (size_t r = 0; r < 2; ++r)
     threads.emplace_back([&, r] {
-      const Status ran = RunToEnd(interpreters[r], *transports[r], Deadline(20));
+      const Status ran = RunToEnd(interpreters[r], *calls.transports[r], Deadline(20));
       if (!ran) messages[r] = ran.error().message;
     });
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(messages[0],
-            "connection 1 -> 0 channel 0: got message 0 of call 0000000000000022, wanted message 0 "
-            "of call 0000000000000011: the ranks do not run the same");
+  // As receiver or as sender, whichever comes first.
+  EXPECT_THAT(
+      messages[0],
+      AnyOf("connection 1 -> 0 channel 0: got message 0 of call 0000000000000022, wanted "
+            "message 0 of call 0000000000000011: the ranks do not run the same",
+            "connection 0 -> 1 channel 0: the receiver wanted message 0 of call "
+            "0000000000000022, not of call 0000000000000011: the ranks do not run the same"));
+  EXPECT_THAT(
+      messages[1],
+      AnyOf("connection 0 -> 1 channel 0: got message 0 of call 0000000000000011, wanted "
+            "message 0 of call 0000000000000022: the ranks do not run the same",
+            "connection 1 -> 0 channel 0: the receiver wanted message 0 of call "
+            "0000000000000011, not of call 0000000000000022: the ranks do not run the same"));
+}
+
+TEST(ConnectionsTest, AReceiverTellsTheSenderOfAnotherCallBeforeItEnds) {
+  DifferentCalls calls;
+  // Where rank 1 sends nobody answers, so that rank 0 hears of its call by the refusal alone.
+  const auto idle = TcpTransport::Listen(0, {}).value();
+  Interpreter sender = calls.MakeInterpreter(0, *calls.transports[1]);
+  Interpreter receiver = calls.MakeInterpreter(1, *idle);
+  sender.Start();
+  receiver.Start();
+  const Deadline deadline(20);
+  while (receiver.health() && !deadline.HasPassed()) {
+    sender.Poll(1 << 10);
+    calls.transports[0]->Poll(0);
+    receiver.Poll(1 << 10);
+    calls.transports[1]->Poll(0);
+  }
+  ASSERT_FALSE(receiver.health().has_value());
+  EXPECT_THAT(receiver.health().error().message,
+              HasSubstr("wanted message 0 of call 0000000000000022"));
+  calls.transports[1].reset();
+  while (sender.health() && !deadline.HasPassed()) calls.transports[0]->Poll(1);
+  ASSERT_FALSE(sender.health().has_value());
+  EXPECT_EQ(sender.health().error().message,
+            "connection 0 -> 1 channel 0: the receiver wanted message 0 of call 0000000000000022, "
+            "not of call 0000000000000011: the ranks do not run the same");
 }
 
 TEST(ConnectionsTest, APeerThatIsNotThereIsNamedInTime) {
