@@ -1,4 +1,5 @@
-// ControlLink: the TCP connection between a rank that runs elsewhere and its coordinator.
+// ControlLink: the TCP connection between a rank that runs elsewhere and its coordinator, or between a
+// rank of a communicator and its root.
 //
 // Model       Frames: a word of 8 bytes, low byte first, with the type in the top byte and the bytes
 //             of the body in the others, then the body. Bodies are words, but for plans and texts.
@@ -35,9 +36,12 @@ enum class FrameType : uint8_t {
   kPeers,  // address and port of each rank
   kGo,     // all are at the barrier
   kAbort,  // why
-  kEnd
+  kEnd,
+  // Of the ranks of a communicator and their root, beside kHello, kFailed, kAbort and kEnd
+  kShare,  // what a rank says in a round
+  kShared  // what all have said: each its length and its bytes
 };
-inline constexpr FrameType kLastFrameType = FrameType::kEnd;
+inline constexpr FrameType kLastFrameType = FrameType::kShared;
 
 struct Frame {
   FrameType type = FrameType::kEnd;

@@ -98,8 +98,9 @@ TUTTI_INLINE void DivideLoop(void* data, int64_t count, int64_t divisor) {
   auto* out = static_cast<Stored*>(data);
   if constexpr (std::is_integral_v<Value>) {
     // The quotient never exceeds the dividend, so that it fits.
+    using Wide = std::conditional_t<std::is_signed_v<Value>, int64_t, uint64_t>;
     for (int64_t i = 0; i < count; ++i)
-      out[i] = static_cast<Value>(static_cast<int64_t>(out[i]) / divisor);
+      out[i] = static_cast<Value>(static_cast<Wide>(out[i]) / static_cast<Wide>(divisor));
   } else {
     const auto by = static_cast<Value>(divisor);
     for (int64_t i = 0; i < count; ++i) out[i] = Format::Store(Format::Load(out[i]) / by);
@@ -180,6 +181,12 @@ ReduceKernel FindReduceKernel(DataType type, ReduceOp op) {
       return ChooseOp<Plain<int64_t>>(op);
     case DataType::kUint8:
       return ChooseOp<Plain<uint8_t>>(op);
+    case DataType::kInt8:
+      return ChooseOp<Plain<int8_t>>(op);
+    case DataType::kUint32:
+      return ChooseOp<Plain<uint32_t>>(op);
+    case DataType::kUint64:
+      return ChooseOp<Plain<uint64_t>>(op);
     case DataType::kFloat32:
       break;
   }
@@ -200,6 +207,12 @@ DivideKernel FindDivideKernel(DataType type) {
       return ChooseDivide<Plain<int64_t>>();
     case DataType::kUint8:
       return ChooseDivide<Plain<uint8_t>>();
+    case DataType::kInt8:
+      return ChooseDivide<Plain<int8_t>>();
+    case DataType::kUint32:
+      return ChooseDivide<Plain<uint32_t>>();
+    case DataType::kUint64:
+      return ChooseDivide<Plain<uint64_t>>();
     case DataType::kFloat32:
       break;
   }

@@ -36,7 +36,9 @@ void PutFloat(DataType type, double value, std::byte* at) {
 void PutInteger(DataType type, int64_t value, std::byte* at) {
   switch (type) {
     case DataType::kInt32:
-      return Put(at, static_cast<int32_t>(value));
+    case DataType::kUint32:
+      return Put(at, static_cast<uint32_t>(value));
+    case DataType::kInt8:
     case DataType::kUint8:
       return Put(at, static_cast<uint8_t>(value));
     default:
@@ -44,9 +46,20 @@ void PutInteger(DataType type, int64_t value, std::byte* at) {
   }
 }
 
+bool IsSigned(DataType type) {
+  return type != DataType::kUint8 && type != DataType::kUint32 && type != DataType::kUint64;
+}
+
+// What a sum of the type is, which only bytes are too narrow for.
+int64_t Wrapped(DataType type, int64_t value) {
+  if (type == DataType::kUint8) return static_cast<uint8_t>(value);
+  if (type == DataType::kInt8) return static_cast<int8_t>(value);
+  return value;
+}
+
 int64_t Contributed(DataType type, ReduceOp op, int32_t rank, int32_t num_ranks, int64_t entry,
                     Random& random) {
-  const bool is_signed = type != DataType::kUint8;
+  const bool is_signed = IsSigned(type);
   const auto draw = [&random, is_signed](int64_t most) {
     const auto value = static_cast<int64_t>(random.Below(static_cast<uint64_t>(2 * most + 1)));
     return is_signed ? value - most : value;
@@ -107,7 +120,7 @@ Pattern::Pattern(DataType type, ReduceOp op, bool reduces, int32_t num_ranks)
   reduction_.resize(table_bytes);
   for (size_t i = 0; i < static_cast<size_t>(kPeriod); ++i) {
     std::byte* at = reduction_.data() + i * static_cast<size_t>(element_bytes_);
-    int64_t value = type == DataType::kUint8 ? result[i] & 0xff : result[i];
+    int64_t value = Wrapped(type, result[i]);
     if (IsFloat(type)) {
       const auto exact = static_cast<double>(value);
       PutFloat(type, op == ReduceOp::kAvg ? exact / num_ranks : exact, at);

@@ -30,7 +30,7 @@ Result<Call> ParseCall(const Frame& frame) {
     return least <= w[i] && w[i] <= most;
   };
   const bool in_range = within(1, 1, kMostSize) &&
-                        within(2, 0, static_cast<int64_t>(DataType::kUint8)) &&
+                        within(2, 0, static_cast<int64_t>(kLastDataType)) &&
                         within(3, 0, static_cast<int64_t>(ReduceOp::kAvg)) && within(4, 0, 1) &&
                         within(5, 0, kMostIterations) && within(6, 1, kMostIterations) &&
                         within(7, 0, 1) && within(8, 1, int64_t{1} << 40);

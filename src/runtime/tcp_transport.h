@@ -57,6 +57,8 @@ class TcpTransport {
   TcpTransport& operator=(const TcpTransport&) = delete;
 
   const Endpoint& endpoint() const { return endpoint_; }
+  // Of the call whose messages are posted and taken from now on.
+  void SetSignature(uint64_t signature) { options_.signature = signature; }
   // To the rank that listens at `to`. The connection is made by and by; messages may be posted.
   Connection* SendTo(int32_t peer, const Endpoint& to, int32_t channel);
   Connection* ReceiveFrom(int32_t peer, int32_t channel);

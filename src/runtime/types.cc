@@ -14,7 +14,7 @@ struct TypeRow {
   int32_t size;
   std::string_view alias;  // accepted, never printed
 };
-constexpr std::array<TypeRow, 7> kTypes{{
+constexpr std::array<TypeRow, 10> kTypes{{
     {DataType::kFloat32, "float", 4, "float32"},
     {DataType::kFloat64, "double", 8, "float64"},
     {DataType::kFloat16, "half", 2, "float16"},
@@ -22,6 +22,9 @@ constexpr std::array<TypeRow, 7> kTypes{{
     {DataType::kInt32, "int32", 4, "int"},
     {DataType::kInt64, "int64", 8, "int64"},
     {DataType::kUint8, "uint8", 1, "uint8"},
+    {DataType::kInt8, "int8", 1, "char"},
+    {DataType::kUint32, "uint32", 4, "uint32"},
+    {DataType::kUint64, "uint64", 8, "uint64"},
 }};
 
 struct OpRow {

@@ -19,17 +19,9 @@
 
 #include "tutti/base/result.h"
 #include "tutti/lower/plan.h"
+#include "tutti/runtime/types.h"
 
 namespace tutti {
-
-enum class DataType : uint8_t { kFloat32, kFloat64, kFloat16, kBfloat16, kInt32, kInt64, kUint8 };
-enum class ReduceOp : uint8_t { kSum, kProd, kMin, kMax, kAvg };
-
-std::string_view Name(DataType type);  // as nccl-tests: "float", "double", "half", "bfloat16", ...
-std::string_view Name(ReduceOp op);
-int32_t SizeOf(DataType type);
-Result<DataType> ParseDataType(std::string_view name);
-Result<ReduceOp> ParseReduceOp(std::string_view name);
 
 enum class Transport : uint8_t { kShared, kTcp };
 std::string_view Name(Transport transport);  // "shared", "tcp"

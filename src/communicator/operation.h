@@ -1,0 +1,95 @@
+// What a communicator runs: one operation of this rank, in parts, without blocking.
+//
+// Model       Begin() before each execution, then Poll() until it is over. A PlanOperation executes a
+//             plan and may be begun again with other buffers; an ExchangeOperation moves messages that
+//             no plan orders, all at once.
+// Threads     One.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "interpreter.h"
+#include "lanes.h"
+#include "program.h"
+#include "tutti/base/result.h"
+#include "tutti/communicator.h"
+#include "tutti/lower/plan.h"
+
+namespace tutti {
+
+class Operation {
+ public:
+  virtual ~Operation() = default;
+  virtual Interpreter::Outcome Poll(int64_t budget) = 0;
+  // Frees sources that others wait for, where that is allowed; after it has been stuck for a while.
+  virtual void SaveWanted() {}
+  virtual Status health() const = 0;
+};
+
+// What a plan is executed on.
+struct PlanCall {
+  int64_t count = 0;  // elements that M stands for
+  DataType type = DataType::kFloat32;
+  ReduceOp op = ReduceOp::kSum;
+  bool in_place = false;
+  friend auto operator<=>(const PlanCall&, const PlanCall&) = default;
+};
+
+class PlanOperation final : public Operation {
+ public:
+  // `plan` must outlive it. Errors of SlotMap and MakeProgram.
+  static Result<std::unique_ptr<PlanOperation>> Make(const Plan& plan, const PlanCall& call,
+                                                     int32_t rank, Lanes& lanes);
+  // Bytes that Begin() needs as scratch.
+  int64_t scratch_bytes() const { return scratch_bytes_; }
+  void Begin(const void* input, void* output, std::byte* scratch);
+  Interpreter::Outcome Poll(int64_t budget) override { return interpreter_->Poll(budget); }
+  void SaveWanted() override { interpreter_->SaveWanted(); }
+  Status health() const override { return interpreter_->health(); }
+
+ private:
+  PlanOperation() = default;
+
+  Program program_;
+  int64_t scratch_bytes_ = 0;
+  Binding binding_;
+  std::deque<LaneEnd> ends_;
+  std::vector<std::atomic<uint64_t>> executed_;
+  std::unique_ptr<Interpreter> interpreter_;
+};
+
+class ExchangeOperation final : public Operation {
+ public:
+  // `what` stands for the call in the signatures of its messages.
+  ExchangeOperation(std::span<const Message> messages, uint64_t what, int32_t rank, Lanes& lanes);
+  Interpreter::Outcome Poll(int64_t budget) override;
+  Status health() const override;
+
+ private:
+  struct Part {
+    Message message;
+    LaneEnd end;
+    Binding binding = {};
+    Segment segment = {};
+    bool posted = false;
+  };
+
+  Piece PieceOf(const Part& part) const;
+  // Of a message, so that both ends know its length.
+  uint64_t SignatureOf(const Part& part) const;
+
+  TcpTransport& transport_;
+  uint64_t what_;
+  std::deque<Part> sends_, receives_;  // in order by peer
+  std::vector<Message> own_sends_, own_receives_;
+  std::vector<bool> received_;
+  bool began_ = false;
+};
+
+}  // namespace tutti

@@ -1,0 +1,147 @@
+#include "schedules.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "tutti/base/file.h"
+#include "tutti/base/hash.h"
+#include "tutti/lower/lowering.h"
+#include "tutti/synth/synthesizer.h"
+#include "tutti/topo/expression.h"
+#include "tutti/verify/verifier.h"
+
+namespace tutti {
+namespace {
+
+// Up to here every rank has a connection to every other.
+constexpr int32_t kMostComplete = 16;
+// From here on a broadcast is worth the steps of a chain.
+constexpr int64_t kLongBytes = int64_t{64} << 10;
+
+Result<PlannedSchedule> Planned(std::string name, const Topology& topology,
+                                const Schedule& schedule) {
+  Result<Plan> plan = Lower(topology, schedule);
+  if (!plan) return tl::unexpected(plan.error());
+  Fnv1a digest;
+  digest.AddBytes(PlanToText(*plan));
+  return PlannedSchedule{std::move(name), std::move(*plan), digest.value()};
+}
+
+CostCurve CurveOf(const ScheduleFile& file) {
+  if (file.schedule.kind == ScheduleKind::kStep) return AnalyticCurve(file.topology, file.schedule);
+  const int64_t size = std::max<int64_t>(1, file.schedule.size_bytes);
+  return {
+      {.from_bytes = Rational(0),
+       .fixed_s = Rational(0),
+       .seconds_per_byte = PredictedSeconds(file.topology, file.schedule, size) / Rational(size)}};
+}
+
+bool HasDefault(CollectiveKind kind) {
+  return kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kAllGather ||
+         kind == CollectiveKind::kReduceScatter || kind == CollectiveKind::kBroadcast ||
+         kind == CollectiveKind::kReduce;
+}
+
+}  // namespace
+
+Result<ScheduleBook> ScheduleBook::Load(const std::string& folder, int32_t num_ranks) {
+  ScheduleBook book(num_ranks);
+  if (folder.empty()) return book;
+  std::error_code error;
+  std::vector<std::string> paths;
+  for (std::filesystem::directory_iterator file(folder, error), end; !error && file != end;
+       file.increment(error))
+    if (file->is_regular_file()) paths.push_back(file->path().string());
+  if (error)
+    return MakeError(ErrorCode::kIo,
+                     fmt::format("schedule library '{}': {}", folder, error.message()));
+  std::sort(paths.begin(), paths.end());
+  for (const std::string& path : paths)
+    if (Status added = book.Add(path); !added) return tl::unexpected(added.error());
+  return book;
+}
+
+Status ScheduleBook::Add(const std::string& path) {
+  Result<ScheduleFile> file = ReadScheduleFile(path);
+  if (!file) return tl::unexpected(file.error());
+  if (file->schedule.collective.num_ranks() != num_ranks_) return {};
+  const Result<std::string> bytes = ReadFile(path);
+  if (!bytes) return tl::unexpected(bytes.error());
+  Fnv1a digest;
+  digest.AddWord(static_cast<int64_t>(digest_));
+  digest.AddBytes(std::filesystem::path(path).filename().string());
+  digest.AddSeparator();
+  digest.AddBytes(*bytes);
+  digest_ = digest.value();
+  const VerifyReport report = Verify(file->topology, file->schedule.collective, file->schedule);
+  if (!report.violations.empty())
+    return InvalidArgument(fmt::format("{}: {}", path, report.violations.front().message));
+  CostCurve curve = CurveOf(*file);
+  entries_.push_back({path, std::move(*file), std::move(curve), nullptr});
+  return {};
+}
+
+Result<const PlannedSchedule*> ScheduleBook::Choose(CollectiveKind kind, int32_t root,
+                                                    int64_t size_bytes) {
+  Entry* best = nullptr;
+  std::optional<Rational> least;
+  for (Entry& entry : entries_) {
+    const Collective& collective = entry.file.schedule.collective;
+    if (collective.kind() != kind || (collective.has_root() && collective.root().value != root))
+      continue;
+    const Rational seconds = SecondsAt(entry.curve, Rational(size_bytes));
+    if (!least || seconds < *least) {
+      least = seconds;
+      best = &entry;
+    }
+  }
+  if (best != nullptr) {
+    if (best->planned == nullptr) {
+      Result<PlannedSchedule> planned =
+          Planned(std::filesystem::path(best->path).filename().string(), best->file.topology,
+                  best->file.schedule);
+      if (!planned) return Within(best->path, planned.error());
+      best->planned = std::make_unique<PlannedSchedule>(std::move(*planned));
+    }
+    return best->planned.get();
+  }
+  if (!HasDefault(kind)) return nullptr;
+  const bool spreads = kind == CollectiveKind::kBroadcast || kind == CollectiveKind::kReduce;
+  const DefaultKey key{kind, root,
+                       spreads && size_bytes >= kLongBytes ? Length::kLong : Length::kShort};
+  std::unique_ptr<PlannedSchedule>& kept = defaults_[key];
+  if (kept == nullptr) {
+    Result<PlannedSchedule> planned = MakeDefault(key);
+    if (!planned) return tl::unexpected(planned.error());
+    kept = std::make_unique<PlannedSchedule>(std::move(*planned));
+  }
+  return kept.get();
+}
+
+Result<PlannedSchedule> ScheduleBook::MakeDefault(const DefaultKey& key) const {
+  const auto [kind, root, length] = key;
+  const bool is_long = length == Length::kLong;
+  const std::string network = is_long ? fmt::format("ring({})", num_ranks_)
+                              : num_ranks_ <= kMostComplete
+                                  ? fmt::format("complete({})", num_ranks_)
+                                  : fmt::format("genkautz(4,{})", num_ranks_);
+  const std::string_view algorithm = is_long ? "ring" : "bfb";
+  const Result<Topology> topology = ParseTopology(network);
+  if (!topology) return tl::unexpected(topology.error());
+  const Result<Collective> collective = Collective::Make(kind, num_ranks_, {.root = root});
+  if (!collective) return tl::unexpected(collective.error());
+  const Result<const Synthesizer*> synthesizer = FindSynthesizer(algorithm);
+  if (!synthesizer) return tl::unexpected(synthesizer.error());
+  SynthOptions options;
+  options.size_bytes = is_long ? kLongBytes * 16 : kLongBytes;
+  const Result<Schedule> schedule = RunSynthesizer(**synthesizer, *topology, *collective, options);
+  if (!schedule) return tl::unexpected(schedule.error());
+  return Planned(fmt::format("{} on {}", algorithm, network), *topology, *schedule);
+}
+
+}  // namespace tutti

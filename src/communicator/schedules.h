@@ -1,0 +1,66 @@
+// Which plan a call runs: of a schedule library, or the built-in default.
+//
+// Model       A library is a folder of schedule files, of which those for so many ranks count. Each
+//             holds its network, and with it what it takes at any size: of those of a collective (and root) the one that takes least is
+//             chosen, exactly; of equal ones the first by file name. Timed schedules are taken to
+//             scale with their size. Plans are made on first use and kept.
+//             Choices depend on the files, the collective and the size only, so that ranks with
+//             the same library agree.
+// Complexity  Choosing: O(schedules of the collective).
+// Errors      Load: those of the files, and a schedule that the verifier refuses; each names its file.
+// Threads     One.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "tutti/base/result.h"
+#include "tutti/coll/collective.h"
+#include "tutti/lower/plan.h"
+#include "tutti/sched/cost.h"
+#include "tutti/store/store.h"
+
+namespace tutti {
+
+struct PlannedSchedule {
+  std::string name;  // "bfb on complete(4)"
+  Plan plan;
+  uint64_t digest = 0;  // of the plan
+};
+
+class ScheduleBook {
+ public:
+  // `folder` empty: built-in schedules only.
+  static Result<ScheduleBook> Load(const std::string& folder, int32_t num_ranks);
+
+  // Of the files that count, so that ranks can compare their libraries.
+  uint64_t digest() const { return digest_; }
+  // The plan of a call over M bytes (docs/glossary.md). nullptr: no file has one and no default
+  // exists (gather, scatter, all-to-all: direct messages). It lives as long as the book.
+  Result<const PlannedSchedule*> Choose(CollectiveKind kind, int32_t root, int64_t size_bytes);
+
+ private:
+  struct Entry {
+    std::string path;
+    ScheduleFile file;
+    CostCurve curve;
+    std::unique_ptr<PlannedSchedule> planned;
+  };
+  enum class Length : uint8_t { kShort, kLong };
+  using DefaultKey = std::tuple<CollectiveKind, int32_t, Length>;
+
+  explicit ScheduleBook(int32_t num_ranks) : num_ranks_(num_ranks) {}
+  Status Add(const std::string& path);
+  Result<PlannedSchedule> MakeDefault(const DefaultKey& key) const;
+
+  int32_t num_ranks_;
+  uint64_t digest_ = 0;
+  std::vector<Entry> entries_;  // by file name
+  std::map<DefaultKey, std::unique_ptr<PlannedSchedule>> defaults_;
+};
+
+}  // namespace tutti

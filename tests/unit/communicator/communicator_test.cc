@@ -1,0 +1,428 @@
+#include "tutti/communicator.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <numeric>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "ranks_in_threads.h"
+#include "tutti/base/random.h"
+#include "tutti/store/store.h"
+#include "tutti/synth/synthesizer.h"
+#include "tutti/topo/expression.h"
+
+namespace tutti {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+// What rank `rank` contributes at position `at`: small, so that sums are exact.
+int64_t Value(int32_t rank, int64_t at) { return (rank + 1) * (at % 7 + 1); }
+
+std::vector<int64_t> Block(int32_t rank, int64_t first, int64_t count) {
+  std::vector<int64_t> values;
+  for (int64_t i = 0; i < count; ++i) values.push_back(Value(rank, first + i));
+  return values;
+}
+
+int64_t SumAt(int32_t num_ranks, int64_t at) {
+  int64_t sum = 0;
+  for (int32_t rank = 0; rank < num_ranks; ++rank) sum += Value(rank, at);
+  return sum;
+}
+
+TEST(CommunicatorTest, TwoRanksAddTheirNumbers) {
+  RunRanks(2, [](Communicator& ranks) {
+    const std::vector<float> mine = {1, 2, 3};
+    std::vector<float> sum(3);
+    ASSERT_TRUE(ranks.AllReduce(mine.data(), sum.data(), 3, DataType::kFloat32, ReduceOp::kSum));
+    EXPECT_EQ(sum, (std::vector<float>{2, 4, 6}));
+    ASSERT_TRUE(ranks.AllReduce(sum.data(), sum.data(), 3, DataType::kFloat32, ReduceOp::kAvg));
+    EXPECT_EQ(sum, (std::vector<float>{2, 4, 6}));
+  });
+}
+
+// Every collective by its definition, in place and not, at the counts where slots are empty, uneven
+// or large, several times over the same connections.
+void CheckAll(Communicator& ranks, int64_t count) {
+  const int32_t n = ranks.num_ranks(), me = ranks.rank();
+  const auto type = DataType::kInt64;
+  const int64_t all = count * n;
+  const auto block_of = [count](const std::vector<int64_t>& whole, int32_t rank) {
+    return std::vector<int64_t>(whole.begin() + rank * count, whole.begin() + (rank + 1) * count);
+  };
+  const auto gathered = [&] {
+    std::vector<int64_t> whole;
+    for (int32_t rank = 0; rank < n; ++rank) {
+      const std::vector<int64_t> block = Block(rank, 0, count);
+      whole.insert(whole.end(), block.begin(), block.end());
+    }
+    return whole;
+  }();
+  std::vector<int64_t> sums;
+  for (int64_t i = 0; i < all; ++i) sums.push_back(SumAt(n, i));
+  const std::vector<int64_t> first_sums(sums.begin(), sums.begin() + count);
+
+  std::vector<int64_t> out(static_cast<size_t>(count), -1);
+  const std::vector<int64_t> mine = Block(me, 0, count), wide = Block(me, 0, all);
+  ASSERT_TRUE(ranks.AllReduce(mine.data(), out.data(), count, type, ReduceOp::kSum));
+  EXPECT_EQ(out, first_sums);
+  out = mine;
+  ASSERT_TRUE(ranks.AllReduce(out.data(), out.data(), count, type, ReduceOp::kSum));
+  EXPECT_EQ(out, first_sums);
+
+  std::vector<int64_t> whole(static_cast<size_t>(all), -1);
+  ASSERT_TRUE(ranks.AllGather(mine.data(), whole.data(), count, type));
+  EXPECT_EQ(whole, gathered);
+  std::fill(whole.begin(), whole.end(), -1);
+  std::copy(mine.begin(), mine.end(), whole.begin() + me * count);
+  ASSERT_TRUE(ranks.AllGather(whole.data() + me * count, whole.data(), count, type));
+  EXPECT_EQ(whole, gathered);
+
+  out.assign(static_cast<size_t>(count), -1);
+  ASSERT_TRUE(ranks.ReduceScatter(wide.data(), out.data(), count, type, ReduceOp::kSum));
+  EXPECT_EQ(out, block_of(sums, me));
+  whole = wide;
+  ASSERT_TRUE(
+      ranks.ReduceScatter(whole.data(), whole.data() + me * count, count, type, ReduceOp::kSum));
+  EXPECT_EQ(block_of(whole, me), block_of(sums, me));
+
+  for (const int32_t root : {0, n - 1}) {
+    out = me == root ? Block(root, 5, count) : std::vector<int64_t>(static_cast<size_t>(count), -1);
+    ASSERT_TRUE(ranks.Broadcast(out.data(), out.data(), count, type, root));
+    EXPECT_EQ(out, Block(root, 5, count));
+    out.assign(static_cast<size_t>(count), -1);
+    ASSERT_TRUE(ranks.Reduce(mine.data(), me == root ? out.data() : nullptr, count, type,
+                             ReduceOp::kSum, root));
+    if (me == root) {
+      EXPECT_EQ(out, first_sums);
+    }
+    whole.assign(static_cast<size_t>(all), -1);
+    ASSERT_TRUE(ranks.Gather(mine.data(), whole.data(), count, type, root));
+    if (me == root) {
+      EXPECT_EQ(whole, gathered);
+    }
+    out.assign(static_cast<size_t>(count), -1);
+    ASSERT_TRUE(
+        ranks.Scatter(me == root ? gathered.data() : nullptr, out.data(), count, type, root));
+    EXPECT_EQ(out, mine);
+  }
+
+  std::vector<int64_t> exchanged(static_cast<size_t>(all), -1), wanted;
+  ASSERT_TRUE(ranks.AllToAll(wide.data(), exchanged.data(), count, type));
+  for (int32_t from = 0; from < n; ++from) {
+    const std::vector<int64_t> block = Block(from, me * count, count);
+    wanted.insert(wanted.end(), block.begin(), block.end());
+  }
+  EXPECT_EQ(exchanged, wanted);
+}
+
+TEST(CommunicatorTest, EveryCollectiveMeansWhatItSays) {
+  for (const int32_t num_ranks : {1, 2, 3, 5, 8})
+    RunRanks(num_ranks, [](Communicator& ranks) {
+      for (const int64_t count : {1, 0, 3, 17, 1000, 1}) CheckAll(ranks, count);
+    });
+}
+
+TEST(CommunicatorTest, LargeMessagesAndManyRanks) {
+  RunRanks(4, [](Communicator& ranks) { CheckAll(ranks, 300'000); });
+  RunRanks(19, [](Communicator& ranks) {
+    CheckAll(ranks, 10);
+    EXPECT_EQ(ranks.ScheduleFor(CollectiveKind::kAllReduce, 10, DataType::kInt64).value(),
+              "bfb on genkautz(4,19)");
+  });
+}
+
+TEST(CommunicatorTest, EveryTypeReducesAsTheLanguageDoes) {
+  RunRanks(3, [](Communicator& ranks) {
+    const auto check = [&ranks](DataType type, auto one) {
+      using T = decltype(one);
+      const std::vector<T> mine = {static_cast<T>(ranks.rank() + 1), static_cast<T>(100)};
+      for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kProd, ReduceOp::kMin, ReduceOp::kMax}) {
+        std::vector<T> out(2);
+        ASSERT_TRUE(ranks.AllReduce(mine.data(), out.data(), 2, type, op));
+        const std::map<ReduceOp, std::vector<T>> wanted = {
+            {ReduceOp::kSum, {static_cast<T>(6), static_cast<T>(300)}},
+            {ReduceOp::kProd, {static_cast<T>(6), static_cast<T>(1'000'000)}},
+            {ReduceOp::kMin, {static_cast<T>(1), static_cast<T>(100)}},
+            {ReduceOp::kMax, {static_cast<T>(3), static_cast<T>(100)}}};
+        EXPECT_EQ(out, wanted.at(op)) << Name(type) << " " << Name(op);
+      }
+    };
+    check(DataType::kFloat32, 1.0F);
+    check(DataType::kFloat64, 1.0);
+    check(DataType::kInt8, int8_t{1});
+    check(DataType::kUint8, uint8_t{1});
+    check(DataType::kInt32, int32_t{1});
+    check(DataType::kUint32, uint32_t{1});
+    check(DataType::kInt64, int64_t{1});
+    check(DataType::kUint64, uint64_t{1});
+  });
+}
+
+// Blocks of any size, none too, at any place; against the definition.
+TEST(CommunicatorTest, AllToAllVOfRandomBlocks) {
+  constexpr int32_t kRanks = 4;
+  for (uint64_t seed = 1; seed <= 5; ++seed) {
+    Random random(seed);
+    std::vector<std::vector<int64_t>> counts(kRanks, std::vector<int64_t>(kRanks));
+    for (auto& row : counts)
+      for (int64_t& count : row)
+        count = random.Below(3) == 0 ? 0 : static_cast<int64_t>(random.Below(5000));
+    RunRanks(kRanks, [&counts](Communicator& ranks) {
+      const auto me = static_cast<size_t>(ranks.rank());
+      std::vector<int64_t> to = counts[me], from, to_at, from_at, input, wanted;
+      for (size_t peer = 0; peer < kRanks; ++peer) {
+        from.push_back(counts[peer][me]);
+        to_at.push_back(static_cast<int64_t>(input.size()));
+        from_at.push_back(static_cast<int64_t>(wanted.size()));
+        const auto block = [](size_t source, size_t target, int64_t count) {
+          return Block(static_cast<int32_t>(source), static_cast<int64_t>(target) * 3, count);
+        };
+        for (const int64_t value : block(me, peer, to[peer])) input.push_back(value);
+        for (const int64_t value : block(peer, me, from[peer])) wanted.push_back(value);
+      }
+      std::vector<int64_t> output(wanted.size(), -1);
+      ASSERT_TRUE(
+          ranks.AllToAllV(input.data(), to, to_at, output.data(), from, from_at, DataType::kInt64));
+      EXPECT_EQ(output, wanted);
+    });
+  }
+}
+
+TEST(CommunicatorTest, MessagesMeetInOrderWhateverTheOrderOfTheirLists) {
+  RunRanks(3, [](Communicator& ranks) {
+    const int32_t me = ranks.rank(), next = (me + 1) % 3, previous = (me + 2) % 3;
+    std::vector<int64_t> first = {me}, second = {10 * me, 11 * me}, own = {7}, in_first(1),
+                         in_second(2), in_own(1);
+    // More messages than a window holds, all to one peer.
+    std::vector<int64_t> many(100), in_many(100);
+    std::iota(many.begin(), many.end(), 1000 * me);
+    std::vector<Message> messages = {
+        {previous, in_first.data(), 8, false}, {me, in_own.data(), 8, false},
+        {next, first.data(), 8, true},         {previous, in_second.data(), 16, false},
+        {next, second.data(), 16, true},       {me, own.data(), 8, true}};
+    for (size_t i = 0; i < many.size(); ++i) {
+      messages.push_back({next, &many[i], 8, true});
+      messages.push_back({previous, &in_many[i], 8, false});
+    }
+    ASSERT_TRUE(ranks.Exchange(messages));
+    EXPECT_EQ(in_first[0], previous);
+    EXPECT_EQ(in_second, (std::vector<int64_t>{10 * previous, 11 * previous}));
+    EXPECT_EQ(in_own[0], 7);
+    EXPECT_EQ(in_many[99], 1000 * previous + 99);
+  });
+}
+
+TEST(CommunicatorTest, SplitOrdersByKeyAndRank) {
+  RunRanks(5, [](Communicator& ranks) {
+    // Even and odd ranks apart, in reverse; rank 4 in none.
+    const int32_t me = ranks.rank();
+    auto part = ranks.Split(me == 4 ? -1 : me % 2, -me);
+    ASSERT_TRUE(part) << part.error().message;
+    if (me == 4) {
+      EXPECT_EQ(*part, nullptr);
+      return;
+    }
+    EXPECT_EQ((*part)->num_ranks(), 2);
+    EXPECT_EQ((*part)->rank(), me < 2 ? 1 : 0);
+    const int64_t mine = me;
+    int64_t sum = -1;
+    ASSERT_TRUE((*part)->AllReduce(&mine, &sum, 1, DataType::kInt64, ReduceOp::kSum));
+    EXPECT_EQ(sum, me % 2 == 0 ? 2 : 4);
+    ASSERT_TRUE((*part)->Barrier());
+  });
+}
+
+TEST(CommunicatorTest, TheLibraryChoosesByPredictedTime) {
+  const std::filesystem::path folder =
+      std::filesystem::path(testing::TempDir()) / ("tutti_library_" + std::to_string(getpid()));
+  std::filesystem::create_directories(folder);
+  const auto add = [&folder](const char* network, const char* algorithm, CollectiveKind kind,
+                             const char* file) {
+    const Topology topology = ParseTopology(network).value();
+    const Collective collective = Collective::Make(kind, topology.num_ranks()).value();
+    const Schedule schedule =
+        RunSynthesizer(*FindSynthesizer(algorithm).value(), topology, collective, {}).value();
+    ASSERT_TRUE(WriteScheduleFile((folder / file).string(), topology, schedule));
+  };
+  // Two steps over three links against six over one: of the same bandwidth in all the ring wins late.
+  add("complete(4)", "bfb", CollectiveKind::kAllReduce, "few_steps.sched");
+  add("ring(4,bw=100GB/s)", "ring", CollectiveKind::kAllReduce, "fast_links.sched");
+  add("ring(5)", "ring", CollectiveKind::kAllReduce, "of_others.sched");
+  RunRanks(4,
+           [](Communicator& ranks) {
+             const auto name = [&ranks](CollectiveKind kind, int64_t count) {
+               return ranks.ScheduleFor(kind, count, DataType::kFloat32).value();
+             };
+             EXPECT_EQ(name(CollectiveKind::kAllReduce, 4), "few_steps.sched");
+             EXPECT_EQ(name(CollectiveKind::kAllReduce, 1 << 28), "fast_links.sched");
+             EXPECT_EQ(name(CollectiveKind::kAllGather, 4), "bfb on complete(4)");
+             EXPECT_EQ(name(CollectiveKind::kAllToAll, 4), "direct messages");
+             CheckAll(ranks, 100);
+             CheckAll(ranks, 30'000);
+           },
+           {.timeout_s = 60, .schedules = folder.string()});
+  std::filesystem::remove_all(folder);
+}
+
+// --- Faults --------------------------------------------------------------------------------------
+
+TEST(CommunicatorTest, WhatTheCallerGivesWrongIsNamedAndHarmsNothing) {
+  RunRanks(2, [](Communicator& ranks) {
+    float in[2] = {1, 2}, out[2];
+    const auto message = [](const Status& status) {
+      return status ? std::string("no error") : status.error().message;
+    };
+    EXPECT_EQ(message(ranks.AllReduce(in, out, -1, DataType::kFloat32, ReduceOp::kSum)),
+              "a count of -1");
+    EXPECT_EQ(message(ranks.AllReduce(nullptr, out, 2, DataType::kFloat32, ReduceOp::kSum)),
+              "all-reduce of 2 float (sum): no input");
+    EXPECT_EQ(message(ranks.Broadcast(in, out, 2, DataType::kFloat32, 2)),
+              "root 2: there are ranks 0 to 1");
+    EXPECT_EQ(message(ranks.Exchange(std::vector<Message>{{5, in, 8, true}})),
+              "peer 5: there are ranks 0 to 1");
+    EXPECT_EQ(message(ranks.Exchange(std::vector<Message>{{ranks.rank(), in, 8, true}})),
+              "rank " + std::to_string(ranks.rank()) +
+                  " sends itself 1 messages of [8] bytes and receives 0 of []");
+    ASSERT_TRUE(ranks.AllReduce(in, out, 2, DataType::kFloat32, ReduceOp::kSum));
+    EXPECT_EQ(out[1], 4);
+  });
+}
+
+TEST(CommunicatorTest, DifferentCallsAreNamedOnBothRanks) {
+  RunRanks(2, [](Communicator& ranks) {
+    std::vector<float> in(64, 1), out(64);
+    const auto begin = std::chrono::steady_clock::now();
+    const Status ran = ranks.AllReduce(in.data(), out.data(), ranks.rank() == 0 ? 8 : 16,
+                                       DataType::kFloat32, ReduceOp::kSum);
+    const auto seconds = std::chrono::steady_clock::now() - begin;
+    ASSERT_FALSE(ran);
+    EXPECT_EQ(ran.error().code, ErrorCode::kPeerFailed);
+    EXPECT_THAT(ran.error().message, AllOf(HasSubstr("all-reduce of 8 float (sum)"),
+                                           HasSubstr("all-reduce of 16 float (sum)"),
+                                           HasSubstr("the ranks do not run the same")));
+    EXPECT_LT(seconds, std::chrono::seconds(10));  // of the 60 that the operation has
+    // It stays failed.
+    EXPECT_EQ(ranks.Barrier().error().message, ran.error().message);
+    EXPECT_FALSE(ranks.health());
+  });
+}
+
+TEST(CommunicatorTest, AMessageOfAnotherLengthIsNoticed) {
+  RunRanks(2, [](Communicator& ranks) {
+    std::vector<char> data(100);
+    const Status ran = ranks.Exchange(std::vector<Message>{
+        {1 - ranks.rank(), data.data(), ranks.rank() == 0 ? 40 : 50, ranks.rank() == 0}});
+    ASSERT_FALSE(ran);
+    EXPECT_THAT(ran.error().message, HasSubstr("the ranks do not run the same"));
+  });
+}
+
+TEST(CommunicatorTest, ARankThatIsKilledIsNamedToAllOthers) {
+  const UniqueId id = MakeUniqueId().value();
+  constexpr int32_t kRanks = 3;
+  const pid_t victim = fork();
+  if (victim == 0) {
+    const Result<Communicator> communicator = Communicator::Join(id, kRanks, 2, {.timeout_s = 60});
+    if (communicator) raise(SIGKILL);
+    _exit(1);
+  }
+  std::vector<std::thread> threads;
+  for (int32_t rank = 0; rank < 2; ++rank)
+    threads.emplace_back([&id, rank] {
+      Communicator ranks = Communicator::Join(id, kRanks, rank, {.timeout_s = 60}).value();
+      std::vector<double> data(1000);
+      const Status ran =
+          ranks.AllReduce(data.data(), data.data(), 1000, DataType::kFloat64, ReduceOp::kSum);
+      ASSERT_FALSE(ran);
+      EXPECT_EQ(ran.error().code, ErrorCode::kPeerFailed);
+      EXPECT_THAT(ran.error().message, HasSubstr("rank 2 ("));
+      EXPECT_THAT(ran.error().message, HasSubstr("has gone"));
+    });
+  for (std::thread& thread : threads) thread.join();
+  int status = 0;
+  ASSERT_EQ(waitpid(victim, &status, 0), victim);
+  EXPECT_TRUE(WIFSIGNALED(status));
+}
+
+TEST(CommunicatorTest, AbortEndsAllRanks) {
+  RunRanks(3, [](Communicator& ranks) {
+    std::thread other;
+    if (ranks.rank() == 1)
+      other = std::thread([&ranks] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        ranks.Abort();
+      });
+    std::vector<float> data(10);
+    // Rank 2 never comes.
+    if (ranks.rank() != 2) {
+      const Status ran = ranks.Broadcast(data.data(), data.data(), 10, DataType::kFloat32, 2);
+      ASSERT_FALSE(ran);
+      EXPECT_THAT(ran.error().message, HasSubstr("aborted"));
+    } else {
+      const Status ran = ranks.Barrier();
+      ASSERT_FALSE(ran);
+      EXPECT_THAT(ran.error().message, HasSubstr("rank 1: in broadcast of 10 float with root 2"));
+    }
+    if (other.joinable()) other.join();
+  });
+}
+
+TEST(CommunicatorTest, ARankThatDoesNotComeIsNamed) {
+  const UniqueId id = MakeUniqueId().value();
+  const Result<Communicator> alone = Communicator::Join(id, 3, 1, {.timeout_s = 0.2});
+  ASSERT_FALSE(alone);
+  EXPECT_THAT(alone.error().message,
+              AllOf(HasSubstr("rank 1 of 3 joins: not all ranks came in time"),
+                    HasSubstr("not there: rank 0, 2")));
+}
+
+TEST(CommunicatorTest, WhoJoinsWronglyIsTold) {
+  const UniqueId id = MakeUniqueId().value();
+  std::thread first([&id] { EXPECT_FALSE(Communicator::Join(id, 2, 0, {.timeout_s = 0.5})); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  const auto message = [&id](int32_t num_ranks, int32_t rank) {
+    const auto joined = Communicator::Join(id, num_ranks, rank, {.timeout_s = 0.3});
+    return joined ? std::string() : joined.error().message;
+  };
+  EXPECT_THAT(message(2, 0), HasSubstr("rank 0 has joined already"));
+  EXPECT_THAT(message(3, 1), HasSubstr("rank 1 says that there are 3 ranks, others say 2"));
+  EXPECT_THAT(message(2, 5), HasSubstr("rank 5 of 2 cannot be"));
+  first.join();
+  UniqueId nonsense;
+  nonsense.bytes.fill(std::byte{7});
+  EXPECT_EQ(Communicator::Join(nonsense, 2, 0).error().message,
+            "rank 0 of 2 joins: these bytes are no unique id of this version");
+}
+
+TEST(CommunicatorTest, TheIdTravelsByAFile) {
+  const std::string path = testing::TempDir() + "/tutti_id_" + std::to_string(getpid());
+  std::vector<std::thread> threads;
+  for (int32_t rank = 0; rank < 2; ++rank)
+    threads.emplace_back([&path, rank] {
+      const Result<UniqueId> id = ShareUniqueIdByFile(path, rank, 20);
+      ASSERT_TRUE(id) << id.error().message;
+      Communicator ranks = Communicator::Join(*id, 2, rank, {.timeout_s = 20}).value();
+      ASSERT_TRUE(ranks.Barrier());
+    });
+  for (std::thread& thread : threads) thread.join();
+  std::filesystem::remove(path);
+  EXPECT_THAT(ShareUniqueIdByFile(path, 1, 0.02).error().message,
+              HasSubstr("rank 0 has written no unique id within 0.02 s"));
+}
+
+}  // namespace
+}  // namespace tutti
