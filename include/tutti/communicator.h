@@ -5,11 +5,13 @@
 //             MPI_Bcast, an environment variable). Each rank calls the same operations in the same
 //             order. An operation runs in the calling thread and returns when this rank's output is
 //             complete and its input may be overwritten.
-//             Data connections are made along the edges of the schedules that run, on first use.
+//             Data connections are made along the edges of the schedules that run, on first use: rings in
+//             shared memory between ranks of one host, TCP between hosts.
 // Schedules   By collective and size, of a *schedule library*: a folder of schedule files for N
 //             ranks, of which the one with the least predicted time on its network at that size
 //             runs. Without one for a collective the built-in default: `bfb` on complete(N) up to 16
-//             ranks, on genkautz(4,N) beyond; direct messages for gather, scatter and all-to-all.
+//             ranks, on genkautz(4,N) beyond; direct messages for gather, scatter and all-to-all. Where all
+//             ranks share a host and each contributes 8 KiB at most, all write and read a shared board.
 // Units       Counts are elements, and mean what NCCL means by them: of the whole buffer for
 //             all-reduce, broadcast and reduce, of one rank's block for the others.
 // In place    As NCCL: input == output (all-reduce, broadcast, reduce), input == output + rank * block
@@ -53,6 +55,8 @@ Result<UniqueId> ShareUniqueIdByFile(const std::string& path, int32_t rank, doub
 struct CommunicatorOptions {
   double timeout_s = 600;      // of each operation, and for all ranks to join; 0: none
   std::string schedules = {};  // folder of the schedule library; empty: $TUTTI_SCHEDULES, if set
+  // Between ranks of one host; TCP where it is false on either side, or TUTTI_SHARED_MEMORY=0.
+  bool shared_memory = true;
 };
 
 // A message of Exchange(): to or from `peer`. Messages between two ranks meet in order.
@@ -101,7 +105,8 @@ class Communicator {
   void Abort();
   // Why it has failed; no error while it has not.
   Status health() const;
-  // Which schedule a call with so many elements would run: "bfb on complete(4)".
+  // Which schedule a call with so many elements would run: "bfb on complete(4)",
+  // "shared board", "direct messages", the name of a file.
   Result<std::string> ScheduleFor(CollectiveKind kind, int64_t count, DataType type);
 
  private:

@@ -381,9 +381,10 @@ Status Link::Check() {
 
 Error Link::Fail(const Error& error, double wait_s) {
   if (over_) return error;
-  const Deadline patience(wait_s);
   Error all = error;
   if (!link_.Send(FrameType::kFailed, error.message.substr(0, kMostShareBytes))) return all;
+  if (wait_s <= 0) return all;
+  const Deadline patience(wait_s);
   while (!over_ && !patience.HasPassed()) {
     const Result<std::optional<Frame>> frame = Next(10);
     if (frame) continue;

@@ -17,7 +17,9 @@
 #include <thread>
 #include <utility>
 
+#include "board.h"
 #include "bootstrap.h"
+#include "call.h"
 #include "lanes.h"
 #include "operation.h"
 #include "schedules.h"
@@ -55,19 +57,12 @@ Result<uint32_t> ListenAddress() {
   return found;
 }
 
-std::string TextOf(std::string_view what, int64_t count, DataType type,
-                   std::optional<ReduceOp> op = std::nullopt,
-                   std::optional<int32_t> root = std::nullopt) {
-  std::string text = fmt::format("{} of {} {}", what, count, Name(type));
-  if (op) text += fmt::format(" ({})", Name(*op));
-  if (root) text += fmt::format(" with root {}", *root);
-  return text;
+// Spares the other thread of a core.
+void Pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
 }
-
-const std::byte* At(const void* base, int64_t bytes) {
-  return static_cast<const std::byte*>(base) + bytes;
-}
-std::byte* At(void* base, int64_t bytes) { return static_cast<std::byte*>(base) + bytes; }
 
 // Only read: the message is one that is sent.
 Message Send(int32_t peer, const void* data, int64_t bytes) {
@@ -99,18 +94,13 @@ class Communicator::Rank {
     if (idle) static_cast<void>(BeHealthy("nothing"));
   }
 
-  struct Call {
-    CollectiveKind kind = CollectiveKind::kAllReduce;
-    const void* input = nullptr;
-    void* output = nullptr;
-    int64_t count = 0;  // as NCCL counts
-    DataType type = DataType::kFloat32;
-    ReduceOp op = ReduceOp::kSum;
-    int32_t root = 0;
-  };
-  Status Run(const Call& call);
+  Status Run(const CollectiveCall& call);
   Status Exchange(std::span<const Message> messages, const std::string& text);
-  Result<const PlannedSchedule*> Choose(const Call& call);
+  Result<const PlannedSchedule*> Choose(const CollectiveCall& call);
+  bool UsesBoard(const CollectiveCall& call) const {
+    return lanes_->common_area() != nullptr && BoardOperation::Fits(call, num_ranks_) &&
+           !book_->Holds(call.kind, call.root);
+  }
   Result<std::vector<std::string>> Share(const std::string& mine, const std::string& text);
   // Of what the caller gives. An error leaves the communicator as it was.
   Status CheckRank(int32_t rank, const char* what) const {
@@ -120,6 +110,10 @@ class Communicator::Rank {
   }
 
  private:
+  struct Failure {
+    Error error;
+    double wait_s = 0;  // for what other ranks say of it
+  };
   using PlanKey = std::pair<const PlannedSchedule*, PlanCall>;
   struct Kept {
     PlanKey key;
@@ -131,42 +125,43 @@ class Communicator::Rank {
       : num_ranks_(num_ranks), rank_(rank), options_(options) {}
 
   Status Meet(const UniqueId& id);
-  bool IsInPlace(const Call& call) const;
+  Result<LocalRanks> MeetLocally(const std::vector<uint64_t>& hosts, const Deadline& deadline);
+  bool IsInPlace(const CollectiveCall& call) const;
   // Elements of M.
-  int64_t Elements(const Call& call) const;
-  bool IsPerRank(CollectiveKind kind) const {
-    return kind != CollectiveKind::kAllReduce && kind != CollectiveKind::kBroadcast &&
-           kind != CollectiveKind::kReduce;
+  int64_t Elements(const CollectiveCall& call) const;
+  Status Check(const CollectiveCall& call) const;
+  Status RunPlan(const PlannedSchedule& planned, const CollectiveCall& call);
+  Status RunOnBoard(const CollectiveCall& call);
+  Status Finish(const std::optional<Failure>& failure, const CollectiveCall& call) {
+    return failure ? FailBecause(*failure, ToText(call)) : Status();
   }
-  std::string Text(const Call& call) const;
-  Status Check(const Call& call) const;
-  Status RunPlan(const PlannedSchedule& planned, const Call& call);
   // Block by block, without a plan.
-  Status RunDirectly(const Call& call);
+  Status RunDirectly(const CollectiveCall& call);
   Status ExchangeNow(std::span<const Message> messages, const std::string& text);
   Result<PlanOperation*> OperationFor(const PlannedSchedule& planned, const PlanCall& call);
   // Of the only rank there is.
-  static void Copy(const Call& call);
-  Status Drive(Operation& operation, const std::string& text);
+  static void Copy(const CollectiveCall& call);
+  // Until it is over, or why it cannot be.
+  std::optional<Failure> Drive(Operation& operation);
   // Before anything is sent: not failed, not aborted.
   Status BeHealthy(const std::string& text) {
     if (Status healthy = health(); !healthy) return healthy;
-    if (aborted_) return FailBecause(Aborted(), text, 0);
+    if (aborted_) return FailBecause({Aborted()}, text);
     return {};
   }
   static Error Aborted() { return {ErrorCode::kCancelled, "aborted"}; }
-  // `wait_s`: for what other ranks say of it.
-  Status FailBecause(const Error& error, const std::string& text, double wait_s);
+  Status FailBecause(const Failure& failure, const std::string& text);
 
   int32_t num_ranks_, rank_;
   CommunicatorOptions options_;
   std::mutex running_;  // held while an operation runs
-  std::atomic<bool> aborted_ = false;
+  std::atomic<bool> aborted_ = false, has_failed_ = false;
   mutable std::mutex fault_mutex_;
   std::optional<Error> fault_;
   std::optional<ScheduleBook> book_;
   std::optional<bootstrap::Link> link_;
   std::list<Kept> kept_;  // the one used last first
+  uint64_t board_sequence_ = 0;
   std::vector<std::byte> scratch_;
   std::unique_ptr<Lanes> lanes_;  // gone before what its messages point to
 };
@@ -221,6 +216,8 @@ Status Communicator::Rank::Meet(const UniqueId& id) {
   if (options_.schedules.empty())
     if (const char* folder = std::getenv("TUTTI_SCHEDULES"); folder != nullptr)
       options_.schedules = folder;
+  if (const char* shared = std::getenv("TUTTI_SHARED_MEMORY"); shared != nullptr)
+    options_.shared_memory = options_.shared_memory && std::string_view(shared) != "0";
   Result<ScheduleBook> book = ScheduleBook::Load(options_.schedules, num_ranks_);
   if (!book) return tl::unexpected(book.error());
   book_ = std::move(*book);
@@ -239,78 +236,129 @@ Status Communicator::Rank::Meet(const UniqueId& id) {
   Result<std::unique_ptr<TcpTransport>> transport = TcpTransport::Listen(rank_, tcp);
   if (!transport) return tl::unexpected(transport.error());
   const Endpoint own = (*transport)->endpoint();
-  const std::string mine = WordsToBytes(
-      {int64_t{own.address}, int64_t{own.port}, static_cast<int64_t>(book_->digest())});
+  const uint64_t host = options_.shared_memory ? HostWord() : 0;
+  const std::string mine =
+      WordsToBytes({int64_t{own.address}, int64_t{own.port}, static_cast<int64_t>(book_->digest()),
+                    static_cast<int64_t>(host)});
   const Result<std::vector<std::string>> shares = link_->Share(mine, deadline, aborted_);
   if (!shares) return tl::unexpected(link_->Fail(shares.error(), 1));
   std::vector<Endpoint> peers;
+  std::vector<uint64_t> hosts;
   for (size_t peer = 0; peer < shares->size(); ++peer) {
-    const auto words = Frame{FrameType::kShare, (*shares)[peer]}.Words(3);
+    const auto words = Frame{FrameType::kShare, (*shares)[peer]}.Words(4);
     if (!words)
       return MakeError(ErrorCode::kPeerFailed, fmt::format("rank {} sent nonsense", peer));
     if (static_cast<uint64_t>((*words)[2]) != book_->digest())
       return InvalidArgument(
           fmt::format("the schedule libraries of ranks {} and {} differ", rank_, peer));
     peers.push_back({static_cast<uint32_t>((*words)[0]), static_cast<uint16_t>((*words)[1])});
+    hosts.push_back(static_cast<uint64_t>((*words)[3]));
   }
-  lanes_ = std::make_unique<Lanes>(std::move(*transport), std::move(peers));
+  Result<LocalRanks> local = MeetLocally(hosts, deadline);
+  if (!local) return tl::unexpected(local.error());
+  lanes_ =
+      std::make_unique<Lanes>(rank_, std::move(*transport), std::move(peers), std::move(*local));
   return {};
+}
+
+// Two rounds: where the memory of each host is, and who could open it.
+Result<LocalRanks> Communicator::Rank::MeetLocally(const std::vector<uint64_t>& hosts,
+                                                   const Deadline& deadline) {
+  const uint64_t own = hosts[static_cast<size_t>(rank_)];
+  LocalRanks local;
+  std::vector<size_t> here;
+  for (size_t peer = 0; peer < hosts.size(); ++peer) {
+    const bool is_here = own != 0 && hosts[peer] == own;
+    local.index.push_back(is_here ? static_cast<int32_t>(here.size()) : -1);
+    if (is_here) here.push_back(peer);
+  }
+  const bool wanted = here.size() > 1 && here.size() <= LocalArea::kMostRanks;
+  const bool is_first = wanted && here.front() == static_cast<size_t>(rank_);
+  const auto num_here = static_cast<int32_t>(here.size());
+  std::string place;
+  if (is_first)
+    if (auto area = LocalArea::Make(num_here)) {
+      local.area = std::move(*area);
+      const LocalArea::Place& at = local.area->place();
+      place = WordsToBytes({at.process, at.descriptor, static_cast<int64_t>(at.token)});
+    }
+  const auto places = link_->Share(place, deadline, aborted_);
+  if (!places) return tl::unexpected(link_->Fail(places.error(), 1));
+  if (wanted && !is_first)
+    if (const auto words = Frame{FrameType::kShare, (*places)[here.front()]}.Words(3))
+      if (auto area = LocalArea::Open(
+              {(*words)[0], (*words)[1], static_cast<uint64_t>((*words)[2])}, num_here))
+        local.area = std::move(*area);
+  const auto opened = link_->Share(local.area != nullptr ? "yes" : "no", deadline, aborted_);
+  if (!opened) return tl::unexpected(link_->Fail(opened.error(), 1));
+  const bool all = std::all_of(here.begin(), here.end(),
+                               [&opened](size_t peer) { return (*opened)[peer] == "yes"; });
+  if (!all) local.area.reset();
+  if (local.area != nullptr) local.area->CloseFile();
+  return local;
 }
 
 // --- Running -------------------------------------------------------------------------------------
 
-Status Communicator::Rank::FailBecause(const Error& error, const std::string& text, double wait_s) {
+Status Communicator::Rank::FailBecause(const Failure& failure, const std::string& text) {
+  const Error& error = failure.error;
   const Error all =
-      link_->Fail({error.code, fmt::format("in {}: {}", text, error.message)}, wait_s);
-  lanes_->transport().Break();
+      link_->Fail({error.code, fmt::format("in {}: {}", text, error.message)}, failure.wait_s);
+  lanes_->Break();
   const std::lock_guard lock(fault_mutex_);
   fault_ = all;
+  has_failed_ = true;
   return tl::unexpected(all);
 }
 
-Status Communicator::Rank::Drive(Operation& operation, const std::string& text) {
+std::optional<Communicator::Rank::Failure> Communicator::Rank::Drive(Operation& operation) {
   constexpr int64_t kBudget = int64_t{256} << 10;
   constexpr std::chrono::milliseconds kCheck{1};
   constexpr double kOthersSay_s = 1;
-  TcpTransport& transport = lanes_->transport();
-  const Deadline deadline(options_.timeout_s);
-  Clock::time_point next_check = Clock::now() + kCheck;
+  std::optional<Deadline> deadline;
+  Clock::time_point next_check;
   for (int stuck = 0;;) {
     const Interpreter::Outcome outcome = operation.Poll(kBudget);
-    if (outcome == Interpreter::Outcome::kOver) {
-      transport.Poll(0);  // the last acknowledgements
-      return {};
-    }
-    stuck = outcome == Interpreter::Outcome::kMoved ? 0 : stuck + 1;
-    if (stuck > 1) operation.SaveWanted();
-    if (transport.Poll(stuck > 2 ? 1 : 0)) stuck = 0;
+    if (outcome == Interpreter::Outcome::kOver) break;
+    const bool moved = lanes_->Poll();
+    stuck = outcome == Interpreter::Outcome::kMoved || moved ? 0 : stuck + 1;
+    if (stuck == 0) continue;
     if (const Status health = operation.health(); !health)
-      return FailBecause(health.error(), text, kOthersSay_s);
-    if (stuck == 0 || Clock::now() < next_check) continue;
-    next_check = Clock::now() + kCheck;
-    if (aborted_) return FailBecause(Aborted(), text, 0);
-    if (const Status others = link_->Check(); !others) return FailBecause(others.error(), text, 0);
-    if (deadline.HasPassed())
-      return FailBecause(
-          {ErrorCode::kPeerFailed, fmt::format("it did not end within {} s", options_.timeout_s)},
-          text, 0);
+      return Failure{health.error(), kOthersSay_s};
+    if (stuck < lanes_->spins()) {
+      lanes_->is_crowded() ? std::this_thread::yield() : Pause();
+    } else {
+      operation.SaveWanted();
+      bool over = false;
+      lanes_->Sleep([&] {
+        const Interpreter::Outcome last = operation.Poll(kBudget);
+        over = last == Interpreter::Outcome::kOver;
+        return last != Interpreter::Outcome::kStuck;
+      });
+      if (over) break;
+    }
+    const Clock::time_point now = Clock::now();
+    if (!deadline) {
+      deadline.emplace(options_.timeout_s);
+      next_check = now + kCheck;
+    }
+    if (now < next_check) continue;
+    next_check = now + kCheck;
+    if (aborted_) return Failure{Aborted()};
+    if (const Status others = link_->Check(); !others) return Failure{others.error()};
+    if (deadline->HasPassed())
+      return Failure{
+          {ErrorCode::kPeerFailed, fmt::format("it did not end within {} s", options_.timeout_s)}};
   }
+  lanes_->Flush();
+  return std::nullopt;
 }
 
-int64_t Communicator::Rank::Elements(const Call& call) const {
-  return IsPerRank(call.kind) ? call.count * num_ranks_ : call.count;
+int64_t Communicator::Rank::Elements(const CollectiveCall& call) const {
+  return call.counts_blocks() ? call.count * num_ranks_ : call.count;
 }
 
-std::string Communicator::Rank::Text(const Call& call) const {
-  const bool rooted = call.kind == CollectiveKind::kBroadcast ||
-                      call.kind == CollectiveKind::kReduce ||
-                      call.kind == CollectiveKind::kGather || call.kind == CollectiveKind::kScatter;
-  return TextOf(Name(call.kind), call.count, call.type,
-                Reduces(call.kind) ? std::optional(call.op) : std::nullopt,
-                rooted ? std::optional(call.root) : std::nullopt);
-}
-
-Status Communicator::Rank::Check(const Call& call) const {
+Status Communicator::Rank::Check(const CollectiveCall& call) const {
   constexpr int64_t kMostElements = int64_t{1} << 56;
   if (call.count < 0 || call.count > kMostElements / num_ranks_)
     return InvalidArgument(fmt::format("a count of {}", call.count));
@@ -319,23 +367,23 @@ Status Communicator::Rank::Check(const Call& call) const {
       call.kind != CollectiveKind::kBroadcast && call.kind != CollectiveKind::kScatter;
   const bool writes = call.kind != CollectiveKind::kReduce && call.kind != CollectiveKind::kGather;
   if (call.count > 0 && call.input == nullptr && (reads || rank_ == call.root))
-    return InvalidArgument(fmt::format("{}: no input", Text(call)));
+    return InvalidArgument(fmt::format("{}: no input", ToText(call)));
   if (call.count > 0 && call.output == nullptr && (writes || rank_ == call.root))
-    return InvalidArgument(fmt::format("{}: no output", Text(call)));
+    return InvalidArgument(fmt::format("{}: no output", ToText(call)));
   return {};
 }
 
-bool Communicator::Rank::IsInPlace(const Call& call) const {
+bool Communicator::Rank::IsInPlace(const CollectiveCall& call) const {
   const int64_t block = call.count * SizeOf(call.type) * rank_;
   switch (call.kind) {
     case CollectiveKind::kAllGather:
-      return call.input == At(call.output, block);
+      return call.input == Advanced(call.output, block);
     case CollectiveKind::kReduceScatter:
-      return call.output == At(call.input, block);
+      return call.output == Advanced(call.input, block);
     case CollectiveKind::kGather:
-      return rank_ == call.root && call.input == At(call.output, block);
+      return rank_ == call.root && call.input == Advanced(call.output, block);
     case CollectiveKind::kScatter:
-      return rank_ == call.root && call.output == At(call.input, block);
+      return rank_ == call.root && call.output == Advanced(call.input, block);
     case CollectiveKind::kAllToAll:
     case CollectiveKind::kAllToAllV:
       return false;
@@ -344,23 +392,25 @@ bool Communicator::Rank::IsInPlace(const Call& call) const {
   }
 }
 
-void Communicator::Rank::Copy(const Call& call) {
+void Communicator::Rank::Copy(const CollectiveCall& call) {
   if (call.input != call.output && call.count > 0)
     std::memmove(call.output, call.input, static_cast<size_t>(call.count * SizeOf(call.type)));
 }
 
-Result<const PlannedSchedule*> Communicator::Rank::Choose(const Call& call) {
+Result<const PlannedSchedule*> Communicator::Rank::Choose(const CollectiveCall& call) {
   return book_->Choose(call.kind, call.root, Elements(call) * SizeOf(call.type));
 }
 
-Status Communicator::Rank::Run(const Call& call) {
+Status Communicator::Rank::Run(const CollectiveCall& call) {
   const std::lock_guard running(running_);
   if (Status checked = Check(call); !checked) return checked;
-  if (Status healthy = BeHealthy(Text(call)); !healthy) return healthy;
+  if (aborted_ || has_failed_)
+    if (Status healthy = BeHealthy(ToText(call)); !healthy) return healthy;
   if (num_ranks_ == 1) {
     Copy(call);
     return {};
   }
+  if (UsesBoard(call)) return RunOnBoard(call);
   const Result<const PlannedSchedule*> planned = Choose(call);
   if (!planned) return tl::unexpected(planned.error());
   return *planned != nullptr ? RunPlan(**planned, call) : RunDirectly(call);
@@ -383,23 +433,24 @@ Result<PlanOperation*> Communicator::Rank::OperationFor(const PlannedSchedule& p
   return kept_.front().operation.get();
 }
 
-Status Communicator::Rank::RunPlan(const PlannedSchedule& planned, const Call& call) {
+Status Communicator::Rank::RunPlan(const PlannedSchedule& planned, const CollectiveCall& call) {
   const Result<PlanOperation*> operation = OperationFor(
       planned,
       {.count = Elements(call), .type = call.type, .op = call.op, .in_place = IsInPlace(call)});
   if (!operation) return tl::unexpected(operation.error());
   const auto scratch = static_cast<size_t>((*operation)->scratch_bytes());
   if (scratch_.size() < scratch) scratch_.resize(scratch);
-  const std::string text = Text(call);
-  Fnv1a signature;
-  signature.AddBytes(text);
-  signature.AddWord(static_cast<int64_t>(planned.digest));
-  lanes_->transport().SetSignature(signature.value());
+  lanes_->SetSignature(SignatureOf(call, planned.digest));
   (*operation)->Begin(call.input, call.output, scratch_.data());
-  return Drive(**operation, text);
+  return Finish(Drive(**operation), call);
 }
 
-Status Communicator::Rank::RunDirectly(const Call& call) {
+Status Communicator::Rank::RunOnBoard(const CollectiveCall& call) {
+  BoardOperation operation(call, *lanes_->common_area(), ++board_sequence_, rank_, num_ranks_);
+  return Finish(Drive(operation), call);
+}
+
+Status Communicator::Rank::RunDirectly(const CollectiveCall& call) {
   const int64_t block = call.count * SizeOf(call.type);
   std::vector<Message> messages;
   const bool is_root = rank_ == call.root;
@@ -408,14 +459,15 @@ Status Communicator::Rank::RunDirectly(const Call& call) {
     const int32_t to = (rank_ + i) % num_ranks_, from = (rank_ + num_ranks_ - i) % num_ranks_;
     if (call.kind == CollectiveKind::kAllToAll ||
         (call.kind == CollectiveKind::kScatter ? is_root : to == call.root))
-      messages.push_back(
-          Send(to, At(call.input, call.kind == CollectiveKind::kGather ? 0 : block * to), block));
+      messages.push_back(Send(
+          to, Advanced(call.input, call.kind == CollectiveKind::kGather ? 0 : block * to), block));
     if (call.kind == CollectiveKind::kAllToAll ||
         (call.kind == CollectiveKind::kGather ? is_root : from == call.root))
       messages.push_back(Receive(
-          from, At(call.output, call.kind == CollectiveKind::kScatter ? 0 : block * from), block));
+          from, Advanced(call.output, call.kind == CollectiveKind::kScatter ? 0 : block * from),
+          block));
   }
-  return ExchangeNow(messages, Text(call));
+  return ExchangeNow(messages, ToText(call));
 }
 
 Status Communicator::Rank::Exchange(std::span<const Message> messages, const std::string& text) {
@@ -443,7 +495,8 @@ Status Communicator::Rank::ExchangeNow(std::span<const Message> messages, const 
   Fnv1a what;
   what.AddBytes(text);
   ExchangeOperation operation(messages, what.value(), rank_, *lanes_);
-  return Drive(operation, text);
+  const std::optional<Failure> failure = Drive(operation);
+  return failure ? FailBecause(*failure, text) : Status();
 }
 
 Result<std::vector<std::string>> Communicator::Rank::Share(const std::string& mine,
@@ -452,7 +505,7 @@ Result<std::vector<std::string>> Communicator::Rank::Share(const std::string& mi
   if (Status healthy = BeHealthy(text); !healthy) return tl::unexpected(healthy.error());
   Result<std::vector<std::string>> shares =
       link_->Share(mine, Deadline(options_.timeout_s), aborted_);
-  if (!shares) return tl::unexpected(FailBecause(shares.error(), text, 0).error());
+  if (!shares) return tl::unexpected(FailBecause({shares.error()}, text).error());
   return shares;
 }
 
@@ -521,9 +574,10 @@ Status Communicator::AllToAllV(const void* input, std::span<const int64_t> send_
   for (size_t i = 0; i < ranks; ++i) {
     const auto rank = static_cast<size_t>(this->rank());
     const size_t to = (rank + i) % ranks, from = (rank + ranks - i) % ranks;
-    messages.push_back(
-        Send(static_cast<int32_t>(to), At(input, send_offsets[to] * size), send_counts[to] * size));
-    messages.push_back(Receive(static_cast<int32_t>(from), At(output, receive_offsets[from] * size),
+    messages.push_back(Send(static_cast<int32_t>(to), Advanced(input, send_offsets[to] * size),
+                            send_counts[to] * size));
+    messages.push_back(Receive(static_cast<int32_t>(from),
+                               Advanced(output, receive_offsets[from] * size),
                                receive_counts[from] * size));
   }
   return self_->Exchange(messages, fmt::format("all-to-all-v of {}", Name(type)));
@@ -582,8 +636,9 @@ Result<std::unique_ptr<Communicator>> Communicator::Split(int32_t colour, int32_
 }
 
 Result<std::string> Communicator::ScheduleFor(CollectiveKind kind, int64_t count, DataType type) {
-  const Result<const PlannedSchedule*> planned =
-      self_->Choose({.kind = kind, .count = count, .type = type});
+  const CollectiveCall call{.kind = kind, .count = count, .type = type};
+  if (num_ranks() > 1 && self_->UsesBoard(call)) return "shared board";
+  const Result<const PlannedSchedule*> planned = self_->Choose(call);
   if (!planned) return tl::unexpected(planned.error());
   return *planned == nullptr ? "direct messages" : (*planned)->name;
 }

@@ -64,7 +64,7 @@ void PlanOperation::Begin(const void* input, void* output, std::byte* scratch) {
 
 ExchangeOperation::ExchangeOperation(std::span<const Message> messages, uint64_t what, int32_t rank,
                                      Lanes& lanes)
-    : transport_(lanes.transport()), what_(what) {
+    : lanes_(lanes), what_(what) {
   for (const Message& message : messages) {
     if (message.peer == rank) {
       (message.is_send ? own_sends_ : own_receives_).push_back(message);
@@ -108,7 +108,7 @@ Interpreter::Outcome ExchangeOperation::Poll(int64_t budget) {
     if (part.posted) continue;
     over = false;
     if (blocked.count(part.message.peer) > 0) continue;
-    transport_.SetSignature(SignatureOf(part));
+    lanes_.SetSignature(SignatureOf(part));
     part.posted = part.end.TryPost(PieceOf(part));
     if (part.posted)
       moved = true;
@@ -120,7 +120,7 @@ Interpreter::Outcome ExchangeOperation::Poll(int64_t budget) {
     Part& part = receives_[i];
     if (received_[i] || !blocked.insert(part.message.peer).second) continue;
     over = false;
-    transport_.SetSignature(SignatureOf(part));
+    lanes_.SetSignature(SignatureOf(part));
     const Progress progress = part.end.TryTake({PieceOf(part), nullptr}, budget);
     received_[i] = progress == Progress::kDone;
     if (progress != Progress::kNothing) moved = true;

@@ -84,7 +84,7 @@ class ExchangeOperation final : public Operation {
   // Of a message, so that both ends know its length.
   uint64_t SignatureOf(const Part& part) const;
 
-  TcpTransport& transport_;
+  Lanes& lanes_;
   uint64_t what_;
   std::deque<Part> sends_, receives_;  // in order by peer
   std::vector<Message> own_sends_, own_receives_;

@@ -86,14 +86,22 @@ Status ScheduleBook::Add(const std::string& path) {
   return {};
 }
 
+bool ScheduleBook::Is(const Entry& entry, CollectiveKind kind, int32_t root) {
+  const Collective& collective = entry.file.schedule.collective;
+  return collective.kind() == kind && (!collective.has_root() || collective.root().value == root);
+}
+
+bool ScheduleBook::Holds(CollectiveKind kind, int32_t root) const {
+  return std::any_of(entries_.begin(), entries_.end(),
+                     [&](const Entry& entry) { return Is(entry, kind, root); });
+}
+
 Result<const PlannedSchedule*> ScheduleBook::Choose(CollectiveKind kind, int32_t root,
                                                     int64_t size_bytes) {
   Entry* best = nullptr;
   std::optional<Rational> least;
   for (Entry& entry : entries_) {
-    const Collective& collective = entry.file.schedule.collective;
-    if (collective.kind() != kind || (collective.has_root() && collective.root().value != root))
-      continue;
+    if (!Is(entry, kind, root)) continue;
     const Rational seconds = SecondsAt(entry.curve, Rational(size_bytes));
     if (!least || seconds < *least) {
       least = seconds;

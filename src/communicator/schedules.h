@@ -39,6 +39,8 @@ class ScheduleBook {
 
   // Of the files that count, so that ranks can compare their libraries.
   uint64_t digest() const { return digest_; }
+  // A file has one of this collective and root.
+  bool Holds(CollectiveKind kind, int32_t root) const;
   // The plan of a call over M bytes (docs/glossary.md). nullptr: no file has one and no default
   // exists (gather, scatter, all-to-all: direct messages). It lives as long as the book.
   Result<const PlannedSchedule*> Choose(CollectiveKind kind, int32_t root, int64_t size_bytes);
@@ -53,6 +55,7 @@ class ScheduleBook {
   enum class Length : uint8_t { kShort, kLong };
   using DefaultKey = std::tuple<CollectiveKind, int32_t, Length>;
 
+  static bool Is(const Entry& entry, CollectiveKind kind, int32_t root);
   explicit ScheduleBook(int32_t num_ranks) : num_ranks_(num_ranks) {}
   Status Add(const std::string& path);
   Result<PlannedSchedule> MakeDefault(const DefaultKey& key) const;

@@ -5,7 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <atomic>
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
@@ -47,9 +47,11 @@ TEST(CommunicatorTest, TwoRanksAddTheirNumbers) {
   RunRanks(2, [](Communicator& ranks) {
     const std::vector<float> mine = {1, 2, 3};
     std::vector<float> sum(3);
-    ASSERT_TRUE(ranks.AllReduce(mine.data(), sum.data(), 3, DataType::kFloat32, ReduceOp::kSum));
+    ASSERT_TRUE(
+        Succeeded(ranks.AllReduce(mine.data(), sum.data(), 3, DataType::kFloat32, ReduceOp::kSum)));
     EXPECT_EQ(sum, (std::vector<float>{2, 4, 6}));
-    ASSERT_TRUE(ranks.AllReduce(sum.data(), sum.data(), 3, DataType::kFloat32, ReduceOp::kAvg));
+    ASSERT_TRUE(
+        Succeeded(ranks.AllReduce(sum.data(), sum.data(), 3, DataType::kFloat32, ReduceOp::kAvg)));
     EXPECT_EQ(sum, (std::vector<float>{2, 4, 6}));
   });
 }
@@ -77,51 +79,51 @@ void CheckAll(Communicator& ranks, int64_t count) {
 
   std::vector<int64_t> out(static_cast<size_t>(count), -1);
   const std::vector<int64_t> mine = Block(me, 0, count), wide = Block(me, 0, all);
-  ASSERT_TRUE(ranks.AllReduce(mine.data(), out.data(), count, type, ReduceOp::kSum));
+  ASSERT_TRUE(Succeeded(ranks.AllReduce(mine.data(), out.data(), count, type, ReduceOp::kSum)));
   EXPECT_EQ(out, first_sums);
   out = mine;
-  ASSERT_TRUE(ranks.AllReduce(out.data(), out.data(), count, type, ReduceOp::kSum));
+  ASSERT_TRUE(Succeeded(ranks.AllReduce(out.data(), out.data(), count, type, ReduceOp::kSum)));
   EXPECT_EQ(out, first_sums);
 
   std::vector<int64_t> whole(static_cast<size_t>(all), -1);
-  ASSERT_TRUE(ranks.AllGather(mine.data(), whole.data(), count, type));
+  ASSERT_TRUE(Succeeded(ranks.AllGather(mine.data(), whole.data(), count, type)));
   EXPECT_EQ(whole, gathered);
   std::fill(whole.begin(), whole.end(), -1);
   std::copy(mine.begin(), mine.end(), whole.begin() + me * count);
-  ASSERT_TRUE(ranks.AllGather(whole.data() + me * count, whole.data(), count, type));
+  ASSERT_TRUE(Succeeded(ranks.AllGather(whole.data() + me * count, whole.data(), count, type)));
   EXPECT_EQ(whole, gathered);
 
   out.assign(static_cast<size_t>(count), -1);
-  ASSERT_TRUE(ranks.ReduceScatter(wide.data(), out.data(), count, type, ReduceOp::kSum));
+  ASSERT_TRUE(Succeeded(ranks.ReduceScatter(wide.data(), out.data(), count, type, ReduceOp::kSum)));
   EXPECT_EQ(out, block_of(sums, me));
   whole = wide;
-  ASSERT_TRUE(
-      ranks.ReduceScatter(whole.data(), whole.data() + me * count, count, type, ReduceOp::kSum));
+  ASSERT_TRUE(Succeeded(
+      ranks.ReduceScatter(whole.data(), whole.data() + me * count, count, type, ReduceOp::kSum)));
   EXPECT_EQ(block_of(whole, me), block_of(sums, me));
 
   for (const int32_t root : {0, n - 1}) {
     out = me == root ? Block(root, 5, count) : std::vector<int64_t>(static_cast<size_t>(count), -1);
-    ASSERT_TRUE(ranks.Broadcast(out.data(), out.data(), count, type, root));
+    ASSERT_TRUE(Succeeded(ranks.Broadcast(out.data(), out.data(), count, type, root)));
     EXPECT_EQ(out, Block(root, 5, count));
     out.assign(static_cast<size_t>(count), -1);
-    ASSERT_TRUE(ranks.Reduce(mine.data(), me == root ? out.data() : nullptr, count, type,
-                             ReduceOp::kSum, root));
+    ASSERT_TRUE(Succeeded(ranks.Reduce(mine.data(), me == root ? out.data() : nullptr, count, type,
+                                       ReduceOp::kSum, root)));
     if (me == root) {
       EXPECT_EQ(out, first_sums);
     }
     whole.assign(static_cast<size_t>(all), -1);
-    ASSERT_TRUE(ranks.Gather(mine.data(), whole.data(), count, type, root));
+    ASSERT_TRUE(Succeeded(ranks.Gather(mine.data(), whole.data(), count, type, root)));
     if (me == root) {
       EXPECT_EQ(whole, gathered);
     }
     out.assign(static_cast<size_t>(count), -1);
-    ASSERT_TRUE(
-        ranks.Scatter(me == root ? gathered.data() : nullptr, out.data(), count, type, root));
+    ASSERT_TRUE(Succeeded(
+        ranks.Scatter(me == root ? gathered.data() : nullptr, out.data(), count, type, root)));
     EXPECT_EQ(out, mine);
   }
 
   std::vector<int64_t> exchanged(static_cast<size_t>(all), -1), wanted;
-  ASSERT_TRUE(ranks.AllToAll(wide.data(), exchanged.data(), count, type));
+  ASSERT_TRUE(Succeeded(ranks.AllToAll(wide.data(), exchanged.data(), count, type)));
   for (int32_t from = 0; from < n; ++from) {
     const std::vector<int64_t> block = Block(from, me * count, count);
     wanted.insert(wanted.end(), block.begin(), block.end());
@@ -129,19 +131,65 @@ void CheckAll(Communicator& ranks, int64_t count) {
   EXPECT_EQ(exchanged, wanted);
 }
 
+// Which ranks share memory: all, none (as on hosts of their own), or all but every third.
+constexpr std::array<int32_t, 3> kApart = {0, 1, 3};
+CommunicatorOptions OptionsApart(int32_t apart, int32_t rank) {
+  return {.timeout_s = 60, .shared_memory = apart == 0 || (apart > 1 && rank % apart != 2)};
+}
+
 TEST(CommunicatorTest, EveryCollectiveMeansWhatItSays) {
-  for (const int32_t num_ranks : {1, 2, 3, 5, 8})
-    RunRanks(num_ranks, [](Communicator& ranks) {
-      for (const int64_t count : {1, 0, 3, 17, 1000, 1}) CheckAll(ranks, count);
-    });
+  for (const int32_t apart : kApart)
+    for (const int32_t num_ranks : {1, 2, 3, 5, 8})
+      RunRanksWith(
+          num_ranks,
+          [](Communicator& ranks) {
+            for (const int64_t count : {1, 0, 3, 17, 1000, 1025, 1}) CheckAll(ranks, count);
+          },
+          [apart](int32_t rank) { return OptionsApart(apart, rank); });
 }
 
 TEST(CommunicatorTest, LargeMessagesAndManyRanks) {
-  RunRanks(4, [](Communicator& ranks) { CheckAll(ranks, 300'000); });
-  RunRanks(19, [](Communicator& ranks) {
-    CheckAll(ranks, 10);
-    EXPECT_EQ(ranks.ScheduleFor(CollectiveKind::kAllReduce, 10, DataType::kInt64).value(),
+  for (const int32_t apart : kApart) {
+    const auto options_of = [apart](int32_t rank) { return OptionsApart(apart, rank); };
+    RunRanksWith(
+        4, [](Communicator& ranks) { CheckAll(ranks, 300'000); }, options_of);
+    RunRanksWith(
+        19,
+        [](Communicator& ranks) {
+          CheckAll(ranks, 10);
+          EXPECT_EQ(
+              ranks.ScheduleFor(CollectiveKind::kAllReduce, 100'000, DataType::kInt64).value(),
               "bfb on genkautz(4,19)");
+        },
+        options_of);
+  }
+}
+
+// The board takes turns between two rows: calls of all kinds one after the other, at different paces.
+TEST(CommunicatorTest, ManySmallCallsInARow) {
+  RunRanks(3, [](Communicator& ranks) {
+    EXPECT_EQ(ranks.ScheduleFor(CollectiveKind::kAllReduce, 1024, DataType::kInt64).value(),
+              "shared board");
+    EXPECT_EQ(ranks.ScheduleFor(CollectiveKind::kAllReduce, 1025, DataType::kInt64).value(),
+              "bfb on complete(3)");
+    Random random(static_cast<uint64_t>(ranks.rank()));
+    for (int64_t i = 0; i < 3000; ++i) {
+      if (random.Below(200) == 0) std::this_thread::sleep_for(std::chrono::microseconds(300));
+      const std::vector<int64_t> mine = Block(ranks.rank(), i, 2);
+      std::vector<int64_t> out(6, -1);
+      if (i % 3 == 0) {
+        ASSERT_TRUE(Succeeded(
+            ranks.AllReduce(mine.data(), out.data(), 2, DataType::kInt64, ReduceOp::kSum)));
+        ASSERT_EQ(out[1], SumAt(3, i + 1));
+      } else if (i % 3 == 1) {
+        ASSERT_TRUE(Succeeded(ranks.AllGather(mine.data(), out.data(), 2, DataType::kInt64)));
+        ASSERT_EQ(out[5], Value(2, i + 1));
+      } else {
+        const auto root = static_cast<int32_t>(i % 2);
+        ASSERT_TRUE(Succeeded(ranks.Broadcast(mine.data(), out.data(), 2, DataType::kInt64, root)));
+        ASSERT_EQ(out[0], Value(root, i));
+      }
+    }
   });
 }
 
@@ -152,7 +200,7 @@ TEST(CommunicatorTest, EveryTypeReducesAsTheLanguageDoes) {
       const std::vector<T> mine = {static_cast<T>(ranks.rank() + 1), static_cast<T>(100)};
       for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kProd, ReduceOp::kMin, ReduceOp::kMax}) {
         std::vector<T> out(2);
-        ASSERT_TRUE(ranks.AllReduce(mine.data(), out.data(), 2, type, op));
+        ASSERT_TRUE(Succeeded(ranks.AllReduce(mine.data(), out.data(), 2, type, op)));
         const std::map<ReduceOp, std::vector<T>> wanted = {
             {ReduceOp::kSum, {static_cast<T>(6), static_cast<T>(300)}},
             {ReduceOp::kProd, {static_cast<T>(6), static_cast<T>(1'000'000)}},
@@ -195,8 +243,8 @@ TEST(CommunicatorTest, AllToAllVOfRandomBlocks) {
         for (const int64_t value : block(peer, me, from[peer])) wanted.push_back(value);
       }
       std::vector<int64_t> output(wanted.size(), -1);
-      ASSERT_TRUE(
-          ranks.AllToAllV(input.data(), to, to_at, output.data(), from, from_at, DataType::kInt64));
+      ASSERT_TRUE(Succeeded(ranks.AllToAllV(input.data(), to, to_at, output.data(), from, from_at,
+                                            DataType::kInt64)));
       EXPECT_EQ(output, wanted);
     });
   }
@@ -218,7 +266,7 @@ TEST(CommunicatorTest, MessagesMeetInOrderWhateverTheOrderOfTheirLists) {
       messages.push_back({next, &many[i], 8, true});
       messages.push_back({previous, &in_many[i], 8, false});
     }
-    ASSERT_TRUE(ranks.Exchange(messages));
+    ASSERT_TRUE(Succeeded(ranks.Exchange(messages)));
     EXPECT_EQ(in_first[0], previous);
     EXPECT_EQ(in_second, (std::vector<int64_t>{10 * previous, 11 * previous}));
     EXPECT_EQ(in_own[0], 7);
@@ -240,9 +288,9 @@ TEST(CommunicatorTest, SplitOrdersByKeyAndRank) {
     EXPECT_EQ((*part)->rank(), me < 2 ? 1 : 0);
     const int64_t mine = me;
     int64_t sum = -1;
-    ASSERT_TRUE((*part)->AllReduce(&mine, &sum, 1, DataType::kInt64, ReduceOp::kSum));
+    ASSERT_TRUE(Succeeded((*part)->AllReduce(&mine, &sum, 1, DataType::kInt64, ReduceOp::kSum)));
     EXPECT_EQ(sum, me % 2 == 0 ? 2 : 4);
-    ASSERT_TRUE((*part)->Barrier());
+    ASSERT_TRUE(Succeeded((*part)->Barrier()));
   });
 }
 
@@ -269,8 +317,9 @@ TEST(CommunicatorTest, TheLibraryChoosesByPredictedTime) {
              };
              EXPECT_EQ(name(CollectiveKind::kAllReduce, 4), "few_steps.sched");
              EXPECT_EQ(name(CollectiveKind::kAllReduce, 1 << 28), "fast_links.sched");
-             EXPECT_EQ(name(CollectiveKind::kAllGather, 4), "bfb on complete(4)");
-             EXPECT_EQ(name(CollectiveKind::kAllToAll, 4), "direct messages");
+             EXPECT_EQ(name(CollectiveKind::kAllGather, 4), "shared board");
+             EXPECT_EQ(name(CollectiveKind::kAllGather, 4000), "bfb on complete(4)");
+             EXPECT_EQ(name(CollectiveKind::kAllToAll, 4000), "direct messages");
              CheckAll(ranks, 100);
              CheckAll(ranks, 30'000);
            },
@@ -297,38 +346,51 @@ TEST(CommunicatorTest, WhatTheCallerGivesWrongIsNamedAndHarmsNothing) {
     EXPECT_EQ(message(ranks.Exchange(std::vector<Message>{{ranks.rank(), in, 8, true}})),
               "rank " + std::to_string(ranks.rank()) +
                   " sends itself 1 messages of [8] bytes and receives 0 of []");
-    ASSERT_TRUE(ranks.AllReduce(in, out, 2, DataType::kFloat32, ReduceOp::kSum));
+    ASSERT_TRUE(Succeeded(ranks.AllReduce(in, out, 2, DataType::kFloat32, ReduceOp::kSum)));
     EXPECT_EQ(out[1], 4);
   });
 }
 
 TEST(CommunicatorTest, DifferentCallsAreNamedOnBothRanks) {
-  RunRanks(2, [](Communicator& ranks) {
-    std::vector<float> in(64, 1), out(64);
-    const auto begin = std::chrono::steady_clock::now();
-    const Status ran = ranks.AllReduce(in.data(), out.data(), ranks.rank() == 0 ? 8 : 16,
-                                       DataType::kFloat32, ReduceOp::kSum);
-    const auto seconds = std::chrono::steady_clock::now() - begin;
-    ASSERT_FALSE(ran);
-    EXPECT_EQ(ran.error().code, ErrorCode::kPeerFailed);
-    EXPECT_THAT(ran.error().message, AllOf(HasSubstr("all-reduce of 8 float (sum)"),
-                                           HasSubstr("all-reduce of 16 float (sum)"),
-                                           HasSubstr("the ranks do not run the same")));
-    EXPECT_LT(seconds, std::chrono::seconds(10));  // of the 60 that the operation has
-    // It stays failed.
-    EXPECT_EQ(ranks.Barrier().error().message, ran.error().message);
-    EXPECT_FALSE(ranks.health());
-  });
+  // On the board, by rings, over TCP.
+  for (const auto& [count, shared_memory] :
+       std::vector<std::pair<int64_t, bool>>{{8, true}, {8000, true}, {8, false}, {8000, false}})
+    RunRanks(
+        2,
+        [n = count](Communicator& ranks) {
+          std::vector<float> in(static_cast<size_t>(2 * n), 1), out(in.size());
+          const auto begin = std::chrono::steady_clock::now();
+          const Status ran = ranks.AllReduce(in.data(), out.data(), ranks.rank() == 0 ? n : 2 * n,
+                                             DataType::kFloat32, ReduceOp::kSum);
+          const auto seconds = std::chrono::steady_clock::now() - begin;
+          ASSERT_FALSE(ran);
+          EXPECT_EQ(ran.error().code, ErrorCode::kPeerFailed);
+          EXPECT_THAT(ran.error().message,
+                      AllOf(HasSubstr("all-reduce of " + std::to_string(n) + " float (sum)"),
+                            HasSubstr("all-reduce of " + std::to_string(2 * n) + " float (sum)"),
+                            HasSubstr("the ranks do not run the same")));
+          EXPECT_LT(seconds, std::chrono::seconds(10));  // of the 60 that the operation has
+          // It stays failed.
+          EXPECT_EQ(ranks.Barrier().error().message, ran.error().message);
+          EXPECT_FALSE(ranks.health());
+        },
+        {.timeout_s = 60, .shared_memory = shared_memory});
 }
 
 TEST(CommunicatorTest, AMessageOfAnotherLengthIsNoticed) {
-  RunRanks(2, [](Communicator& ranks) {
-    std::vector<char> data(100);
-    const Status ran = ranks.Exchange(std::vector<Message>{
-        {1 - ranks.rank(), data.data(), ranks.rank() == 0 ? 40 : 50, ranks.rank() == 0}});
-    ASSERT_FALSE(ran);
-    EXPECT_THAT(ran.error().message, HasSubstr("the ranks do not run the same"));
-  });
+  for (const bool shared_memory : {true, false})
+    RunRanks(
+        2,
+        [](Communicator& ranks) {
+          std::vector<char> data(100);
+          Status ran = ranks.Exchange(std::vector<Message>{
+              {1 - ranks.rank(), data.data(), ranks.rank() == 0 ? 40 : 50, ranks.rank() == 0}});
+          // A message that has left is no longer the sender's: it hears of it in its next call.
+          if (ran && ranks.rank() == 0) ran = ranks.Barrier();
+          ASSERT_FALSE(ran);
+          EXPECT_THAT(ran.error().message, HasSubstr("the ranks do not run the same"));
+        },
+        {.timeout_s = 60, .shared_memory = shared_memory});
 }
 
 TEST(CommunicatorTest, ARankThatIsKilledIsNamedToAllOthers) {
@@ -416,7 +478,7 @@ TEST(CommunicatorTest, TheIdTravelsByAFile) {
       const Result<UniqueId> id = ShareUniqueIdByFile(path, rank, 20);
       ASSERT_TRUE(id) << id.error().message;
       Communicator ranks = Communicator::Join(*id, 2, rank, {.timeout_s = 20}).value();
-      ASSERT_TRUE(ranks.Barrier());
+      ASSERT_TRUE(Succeeded(ranks.Barrier()));
     });
   for (std::thread& thread : threads) thread.join();
   std::filesystem::remove(path);

@@ -1,0 +1,45 @@
+// Small collectives of ranks that all are on one host: each writes once to the board of the LocalArea
+// what the others need, and reads there what it needs. No kernel call while others are awake.
+//
+// Order       Reductions go by rank, from 0: all ranks get the same bits.
+// Complexity  One write of what the rank contributes; N reads.
+// Errors      kPeerFailed: another rank runs another call.
+#pragma once
+
+#include <cstdint>
+
+#include "call.h"
+#include "local_area.h"
+#include "operation.h"
+
+namespace tutti {
+
+class BoardOperation final : public Operation {
+ public:
+  // What each rank writes has room in a slot.
+  static bool Fits(const CollectiveCall& call, int32_t num_ranks);
+
+  // `sequence` counts the operations of this communicator's board from 1.
+  BoardOperation(const CollectiveCall& call, LocalArea& area, uint64_t sequence, int32_t rank,
+                 int32_t num_ranks);
+  Interpreter::Outcome Poll(int64_t budget) override;
+  Status health() const override { return health_; }
+
+ private:
+  // Bytes that a rank writes.
+  int64_t Written(int32_t rank) const;
+  const std::byte* DataOf(int32_t rank) const { return area_.slot(sequence_, rank).data.data(); }
+  void Post();
+  void Read();
+  // Reduces count elements, `offset` bytes into what each rank has written.
+  void ReduceAll(int64_t offset);
+
+  const CollectiveCall call_;
+  LocalArea& area_;
+  const uint64_t sequence_, signature_;
+  const int32_t rank_, num_ranks_;
+  int32_t seen_ = 0;  // ranks before this one have written
+  Status health_;
+};
+
+}  // namespace tutti

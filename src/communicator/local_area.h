@@ -1,0 +1,93 @@
+// LocalArea: memory that the ranks of one host share: where they sleep, rings of bytes between each
+// two, and a board on which each writes what all may read.
+//
+// Model       The first rank of a host makes a memory file without a name and says where it is; the
+//             others open it through /proc. Nothing stays behind, whoever dies. Pages exist once they
+//             are touched: rings that no schedule uses cost nothing.
+// Board       Two rows of a slot a rank, which take turns: a rank that has begun its operation k + 2 knows
+//             that all have ended operation k, since operation k + 1 needed a word of each.
+// Errors      Make, Open: kIo; ranks then talk over TCP.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "connection.h"
+#include "ring_connection.h"
+#include "tutti/base/result.h"
+
+namespace tutti {
+
+// A rank that has nothing to do sleeps on its bell.
+struct BellState {
+  alignas(64) std::atomic<uint32_t> bell{0};
+  std::atomic<uint32_t> waiting{0};
+};
+
+class LocalBell final : public Waker {
+ public:
+  explicit LocalBell(BellState& state) : state_(&state) {}
+  void Wake(WaitsFor) override {
+    if (state_->waiting.load() != 0) Ring();
+  }
+
+ private:
+  void Ring();
+  BellState* state_;
+};
+
+struct BoardSlot {
+  static constexpr int64_t kBytes = 8192;
+  alignas(64) std::atomic<uint64_t> sequence{0};  // of the operation whose data it holds
+  uint64_t signature = 0;
+  alignas(64) std::array<std::byte, kBytes> data{};
+};
+
+class LocalArea {
+ public:
+  // Where others find it.
+  struct Place {
+    int64_t process = 0, descriptor = 0;
+    uint64_t token = 0;
+  };
+  static constexpr int32_t kMostRanks = 64;
+  static constexpr uint64_t kRingBytes = uint64_t{256} << 10;
+  enum class Ring : uint8_t { kPlans, kDirect };  // the channels that have one
+
+  static Result<std::unique_ptr<LocalArea>> Make(int32_t num_ranks);
+  static Result<std::unique_ptr<LocalArea>> Open(const Place& place, int32_t num_ranks);
+  ~LocalArea();
+  LocalArea(const LocalArea&) = delete;
+  LocalArea& operator=(const LocalArea&) = delete;
+
+  const Place& place() const { return place_; }
+  // All have opened it.
+  void CloseFile();
+
+  // Ranks are those of the host, from 0.
+  BellState& bell(int32_t rank) const;
+  BoardSlot& slot(uint64_t sequence, int32_t rank) const;
+  RingState& ring(int32_t from, int32_t to, Ring which) const;
+  std::byte* RingBytes(int32_t from, int32_t to, Ring which) const;
+
+ private:
+  LocalArea(int32_t num_ranks, int file) : num_ranks_(num_ranks), file_(file) {}
+  Status Map();
+  int64_t RingIndex(int32_t from, int32_t to, Ring which) const {
+    return (int64_t{from} * num_ranks_ + to) * 2 + static_cast<int64_t>(which);
+  }
+
+  int32_t num_ranks_;
+  int file_;
+  Place place_;
+  std::byte* data_ = nullptr;
+  int64_t bytes_ = 0, slots_at_ = 0, rings_at_ = 0, ring_bytes_at_ = 0;
+};
+
+// Which ranks run on this host and in this process's view of it: equal words mean yes.
+uint64_t HostWord();
+
+}  // namespace tutti

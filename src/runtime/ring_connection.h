@@ -1,0 +1,105 @@
+// RingConnection: the two ends of a connection between ranks of one host that do not see each other's
+// buffers: a ring of bytes in memory that both map.
+//
+// Model       The sender copies messages into the ring, each behind a line with its number and the
+//             signature of its call; the receiver reduces or copies straight out of the ring. A message
+//             is released when it is in the ring whole: the ring outlives the sender's interest in it.
+//             Both `written` and `read` grow for ever; lines of 64 bytes keep every element of a message
+//             at a multiple of its size.
+// Trust       Whoever maps the ring may write anything into it: bytes are only ever copied or reduced,
+//             counts are checked to be possible, and a wrong header is an error.
+// Errors      kPeerFailed: the message is of another call, or counts are not possible.
+// Threads     Each end belongs to one thread.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "connection.h"
+
+namespace tutti {
+
+struct RingState {
+  alignas(64) std::atomic<uint64_t> written{0};  // bytes, by the sender
+  alignas(64) std::atomic<uint64_t> read{0};     // bytes, by the receiver
+};
+
+// What both ends have in common. All of it must outlive them.
+struct RingChannel {
+  RingState* state = nullptr;
+  std::byte* bytes = nullptr;
+  uint64_t capacity = 0;  // a power of two, at least 4096
+  Waker* wake_sender = nullptr;
+  Waker* wake_receiver = nullptr;
+  // Of the call that runs; each end has its own.
+  const uint64_t* signature = nullptr;
+  std::string name;  // "connection 0 -> 1 channel 0", for errors
+};
+
+class RingSender final : public Connection {
+ public:
+  explicit RingSender(const RingChannel& channel) : channel_(channel) {}
+
+  bool TryPost(const Piece& source) override;
+  uint64_t released() const override { return released_; }
+  bool Save(uint64_t message, const Piece& source) override;
+  Progress TryTake(const Target&, int64_t&) override { return Progress::kNothing; }
+  Status health() const override { return health_; }
+
+  // Copies what the ring has room for. True: something was copied.
+  bool Advance();
+
+ private:
+  struct Posted {
+    Piece source;
+    uint64_t signature = 0;
+    bool saved = false;
+    std::vector<std::byte> copy;
+  };
+
+  // Contiguous bytes that may be written now, a multiple of a line.
+  size_t Room();
+  void BeginMessage(std::byte* line);
+  // Copies up to `most` bytes of the message from where it stands; how many.
+  size_t CopyOut(std::byte* to, size_t most);
+  void Publish();
+
+  RingChannel channel_;
+  std::array<Posted, kWindow> window_;
+  uint64_t posted_ = 0, released_ = 0;  // messages
+  uint64_t written_ = 0, read_ = 0;     // bytes; read_ as last seen
+  bool begun_ = false;                  // the header of message released_ is in the ring
+  int64_t body_bytes_ = 0;              // of it
+  Cursor cursor_;                       // in it
+  Status health_;
+};
+
+class RingReceiver final : public Connection {
+ public:
+  explicit RingReceiver(const RingChannel& channel) : channel_(channel) {}
+
+  bool TryPost(const Piece&) override { return false; }
+  uint64_t released() const override { return 0; }
+  bool Save(uint64_t, const Piece&) override { return false; }
+  Progress TryTake(const Target& target, int64_t& budget) override;
+  Status health() const override { return health_; }
+
+ private:
+  // Contiguous bytes that may be read now.
+  size_t Available();
+  bool ReadHeader();
+  void Consume(uint64_t bytes);
+
+  RingChannel channel_;
+  uint64_t received_ = 0;            // messages
+  uint64_t read_ = 0, written_ = 0;  // bytes; written_ as last seen
+  bool header_seen_ = false;
+  Cursor cursor_;  // of the message being taken
+  Status health_;
+};
+
+}  // namespace tutti
