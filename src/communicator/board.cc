@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "kernels.h"
@@ -13,6 +14,12 @@ void Copy(void* to, const void* from, int64_t bytes) {
   if (bytes > 0) std::memcpy(to, from, static_cast<size_t>(bytes));
 }
 
+// The root gives, the others take.
+bool FromRoot(CollectiveKind kind) {
+  return kind == CollectiveKind::kBroadcast || kind == CollectiveKind::kScatter;
+}
+
+// Bytes that a rank writes, if it does.
 int64_t LargestWritten(const CollectiveCall& call, int32_t num_ranks) {
   const bool all_blocks = call.kind == CollectiveKind::kReduceScatter ||
                           call.kind == CollectiveKind::kScatter ||
@@ -27,33 +34,57 @@ bool BoardOperation::Fits(const CollectiveCall& call, int32_t num_ranks) {
 }
 
 BoardOperation::BoardOperation(const CollectiveCall& call, LocalArea& area, uint64_t sequence,
-                               int32_t rank, int32_t num_ranks)
+                               uint64_t& all_done, int32_t rank, int32_t num_ranks)
     : call_(call),
       area_(area),
       sequence_(sequence),
       signature_(SignatureOf(call, 0)),
+      all_done_(all_done),
       rank_(rank),
       num_ranks_(num_ranks) {
-  Post();
+  if (!Reads()) return;
+  const bool from_root = FromRoot(call_.kind);
+  seen_ = from_root ? call_.root : 0;
+  last_ = from_root ? call_.root + 1 : num_ranks_;
 }
 
-int64_t BoardOperation::Written(int32_t rank) const {
-  const bool of_root =
-      call_.kind == CollectiveKind::kBroadcast || call_.kind == CollectiveKind::kScatter;
-  return of_root && rank != call_.root ? 0 : LargestWritten(call_, num_ranks_);
+bool BoardOperation::Writes() const { return !FromRoot(call_.kind) || rank_ == call_.root; }
+
+bool BoardOperation::Reads() const {
+  const bool to_root =
+      call_.kind == CollectiveKind::kReduce || call_.kind == CollectiveKind::kGather;
+  return !to_root || rank_ == call_.root;
 }
 
-void BoardOperation::Post() {
-  BoardSlot& mine = area_.slot(sequence_, rank_);
-  Copy(mine.data.data(), call_.input, Written(rank_));
-  mine.signature = signature_;
-  mine.sequence.store(sequence_);
+bool BoardOperation::RowIsFree() {
+  if (sequence_ <= all_done_ + BoardSlot::kRows) return true;
+  uint64_t least = sequence_;
+  for (int32_t rank = 0; rank < num_ranks_; ++rank)
+    least = std::min(least, area_.bell(rank).board_done.load());
+  all_done_ = least;
+  return sequence_ <= all_done_ + BoardSlot::kRows;
+}
+
+void BoardOperation::WakeOthers() {
   for (int32_t rank = 0; rank < num_ranks_; ++rank)
     if (rank != rank_) LocalBell(area_.bell(rank)).Wake(WaitsFor::kForMessages);
 }
 
+void BoardOperation::Post() {
+  BoardSlot& mine = area_.slot(sequence_, rank_);
+  Copy(mine.data.data(), call_.input, LargestWritten(call_, num_ranks_));
+  mine.signature = signature_;
+  mine.sequence.store(sequence_);
+  WakeOthers();
+}
+
 Interpreter::Outcome BoardOperation::Poll(int64_t) {
-  for (; seen_ < num_ranks_; ++seen_) {
+  if (!posted_ && Writes()) {
+    if (!RowIsFree()) return Interpreter::Outcome::kStuck;
+    Post();
+  }
+  posted_ = true;
+  for (; seen_ < last_; ++seen_) {
     const BoardSlot& slot = area_.slot(sequence_, seen_);
     if (slot.sequence.load() != sequence_) return Interpreter::Outcome::kStuck;
     if (slot.signature == signature_) continue;
@@ -63,7 +94,9 @@ Interpreter::Outcome BoardOperation::Poll(int64_t) {
                                     seen_, slot.signature, signature_));
     return Interpreter::Outcome::kStuck;
   }
-  Read();
+  if (Reads()) Read();
+  area_.bell(rank_).board_done.store(sequence_);
+  WakeOthers();  // some may wait for the row
   return Interpreter::Outcome::kOver;
 }
 
@@ -85,15 +118,12 @@ void BoardOperation::Read() {
     case CollectiveKind::kReduceScatter:
       return ReduceAll(block * rank_);
     case CollectiveKind::kReduce:
-      if (rank_ == call_.root) ReduceAll(0);
-      return;
+      return ReduceAll(0);
     case CollectiveKind::kBroadcast:
       return Copy(call_.output, DataOf(call_.root), block);
     case CollectiveKind::kScatter:
       return Copy(call_.output, DataOf(call_.root) + block * rank_, block);
     case CollectiveKind::kGather:
-      if (rank_ != call_.root) return;
-      break;
     case CollectiveKind::kAllGather:
     case CollectiveKind::kAllToAll:
     case CollectiveKind::kAllToAllV:

@@ -1,6 +1,8 @@
 // Small collectives of ranks that all are on one host: each writes once to the board of the LocalArea
 // what the others need, and reads there what it needs. No kernel call while others are awake.
 //
+//             Who only gives (the root of a broadcast) waits for nobody, but for a row of the board that
+//             is still read from; who only takes waits for those that give.
 // Order       Reductions go by rank, from 0: all ranks get the same bits.
 // Complexity  One write of what the rank contributes; N reads.
 // Errors      kPeerFailed: another rank runs another call.
@@ -19,15 +21,19 @@ class BoardOperation final : public Operation {
   // What each rank writes has room in a slot.
   static bool Fits(const CollectiveCall& call, int32_t num_ranks);
 
-  // `sequence` counts the operations of this communicator's board from 1.
-  BoardOperation(const CollectiveCall& call, LocalArea& area, uint64_t sequence, int32_t rank,
-                 int32_t num_ranks);
+  // `sequence` counts the operations of this communicator's board from 1; `all_done`: all ranks have
+  // ended the operations up to this one, as last seen.
+  BoardOperation(const CollectiveCall& call, LocalArea& area, uint64_t sequence, uint64_t& all_done,
+                 int32_t rank, int32_t num_ranks);
   Interpreter::Outcome Poll(int64_t budget) override;
   Status health() const override { return health_; }
 
  private:
-  // Bytes that a rank writes.
-  int64_t Written(int32_t rank) const;
+  bool Writes() const;
+  bool Reads() const;
+  // All have ended what the row held before.
+  bool RowIsFree();
+  void WakeOthers();
   const std::byte* DataOf(int32_t rank) const { return area_.slot(sequence_, rank).data.data(); }
   void Post();
   void Read();
@@ -37,8 +43,10 @@ class BoardOperation final : public Operation {
   const CollectiveCall call_;
   LocalArea& area_;
   const uint64_t sequence_, signature_;
+  uint64_t& all_done_;
   const int32_t rank_, num_ranks_;
-  int32_t seen_ = 0;  // ranks before this one have written
+  bool posted_ = false;
+  int32_t seen_ = 0, last_ = 0;  // ranks before seen_ have written; of last_ on nothing is read
   Status health_;
 };
 

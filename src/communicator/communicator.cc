@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <ifaddrs.h>
 #include <net/if.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -62,6 +64,16 @@ void Pause() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
 #endif
+}
+
+// Whether this process may read the memory of another, where `proof` stands.
+bool CanRead(int64_t process, int64_t address, uint64_t proof) {
+  uint64_t found = 0;
+  const iovec into{&found, sizeof(found)};
+  const iovec from{reinterpret_cast<void*>(static_cast<intptr_t>(address)), sizeof(found)};
+  return process_vm_readv(static_cast<pid_t>(process), &into, 1, &from, 1, 0) ==
+             static_cast<ssize_t>(sizeof(found)) &&
+         found == proof;
 }
 
 // Only read: the message is one that is sent.
@@ -161,7 +173,8 @@ class Communicator::Rank {
   std::optional<ScheduleBook> book_;
   std::optional<bootstrap::Link> link_;
   std::list<Kept> kept_;  // the one used last first
-  uint64_t board_sequence_ = 0;
+  uint64_t board_sequence_ = 0, board_done_ = 0;
+  uint64_t proof_ = 0;  // what others read of this process's memory to see that they may
   std::vector<std::byte> scratch_;
   std::unique_ptr<Lanes> lanes_;  // gone before what its messages point to
 };
@@ -261,7 +274,7 @@ Status Communicator::Rank::Meet(const UniqueId& id) {
   return {};
 }
 
-// Two rounds: where the memory of each host is, and who could open it.
+// Three rounds: where the memory of each host is, who could open it, who can read whose own.
 Result<LocalRanks> Communicator::Rank::MeetLocally(const std::vector<uint64_t>& hosts,
                                                    const Deadline& deadline) {
   const uint64_t own = hosts[static_cast<size_t>(rank_)];
@@ -289,12 +302,29 @@ Result<LocalRanks> Communicator::Rank::MeetLocally(const std::vector<uint64_t>& 
       if (auto area = LocalArea::Open(
               {(*words)[0], (*words)[1], static_cast<uint64_t>((*words)[2])}, num_here))
         local.area = std::move(*area);
-  const auto opened = link_->Share(local.area != nullptr ? "yes" : "no", deadline, aborted_);
-  if (!opened) return tl::unexpected(link_->Fail(opened.error(), 1));
-  const bool all = std::all_of(here.begin(), here.end(),
-                               [&opened](size_t peer) { return (*opened)[peer] == "yes"; });
-  if (!all) local.area.reset();
+  // Threads of one process read each other's memory, other processes where the kernel allows it.
+  proof_ = DrawSecret()[0];
+  const std::string mine =
+      local.area == nullptr
+          ? std::string()
+          : WordsToBytes({getpid(), static_cast<int64_t>(reinterpret_cast<intptr_t>(&proof_)),
+                          static_cast<int64_t>(proof_)});
+  const auto proofs = link_->Share(mine, deadline, aborted_);
+  if (!proofs) return tl::unexpected(link_->Fail(proofs.error(), 1));
+  bool all_mapped = true, readable = true;
+  for (const size_t peer : here) {
+    const auto words = Frame{FrameType::kShare, (*proofs)[peer]}.Words(3);
+    all_mapped = all_mapped && words;
+    readable =
+        readable && words && CanRead((*words)[0], (*words)[1], static_cast<uint64_t>((*words)[2]));
+    local.processes.push_back(words ? (*words)[0] : 0);
+  }
+  if (!all_mapped) local.area.reset();
   if (local.area != nullptr) local.area->CloseFile();
+  const auto verdicts = link_->Share(readable ? "readable" : "", deadline, aborted_);
+  if (!verdicts) return tl::unexpected(link_->Fail(verdicts.error(), 1));
+  for (const size_t peer : here) readable = readable && (*verdicts)[peer] == "readable";
+  if (!readable) local.processes.clear();
   return local;
 }
 
@@ -398,7 +428,8 @@ void Communicator::Rank::Copy(const CollectiveCall& call) {
 }
 
 Result<const PlannedSchedule*> Communicator::Rank::Choose(const CollectiveCall& call) {
-  return book_->Choose(call.kind, call.root, Elements(call) * SizeOf(call.type));
+  return book_->Choose(call.kind, call.root, Elements(call) * SizeOf(call.type),
+                       lanes_->common_area() != nullptr);
 }
 
 Status Communicator::Rank::Run(const CollectiveCall& call) {
@@ -446,7 +477,8 @@ Status Communicator::Rank::RunPlan(const PlannedSchedule& planned, const Collect
 }
 
 Status Communicator::Rank::RunOnBoard(const CollectiveCall& call) {
-  BoardOperation operation(call, *lanes_->common_area(), ++board_sequence_, rank_, num_ranks_);
+  BoardOperation operation(call, *lanes_->common_area(), ++board_sequence_, board_done_, rank_,
+                           num_ranks_);
   return Finish(Drive(operation), call);
 }
 

@@ -61,6 +61,8 @@ class LaneEnd final : public Connection {
 struct LocalRanks {
   std::unique_ptr<LocalArea> area;  // null: all talk over TCP
   std::vector<int32_t> index;       // by rank: its place in the area, -1 on other hosts
+  // Numbers of the processes, by place in the area, where all may read each other's memory; else empty.
+  std::vector<int64_t> processes = {};
 };
 
 class Lanes {

@@ -71,7 +71,8 @@ Status LocalArea::Map() {
   const int64_t ranks = num_ranks_, rings = ranks * ranks * 2;
   const int64_t bells_end = kPage + RoundUp(ranks * static_cast<int64_t>(sizeof(BellState)));
   slots_at_ = bells_end;
-  rings_at_ = slots_at_ + RoundUp(2 * ranks * static_cast<int64_t>(sizeof(BoardSlot)));
+  rings_at_ = slots_at_ + RoundUp(static_cast<int64_t>(BoardSlot::kRows) * ranks *
+                                  static_cast<int64_t>(sizeof(BoardSlot)));
   ring_bytes_at_ = rings_at_ + RoundUp(rings * static_cast<int64_t>(sizeof(RingState)));
   bytes_ = ring_bytes_at_ + rings * static_cast<int64_t>(kRingBytes);
   struct stat status {};
@@ -100,7 +101,7 @@ BellState& LocalArea::bell(int32_t rank) const {
 }
 
 BoardSlot& LocalArea::slot(uint64_t sequence, int32_t rank) const {
-  const auto row = static_cast<int64_t>(sequence % 2);
+  const auto row = static_cast<int64_t>(sequence % BoardSlot::kRows);
   return reinterpret_cast<BoardSlot*>(data_ + slots_at_)[row * num_ranks_ + rank];
 }
 

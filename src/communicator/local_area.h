@@ -4,8 +4,8 @@
 // Model       The first rank of a host makes a memory file without a name and says where it is; the
 //             others open it through /proc. Nothing stays behind, whoever dies. Pages exist once they
 //             are touched: rings that no schedule uses cost nothing.
-// Board       Two rows of a slot a rank, which take turns: a rank that has begun its operation k + 2 knows
-//             that all have ended operation k, since operation k + 1 needed a word of each.
+// Board       kRows rows of a slot a rank, which take turns: a rank writes for operation k when all have
+//             ended operation k - kRows.
 // Errors      Make, Open: kIo; ranks then talk over TCP.
 #pragma once
 
@@ -25,6 +25,7 @@ namespace tutti {
 struct BellState {
   alignas(64) std::atomic<uint32_t> bell{0};
   std::atomic<uint32_t> waiting{0};
+  alignas(64) std::atomic<uint64_t> board_done{0};  // the last operation of the board that it ended
 };
 
 class LocalBell final : public Waker {
@@ -40,6 +41,7 @@ class LocalBell final : public Waker {
 };
 
 struct BoardSlot {
+  static constexpr uint64_t kRows = 8;
   static constexpr int64_t kBytes = 8192;
   alignas(64) std::atomic<uint64_t> sequence{0};  // of the operation whose data it holds
   uint64_t signature = 0;

@@ -20,7 +20,8 @@ namespace {
 
 // Up to here every rank has a connection to every other.
 constexpr int32_t kMostComplete = 16;
-// From here on a broadcast is worth the steps of a chain.
+// From here on a broadcast between hosts is worth the steps of a chain; within one all read the root's
+// memory at once.
 constexpr int64_t kLongBytes = int64_t{64} << 10;
 
 Result<PlannedSchedule> Planned(std::string name, const Topology& topology,
@@ -97,7 +98,7 @@ bool ScheduleBook::Holds(CollectiveKind kind, int32_t root) const {
 }
 
 Result<const PlannedSchedule*> ScheduleBook::Choose(CollectiveKind kind, int32_t root,
-                                                    int64_t size_bytes) {
+                                                    int64_t size_bytes, bool one_host) {
   Entry* best = nullptr;
   std::optional<Rational> least;
   for (Entry& entry : entries_) {
@@ -120,8 +121,9 @@ Result<const PlannedSchedule*> ScheduleBook::Choose(CollectiveKind kind, int32_t
   }
   if (!HasDefault(kind)) return nullptr;
   const bool spreads = kind == CollectiveKind::kBroadcast || kind == CollectiveKind::kReduce;
-  const DefaultKey key{kind, root,
-                       spreads && size_bytes >= kLongBytes ? Length::kLong : Length::kShort};
+  const DefaultKey key{
+      kind, root,
+      spreads && !one_host && size_bytes >= kLongBytes ? Length::kLong : Length::kShort};
   std::unique_ptr<PlannedSchedule>& kept = defaults_[key];
   if (kept == nullptr) {
     Result<PlannedSchedule> planned = MakeDefault(key);

@@ -41,9 +41,10 @@ class ScheduleBook {
   uint64_t digest() const { return digest_; }
   // A file has one of this collective and root.
   bool Holds(CollectiveKind kind, int32_t root) const;
-  // The plan of a call over M bytes (docs/glossary.md). nullptr: no file has one and no default
+  // The plan of a call over M bytes (docs/glossary.md); `one_host`: all ranks share memory. nullptr: no file has one and no default
   // exists (gather, scatter, all-to-all: direct messages). It lives as long as the book.
-  Result<const PlannedSchedule*> Choose(CollectiveKind kind, int32_t root, int64_t size_bytes);
+  Result<const PlannedSchedule*> Choose(CollectiveKind kind, int32_t root, int64_t size_bytes,
+                                        bool one_host);
 
  private:
   struct Entry {

@@ -1,8 +1,11 @@
 #include "ring_connection.h"
 
 #include <fmt/format.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 #include "tcp_frames.h"
@@ -15,6 +18,27 @@ constexpr uint64_t kLine = 64;
 constexpr size_t kPart = 32 * 1024;
 
 constexpr uint64_t InLines(uint64_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
+
+// What is read from another process to be reduced stays in the cache.
+constexpr int64_t kStagingBytes = 64 * 1024;
+
+// Where the data of a piece begins if it is contiguous, else null.
+const std::byte* InOnePiece(const Piece& piece) {
+  const std::byte* begin = nullptr;
+  const std::byte* end = nullptr;
+  for (const Segment& segment : piece.segments) {
+    const ElementRange range = piece.RangeOf(segment);
+    if (range.first == range.last) continue;
+    const std::byte* base = segment.src.In(*piece.binding);
+    const std::byte* first = base + range.first * piece.element_bytes;
+    if (begin == nullptr)
+      begin = first;
+    else if (first != end)
+      return nullptr;
+    end = base + range.last * piece.element_bytes;
+  }
+  return begin;
+}
 
 tl::unexpected<Error> PeerFailed(const std::string& name, const std::string& what) {
   return MakeError(ErrorCode::kPeerFailed, fmt::format("{}: {}", name, what));
@@ -38,17 +62,27 @@ size_t RingSender::Room() {
 }
 
 void RingSender::BeginMessage(std::byte* line) {
-  const Posted& posted = window_[released_ % kWindow];
-  tcp::PutWord(posted.signature, line);
-  tcp::PutWord(released_, line + 8);
-  written_ += kLine;
+  Posted& posted = window_[sent_ % kWindow];
   begun_ = true;
   cursor_ = {};
   body_bytes_ = posted.saved ? static_cast<int64_t>(posted.copy.size()) : posted.source.Bytes();
+  const bool large = channel_.reference_bytes > 0 && body_bytes_ >= channel_.reference_bytes;
+  const std::byte* piece = large && !posted.saved ? InOnePiece(posted.source) : nullptr;
+  posted.referenced = piece != nullptr;
+  if (posted.referenced) {
+    RingState::Reference& reference = channel_.state->references[sent_ % kWindow];
+    reference.address.store(reinterpret_cast<uint64_t>(piece));
+    reference.claim.store(RingState::Claim::kOpen);
+    cursor_.bytes = body_bytes_;  // nothing to copy
+  }
+  tcp::PutWord(posted.signature, line);
+  tcp::PutWord(sent_, line + 8);
+  tcp::PutWord(posted.referenced ? 1 : 0, line + 16);
+  written_ += kLine;
 }
 
 size_t RingSender::CopyOut(std::byte* to, size_t most) {
-  const Posted& posted = window_[released_ % kWindow];
+  const Posted& posted = window_[sent_ % kWindow];
   const Piece& source = posted.source;
   const int64_t size = source.element_bytes;
   const int64_t budget = static_cast<int64_t>(most) / size * size;
@@ -85,7 +119,7 @@ void RingSender::Publish() {
 bool RingSender::Advance() {
   const uint64_t before = written_;
   uint64_t published = written_;
-  while (released_ < posted_ && health_) {
+  while (sent_ < posted_ && health_) {
     std::byte* at = channel_.bytes + written_ % channel_.capacity;
     const size_t room = Room();
     if (!begun_) {
@@ -98,8 +132,7 @@ bool RingSender::Advance() {
       if (cursor_.bytes == body_bytes_) written_ = InLines(written_);
     }
     if (cursor_.bytes == body_bytes_) {
-      window_[released_ % kWindow].copy.clear();
-      ++released_;
+      ++sent_;
       begun_ = false;
     }
     if (written_ - published >= kPart) {
@@ -111,23 +144,40 @@ bool RingSender::Advance() {
   return written_ != before;
 }
 
+uint64_t RingSender::released() const {
+  while (released_ < sent_ &&
+         (!window_[released_ % kWindow].referenced || channel_.state->taken.load() > released_))
+    ++released_;
+  return released_;
+}
+
 bool RingSender::TryPost(const Piece& source) {
-  if (posted_ - released_ >= kWindow) return false;
+  if (posted_ - released() >= kWindow) return false;
   Posted& posted = window_[posted_ % kWindow];
   posted.source = source;
   posted.signature = *channel_.signature;
-  posted.saved = false;
+  posted.saved = posted.referenced = false;
   ++posted_;
   Advance();
   return true;
 }
 
 bool RingSender::Save(uint64_t message, const Piece& source) {
-  if (message < released_) return true;
   Posted& posted = window_[message % kWindow];
+  const bool referenced = message < sent_ && posted.referenced;
+  if (message < sent_ && !referenced) return true;
+  RingState::Reference& reference = channel_.state->references[message % kWindow];
+  auto found = RingState::Claim::kOpen;
+  if (referenced && !reference.claim.compare_exchange_strong(found, RingState::Claim::kSaving))
+    return false;
   posted.copy.resize(static_cast<size_t>(source.Bytes()));
   Pack(source, posted.copy.data());
   posted.saved = true;
+  if (referenced) {
+    reference.address.store(reinterpret_cast<uint64_t>(posted.copy.data()));
+    reference.claim.store(RingState::Claim::kSaved);
+    channel_.wake_receiver->Wake(WaitsFor::kForMessages);
+  }
   return true;
 }
 
@@ -163,20 +213,23 @@ bool RingReceiver::ReadHeader() {
                     message, signature, received_, *channel_.signature));
     return false;
   }
-  read_ += kLine;
+  referenced_ = tcp::WordAt(line + 16) != 0;
+  claimed_ = false;
+  if (referenced_)
+    Consume(kLine);
+  else
+    read_ += kLine;
   header_seen_ = true;
   cursor_ = {};
   return true;
 }
 
-Progress RingReceiver::TryTake(const Target& target, int64_t& budget) {
-  const int64_t before = budget, size = target.piece.element_bytes;
-  if (!health_ || (!header_seen_ && !ReadHeader())) return Progress::kNothing;
-  const int64_t body = target.piece.Bytes();
+void RingReceiver::TakeFromRing(const Target& target, int64_t body, int64_t& budget) {
+  const int64_t size = target.piece.element_bytes;
   while (cursor_.bytes < body && budget >= size) {
     const auto available = static_cast<int64_t>(Available());
     const int64_t most = std::min({available, body - cursor_.bytes, budget});
-    if (most < size) break;
+    if (most < size) return;
     const int64_t start = cursor_.bytes;
     int64_t left = most;
     MovePacked(channel_.bytes + read_ % channel_.capacity, target, cursor_, left);
@@ -184,10 +237,86 @@ Progress RingReceiver::TryTake(const Target& target, int64_t& budget) {
     budget -= static_cast<int64_t>(moved);
     Consume(cursor_.bytes == body ? InLines(read_ + moved) - read_ : moved);
   }
-  if (cursor_.bytes < body) return budget < before ? Progress::kPart : Progress::kNothing;
   if (body == 0) Consume(0);
+}
+
+bool RingReceiver::Claim() {
+  RingState::Reference& reference = channel_.state->references[received_ % kWindow];
+  auto found = RingState::Claim::kOpen;
+  const bool taken = reference.claim.compare_exchange_strong(found, RingState::Claim::kTaken);
+  if (!taken && found != RingState::Claim::kSaved) return false;
+  address_ = reference.address.load();
+  claimed_ = true;
+  return true;
+}
+
+bool RingReceiver::ReadSender(std::byte* to, int64_t at, int64_t bytes) {
+  for (int64_t done = 0; done < bytes;) {
+    const iovec into{to + done, static_cast<size_t>(bytes - done)};
+    const iovec from{reinterpret_cast<void*>(address_ + static_cast<uint64_t>(at + done)),
+                     into.iov_len};
+    const ssize_t read =
+        process_vm_readv(static_cast<pid_t>(channel_.sender_process), &into, 1, &from, 1, 0);
+    if (read <= 0) {
+      health_ = PeerFailed(channel_.name, fmt::format("cannot read the memory of the sender: {}",
+                                                      std::strerror(errno)));
+      return false;
+    }
+    done += read;
+  }
+  return true;
+}
+
+void RingReceiver::TakeReferenced(const Target& target, int64_t body, int64_t& budget) {
+  const int64_t size = target.piece.element_bytes;
+  if (channel_.sender_process == getpid()) {
+    MovePacked(reinterpret_cast<const std::byte*>(address_) + cursor_.bytes, target, cursor_,
+               budget);
+    return;
+  }
+  while (cursor_.bytes < body && budget >= size) {
+    const Segment& segment = target.piece.segments[cursor_.segment];
+    const ElementRange range = target.piece.RangeOf(segment);
+    const int64_t first = range.first + cursor_.elements;
+    const int64_t most = std::min((range.last - first) * size, budget / size * size);
+    if (most == 0) {  // the end of a segment
+      ++cursor_.segment;
+      cursor_.elements = 0;
+      continue;
+    }
+    int64_t bytes = most;
+    if (target.reduce != nullptr) {
+      bytes = std::min(most, kStagingBytes);
+      staging_.resize(kStagingBytes);
+      if (!ReadSender(staging_.data(), cursor_.bytes, bytes)) return;
+      int64_t left = bytes;
+      MovePacked(staging_.data(), target, cursor_, left);
+    } else {
+      if (!ReadSender(segment.dst.In(*target.piece.binding) + first * size, cursor_.bytes, bytes))
+        return;
+      cursor_.elements += bytes / size;
+      cursor_.bytes += bytes;
+    }
+    budget -= bytes;
+  }
+}
+
+Progress RingReceiver::TryTake(const Target& target, int64_t& budget) {
+  const int64_t before = budget;
+  if (!health_ || (!header_seen_ && !ReadHeader())) return Progress::kNothing;
+  const int64_t body = target.piece.Bytes();
+  if (!referenced_)
+    TakeFromRing(target, body, budget);
+  else if (claimed_ || Claim())
+    TakeReferenced(target, body, budget);
+  if (cursor_.bytes < body || (referenced_ && !claimed_))
+    return budget < before ? Progress::kPart : Progress::kNothing;
   ++received_;
   header_seen_ = false;
+  if (referenced_) {
+    channel_.state->taken.store(received_);
+    channel_.wake_sender->Wake(WaitsFor::kForAnything);
+  }
   return Progress::kDone;
 }
 

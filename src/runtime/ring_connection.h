@@ -2,8 +2,12 @@
 // buffers: a ring of bytes in memory that both map.
 //
 // Model       The sender copies messages into the ring, each behind a line with its number and the
-//             signature of its call; the receiver reduces or copies straight out of the ring. A message
-//             is released when it is in the ring whole: the ring outlives the sender's interest in it.
+//             signature of its call; the receiver reduces or copies straight out of the ring. Such a
+//             message is released when it is in the ring whole: the ring outlives the sender's interest.
+//             A large message in one piece is only *referenced* where the receiver may read the memory of
+//             the sender: it is claimed and copied once, by the receiver (process_vm_readv, or plainly
+//             within a process), and released when that is done. As in shared_connection.h the sender may
+//             claim it first and save it elsewhere.
 //             Both `written` and `read` grow for ever; lines of 64 bytes keep every element of a message
 //             at a multiple of its size.
 // Trust       Whoever maps the ring may write anything into it: bytes are only ever copied or reduced,
@@ -24,8 +28,16 @@
 namespace tutti {
 
 struct RingState {
+  enum class Claim : uint32_t { kOpen, kTaken, kSaving, kSaved };
+  struct Reference {
+    std::atomic<Claim> claim{Claim::kOpen};
+    std::atomic<uint64_t> address{0};  // in the sender's process
+  };
+
   alignas(64) std::atomic<uint64_t> written{0};  // bytes, by the sender
   alignas(64) std::atomic<uint64_t> read{0};     // bytes, by the receiver
+  std::atomic<uint64_t> taken{0};  // messages, by the receiver; stored where one was referenced
+  alignas(64) std::array<Reference, kWindow> references{};
 };
 
 // What both ends have in common. All of it must outlive them.
@@ -37,7 +49,10 @@ struct RingChannel {
   Waker* wake_receiver = nullptr;
   // Of the call that runs; each end has its own.
   const uint64_t* signature = nullptr;
-  std::string name;  // "connection 0 -> 1 channel 0", for errors
+  // Of this size on messages are referenced; 0: none is.
+  int64_t reference_bytes = 0;
+  int64_t sender_process = 0;  // its number, where messages are referenced
+  std::string name;            // "connection 0 -> 1 channel 0", for errors
 };
 
 class RingSender final : public Connection {
@@ -45,7 +60,7 @@ class RingSender final : public Connection {
   explicit RingSender(const RingChannel& channel) : channel_(channel) {}
 
   bool TryPost(const Piece& source) override;
-  uint64_t released() const override { return released_; }
+  uint64_t released() const override;
   bool Save(uint64_t message, const Piece& source) override;
   Progress TryTake(const Target&, int64_t&) override { return Progress::kNothing; }
   Status health() const override { return health_; }
@@ -57,7 +72,7 @@ class RingSender final : public Connection {
   struct Posted {
     Piece source;
     uint64_t signature = 0;
-    bool saved = false;
+    bool saved = false, referenced = false;
     std::vector<std::byte> copy;
   };
 
@@ -70,11 +85,12 @@ class RingSender final : public Connection {
 
   RingChannel channel_;
   std::array<Posted, kWindow> window_;
-  uint64_t posted_ = 0, released_ = 0;  // messages
-  uint64_t written_ = 0, read_ = 0;     // bytes; read_ as last seen
-  bool begun_ = false;                  // the header of message released_ is in the ring
-  int64_t body_bytes_ = 0;              // of it
-  Cursor cursor_;                       // in it
+  uint64_t posted_ = 0, sent_ = 0;   // messages; sent: copied or referenced whole
+  mutable uint64_t released_ = 0;    // as last seen
+  uint64_t written_ = 0, read_ = 0;  // bytes; read_ as last seen
+  bool begun_ = false;               // the header of message sent_ is in the ring
+  int64_t body_bytes_ = 0;           // of it
+  Cursor cursor_;                    // in it
   Status health_;
 };
 
@@ -93,12 +109,20 @@ class RingReceiver final : public Connection {
   size_t Available();
   bool ReadHeader();
   void Consume(uint64_t bytes);
+  void TakeFromRing(const Target& target, int64_t body, int64_t& budget);
+  // False: the sender is saving it.
+  bool Claim();
+  void TakeReferenced(const Target& target, int64_t body, int64_t& budget);
+  // Reads from the sender's memory. False: that failed.
+  bool ReadSender(std::byte* to, int64_t at, int64_t bytes);
 
   RingChannel channel_;
   uint64_t received_ = 0;            // messages
   uint64_t read_ = 0, written_ = 0;  // bytes; written_ as last seen
-  bool header_seen_ = false;
-  Cursor cursor_;  // of the message being taken
+  bool header_seen_ = false, referenced_ = false, claimed_ = false;
+  uint64_t address_ = 0;            // of a message that was claimed
+  Cursor cursor_;                   // of the message being taken
+  std::vector<std::byte> staging_;  // of what is read to be reduced
   Status health_;
 };
 
