@@ -14,6 +14,7 @@ namespace tutti {
 namespace {
 
 constexpr uint64_t kLine = 64;
+constexpr int64_t kMostElementBytes = 8;
 // Copied before the receiver is told: it works on one part while the next is written.
 constexpr size_t kPart = 32 * 1024;
 
@@ -49,7 +50,8 @@ tl::unexpected<Error> PeerFailed(const std::string& name, const std::string& wha
 // --- Sender --------------------------------------------------------------------------------------
 
 size_t RingSender::Room() {
-  if (written_ - read_ == channel_.capacity) {
+  const uint64_t least = begun_ ? static_cast<uint64_t>(kMostElementBytes) : kLine;
+  if (channel_.capacity - (written_ - read_) < least) {
     read_ = channel_.state->read.load();
     if (written_ - read_ > channel_.capacity) {
       health_ = PeerFailed(channel_.name, "the receiver has read what was not written");
@@ -183,8 +185,8 @@ bool RingSender::Save(uint64_t message, const Piece& source) {
 
 // --- Receiver ------------------------------------------------------------------------------------
 
-size_t RingReceiver::Available() {
-  if (written_ == read_) {
+size_t RingReceiver::Available(uint64_t least) {
+  if (written_ - read_ < least) {
     written_ = channel_.state->written.load();
     if (written_ - read_ > channel_.capacity) {
       health_ = PeerFailed(channel_.name, "the sender has written more than there is room for");
@@ -202,7 +204,7 @@ void RingReceiver::Consume(uint64_t bytes) {
 }
 
 bool RingReceiver::ReadHeader() {
-  if (Available() < kLine) return false;
+  if (Available(kLine) < kLine) return false;
   const std::byte* line = channel_.bytes + read_ % channel_.capacity;
   const uint64_t signature = tcp::WordAt(line), message = tcp::WordAt(line + 8);
   if (message != received_ || signature != *channel_.signature) {
@@ -227,7 +229,7 @@ bool RingReceiver::ReadHeader() {
 void RingReceiver::TakeFromRing(const Target& target, int64_t body, int64_t& budget) {
   const int64_t size = target.piece.element_bytes;
   while (cursor_.bytes < body && budget >= size) {
-    const auto available = static_cast<int64_t>(Available());
+    const auto available = static_cast<int64_t>(Available(static_cast<uint64_t>(size)));
     const int64_t most = std::min({available, body - cursor_.bytes, budget});
     if (most < size) return;
     const int64_t start = cursor_.bytes;

@@ -76,7 +76,7 @@ class RingSender final : public Connection {
     std::vector<std::byte> copy;
   };
 
-  // Contiguous bytes that may be written now, a multiple of a line.
+  // Contiguous bytes that may be written now.
   size_t Room();
   void BeginMessage(std::byte* line);
   // Copies up to `most` bytes of the message from where it stands; how many.
@@ -105,8 +105,9 @@ class RingReceiver final : public Connection {
   Status health() const override { return health_; }
 
  private:
-  // Contiguous bytes that may be read now.
-  size_t Available();
+  // Contiguous bytes that may be read now; looks at what the sender says where there are less than
+  // `least`.
+  size_t Available(uint64_t least);
   bool ReadHeader();
   void Consume(uint64_t bytes);
   void TakeFromRing(const Target& target, int64_t body, int64_t& budget);

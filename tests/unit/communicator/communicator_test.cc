@@ -393,33 +393,6 @@ TEST(CommunicatorTest, AMessageOfAnotherLengthIsNoticed) {
         {.timeout_s = 60, .shared_memory = shared_memory});
 }
 
-TEST(CommunicatorTest, ARankThatIsKilledIsNamedToAllOthers) {
-  const UniqueId id = MakeUniqueId().value();
-  constexpr int32_t kRanks = 3;
-  const pid_t victim = fork();
-  if (victim == 0) {
-    const Result<Communicator> communicator = Communicator::Join(id, kRanks, 2, {.timeout_s = 60});
-    if (communicator) raise(SIGKILL);
-    _exit(1);
-  }
-  std::vector<std::thread> threads;
-  for (int32_t rank = 0; rank < 2; ++rank)
-    threads.emplace_back([&id, rank] {
-      Communicator ranks = Communicator::Join(id, kRanks, rank, {.timeout_s = 60}).value();
-      std::vector<double> data(1000);
-      const Status ran =
-          ranks.AllReduce(data.data(), data.data(), 1000, DataType::kFloat64, ReduceOp::kSum);
-      ASSERT_FALSE(ran);
-      EXPECT_EQ(ran.error().code, ErrorCode::kPeerFailed);
-      EXPECT_THAT(ran.error().message, HasSubstr("rank 2 ("));
-      EXPECT_THAT(ran.error().message, HasSubstr("has gone"));
-    });
-  for (std::thread& thread : threads) thread.join();
-  int status = 0;
-  ASSERT_EQ(waitpid(victim, &status, 0), victim);
-  EXPECT_TRUE(WIFSIGNALED(status));
-}
-
 TEST(CommunicatorTest, AbortEndsAllRanks) {
   RunRanks(3, [](Communicator& ranks) {
     std::thread other;
@@ -484,6 +457,60 @@ TEST(CommunicatorTest, TheIdTravelsByAFile) {
   std::filesystem::remove(path);
   EXPECT_THAT(ShareUniqueIdByFile(path, 1, 0.02).error().message,
               HasSubstr("rank 0 has written no unique id within 0.02 s"));
+}
+
+// --- Processes -----------------------------------------------------------------------------------
+
+// They do not see each other's buffers, and read them through the kernel or from rings.
+TEST(CommunicatorProcessTest, EveryCollectiveBetweenProcesses) {
+  for (const bool shared_memory : {true, false}) {
+    const UniqueId id = MakeUniqueId().value();
+    constexpr int32_t kRanks = 4;
+    std::vector<pid_t> children;
+    for (int32_t rank = 0; rank < kRanks; ++rank) {
+      const pid_t child = fork();
+      if (child == 0) {
+        Communicator ranks =
+            Communicator::Join(id, kRanks, rank, {.timeout_s = 60, .shared_memory = shared_memory})
+                .value();
+        for (const int64_t count : {1, 17, 1025, 100'000}) CheckAll(ranks, count);
+        _exit(testing::Test::HasFailure() || !ranks.Barrier() ? 1 : 0);
+      }
+      children.push_back(child);
+    }
+    for (const pid_t child : children) {
+      int status = -1;
+      ASSERT_EQ(waitpid(child, &status, 0), child);
+      EXPECT_EQ(status, 0);
+    }
+  }
+}
+
+TEST(CommunicatorProcessTest, ARankThatIsKilledIsNamedToAllOthers) {
+  const UniqueId id = MakeUniqueId().value();
+  constexpr int32_t kRanks = 3;
+  const pid_t victim = fork();
+  if (victim == 0) {
+    const Result<Communicator> communicator = Communicator::Join(id, kRanks, 2, {.timeout_s = 60});
+    if (communicator) raise(SIGKILL);
+    _exit(1);
+  }
+  std::vector<std::thread> threads;
+  for (int32_t rank = 0; rank < 2; ++rank)
+    threads.emplace_back([&id, rank] {
+      Communicator ranks = Communicator::Join(id, kRanks, rank, {.timeout_s = 60}).value();
+      std::vector<double> data(1000);
+      const Status ran =
+          ranks.AllReduce(data.data(), data.data(), 1000, DataType::kFloat64, ReduceOp::kSum);
+      ASSERT_FALSE(ran);
+      EXPECT_EQ(ran.error().code, ErrorCode::kPeerFailed);
+      EXPECT_THAT(ran.error().message, HasSubstr("rank 2 ("));
+      EXPECT_THAT(ran.error().message, HasSubstr("has gone"));
+    });
+  for (std::thread& thread : threads) thread.join();
+  int status = 0;
+  ASSERT_EQ(waitpid(victim, &status, 0), victim);
+  EXPECT_TRUE(WIFSIGNALED(status));
 }
 
 }  // namespace

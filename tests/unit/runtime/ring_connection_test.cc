@@ -1,0 +1,306 @@
+#include "ring_connection.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "hand_plans.h"
+#include "ranks_in_memory.h"
+#include "tcp_frames.h"
+#include "tutti/base/random.h"
+
+namespace tutti {
+namespace {
+
+using testing::HasSubstr;
+
+// A ring in memory of this process, or of its children too.
+class Ring {
+ public:
+  explicit Ring(uint64_t capacity = 4096, bool shared = false) : shared_(shared) {
+    bytes_ = sizeof(RingState) + capacity;
+    data_ = shared ? static_cast<std::byte*>(mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
+                                                  MAP_SHARED | MAP_ANONYMOUS, -1, 0))
+                   : static_cast<std::byte*>(std::aligned_alloc(64, (bytes_ + 63) / 64 * 64));
+    channel.state = new (data_) RingState();
+    channel.bytes = data_ + sizeof(RingState);
+    channel.capacity = capacity;
+    channel.wake_sender = channel.wake_receiver = &waker_;
+    channel.signature = &signature;
+    channel.sender_process = getpid();
+    channel.name = "connection 0 -> 1 channel 0";
+  }
+  ~Ring() { shared_ ? static_cast<void>(munmap(data_, bytes_)) : std::free(data_); }
+  Ring(const Ring&) = delete;
+  Ring& operator=(const Ring&) = delete;
+
+  RingChannel channel;
+  uint64_t signature = 0x11;
+
+ private:
+  bool shared_;
+  size_t bytes_ = 0;
+  std::byte* data_ = nullptr;
+  NoWaker waker_;
+};
+
+class RingEnds {
+ public:
+  RingEnds(const RanksInMemory& ranks, uint64_t capacity, int64_t reference_bytes) {
+    for (size_t c = 0; c < ranks.program().connections.size(); ++c) {
+      Ring& ring = rings_.emplace_back(capacity);
+      ring.channel.reference_bytes = reference_bytes;
+      senders_.emplace_back(ring.channel);
+      receivers_.emplace_back(ring.channel);
+    }
+  }
+  std::vector<StreamEnds> Of(const RanksInMemory& ranks, int32_t rank) {
+    std::vector<StreamEnds> ends;
+    for (const StreamProgram& stream : ranks.program().ranks[static_cast<size_t>(rank)].streams) {
+      StreamEnds& of_stream = ends.emplace_back();
+      if (stream.outgoing >= 0)
+        of_stream.outgoing = &senders_[static_cast<size_t>(stream.outgoing)];
+      if (stream.incoming >= 0)
+        of_stream.incoming = &receivers_[static_cast<size_t>(stream.incoming)];
+    }
+    return ends;
+  }
+  bool Advance() {
+    bool any = false;
+    for (RingSender& sender : senders_) any = sender.Advance() || any;
+    return any;
+  }
+
+ private:
+  std::deque<Ring> rings_;
+  std::deque<RingSender> senders_;
+  std::deque<RingReceiver> receivers_;
+};
+
+// Every plan, with any budget, gives the bytes that it gives over shared memory: whether messages are
+// copied through rings that hold many or a part of one, or are referenced.
+TEST(RingConnectionTest, EveryPlanThroughSmallAndLargeRings) {
+  int turn = 0;
+  for (const Plan& plan : {RingAllGather(3), RingAllReduce(4), ExchangeAllReduce(4),
+                           DoublingAllGather(4), RingAllGather(1)})
+    for (const bool in_place : {false, true})
+      for (const int64_t count : {0, 1, 3, 5, 1009, 60'000}) {
+        CallOptions options{.count = count, .in_place = in_place};
+        options.type = static_cast<DataType>(turn % (static_cast<int>(kLastDataType) + 1));
+        options.op = static_cast<ReduceOp>(turn % 5);
+        options.piece_bytes = turn % 2 == 0 ? 1000 : 1 << 20;
+        ++turn;
+        RanksInMemory shared(plan, options);
+        SharedEnds shared_ends(shared);
+        std::deque<Interpreter> over_memory;
+        for (int32_t r = 0; r < shared.num_ranks(); ++r)
+          over_memory.push_back(shared.MakeInterpreter(r, shared_ends.Of(shared, r)));
+        shared.Fill();
+        ASSERT_TRUE(RunInTurns(
+            over_memory, [] { return kNoBudget; }, [] { return false; }));
+        Random random(7);
+        for (const uint64_t capacity : {uint64_t{4096}, uint64_t{1} << 20})
+          for (const int64_t reference_bytes : {0, 1, 500}) {
+            SCOPED_TRACE(testing::Message()
+                         << Name(plan.collective.kind()) << " " << count << " "
+                         << Name(options.type) << " " << Name(options.op) << " capacity "
+                         << capacity << " referenced from " << reference_bytes);
+            RanksInMemory ranks(plan, options);
+            RingEnds ends(ranks, capacity, reference_bytes);
+            std::deque<Interpreter> interpreters;
+            for (int32_t r = 0; r < ranks.num_ranks(); ++r)
+              interpreters.push_back(ranks.MakeInterpreter(r, ends.Of(ranks, r)));
+            for (const uint64_t most_budget : {uint64_t{5000}, uint64_t{1} << 40}) {
+              ranks.Fill();
+              ASSERT_TRUE(RunInTurns(
+                  interpreters, [&] { return 1 + static_cast<int64_t>(random.Below(most_budget)); },
+                  [&] { return ends.Advance(); }));
+              ASSERT_EQ(ranks.CountWrong(), 0);
+            }
+            EXPECT_EQ(ranks.Results(), shared.Results());
+          }
+      }
+}
+
+// One message of bytes.
+struct OneMessage {
+  explicit OneMessage(std::vector<std::byte>& data) {
+    binding.base[static_cast<size_t>(Buffer::kInput)] = data.data();
+    segment = {.src = {0, Buffer::kInput},
+               .dst = {0, Buffer::kInput},
+               .elements = static_cast<int64_t>(data.size()),
+               .first_unit = 0,
+               .last_unit = 1};
+  }
+  Piece piece() const { return {.segments = {&segment, 1}, .binding = &binding}; }
+
+  Binding binding;
+  Segment segment;
+};
+
+std::vector<std::byte> Numbers(size_t count) {
+  std::vector<std::byte> bytes(count);
+  for (size_t i = 0; i < count; ++i) bytes[i] = static_cast<std::byte>(i * 7 + 3);
+  return bytes;
+}
+
+TEST(RingConnectionTest, AReferencedMessageIsReleasedWhenItWasTaken) {
+  Ring ring;
+  ring.channel.reference_bytes = 100;
+  RingSender sender(ring.channel);
+  RingReceiver receiver(ring.channel);
+  std::vector<std::byte> small = Numbers(99), large = Numbers(100), to_small(99), to_large(100);
+  OneMessage out_small(small), out_large(large), in_small(to_small), in_large(to_large);
+  ASSERT_TRUE(sender.TryPost(out_small.piece()));
+  EXPECT_EQ(sender.released(), 1u);  // it is in the ring
+  ASSERT_TRUE(sender.TryPost(out_large.piece()));
+  EXPECT_EQ(sender.released(), 1u);
+  int64_t budget = kNoBudget;
+  EXPECT_EQ(receiver.TryTake({in_small.piece(), nullptr}, budget), Progress::kDone);
+  EXPECT_EQ(receiver.TryTake({in_large.piece(), nullptr}, budget), Progress::kDone);
+  EXPECT_EQ(sender.released(), 2u);
+  EXPECT_EQ(to_small, small);
+  EXPECT_EQ(to_large, large);
+}
+
+TEST(RingConnectionTest, WhatIsSavedMayBeOverwritten) {
+  // Copied in parts, or referenced; not yet begun by the receiver, or begun.
+  for (const int64_t reference_bytes : {0, 100}) {
+    Ring ring;
+    ring.channel.reference_bytes = reference_bytes;
+    RingSender sender(ring.channel);
+    RingReceiver receiver(ring.channel);
+    std::vector<std::byte> data = Numbers(10'000), into(10'000);
+    const std::vector<std::byte> wanted = data;
+    OneMessage out(data), in(into);
+    ASSERT_TRUE(sender.TryPost(out.piece()));
+    ASSERT_TRUE(sender.Save(0, out.piece()));
+    std::fill(data.begin(), data.end(), std::byte{0});
+    int64_t budget = kNoBudget;
+    for (int turn = 0; turn < 10; ++turn) {
+      if (receiver.TryTake({in.piece(), nullptr}, budget) == Progress::kDone) break;
+      sender.Advance();
+    }
+    EXPECT_EQ(into, wanted) << reference_bytes;
+    EXPECT_EQ(sender.released(), 1u);
+  }
+  Ring ring;
+  ring.channel.reference_bytes = 100;
+  RingSender sender(ring.channel);
+  RingReceiver receiver(ring.channel);
+  std::vector<std::byte> data = Numbers(10'000), into(10'000);
+  OneMessage out(data), in(into);
+  ASSERT_TRUE(sender.TryPost(out.piece()));
+  int64_t budget = 10;
+  EXPECT_EQ(receiver.TryTake({in.piece(), nullptr}, budget), Progress::kPart);
+  EXPECT_FALSE(sender.Save(0, out.piece()));  // the receiver is at it
+  budget = kNoBudget;
+  EXPECT_EQ(receiver.TryTake({in.piece(), nullptr}, budget), Progress::kDone);
+  EXPECT_EQ(into, data);
+}
+
+TEST(RingConnectionTest, AnotherProcessReadsWhatIsReferenced) {
+  Ring ring(4096, true);
+  ring.channel.reference_bytes = 100;
+  std::vector<std::byte> data = Numbers(200'000);
+  OneMessage out(data);
+  RingSender sender(ring.channel);
+  ASSERT_TRUE(sender.TryPost(out.piece()));
+  ASSERT_TRUE(sender.TryPost(out.piece()));
+  const pid_t child = fork();
+  if (child == 0) {
+    RingReceiver receiver(ring.channel);
+    std::vector<std::byte> copied(data.size()), sums(data.size(), std::byte{1});
+    OneMessage to_copied(copied), to_sums(sums);
+    int64_t budget = kNoBudget;
+    const bool took =
+        receiver.TryTake({to_copied.piece(), nullptr}, budget) == Progress::kDone &&
+        receiver.TryTake({to_sums.piece(), FindReduceKernel(DataType::kUint8, ReduceOp::kSum)},
+                         budget) == Progress::kDone;
+    bool right = took && copied == data;
+    for (size_t i = 0; i < sums.size(); ++i)
+      right = right && sums[i] == static_cast<std::byte>(static_cast<unsigned>(data[i]) + 1);
+    _exit(right ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(sender.released(), 2u);
+}
+
+// --- Faults --------------------------------------------------------------------------------------
+
+TEST(RingConnectionTest, AnotherCallIsNamed) {
+  Ring ring;
+  RingSender sender(ring.channel);
+  std::vector<std::byte> data(8), into(8);
+  OneMessage out(data), in(into);
+  ASSERT_TRUE(sender.TryPost(out.piece()));
+  ring.signature = 0x22;
+  RingReceiver receiver(ring.channel);
+  int64_t budget = kNoBudget;
+  EXPECT_EQ(receiver.TryTake({in.piece(), nullptr}, budget), Progress::kNothing);
+  EXPECT_EQ(receiver.health().error().message,
+            "connection 0 -> 1 channel 0: got message 0 of call 0000000000000011, wanted message 0 "
+            "of call 0000000000000022: the ranks do not run the same");
+}
+
+// Whoever maps the ring may write anything: it is noticed, or it is data.
+TEST(RingConnectionTest, ImpossibleCountsAreNoticed) {
+  std::vector<std::byte> data(8), into(8);
+  OneMessage out(data), in(into);
+  int64_t budget = kNoBudget;
+  {
+    Ring ring;
+    RingReceiver receiver(ring.channel);
+    ring.channel.state->written = 4097;
+    EXPECT_EQ(receiver.TryTake({in.piece(), nullptr}, budget), Progress::kNothing);
+    ASSERT_FALSE(receiver.health());
+    EXPECT_THAT(receiver.health().error().message, HasSubstr("more than there is room for"));
+  }
+  {
+    Ring ring;
+    RingSender sender(ring.channel);
+    ring.channel.state->read = 1'000'000;
+    std::vector<std::byte> large(10'000);
+    OneMessage much(large);
+    ASSERT_TRUE(sender.TryPost(much.piece()));
+    ASSERT_FALSE(sender.health());
+    EXPECT_THAT(sender.health().error().message, HasSubstr("has read what was not written"));
+  }
+  {
+    Ring ring;
+    ring.channel.reference_bytes = 1;
+    RingReceiver receiver(ring.channel);
+    tcp::PutWord(ring.signature, ring.channel.bytes);
+    tcp::PutWord(0, ring.channel.bytes + 8);
+    tcp::PutWord(1, ring.channel.bytes + 16);
+    ring.channel.state->written = 64;
+    ring.channel.state->references[0].address = 16;  // nobody's memory
+    const pid_t child = fork();  // of another process, so that the kernel is asked
+    if (child == 0) {
+      RingReceiver elsewhere(ring.channel);
+      elsewhere.TryTake({in.piece(), nullptr}, budget);
+      const Status health = elsewhere.health();
+      _exit(!health && health.error().message.find("cannot read the memory of the sender") !=
+                           std::string::npos
+                ? 0
+                : 1);
+    }
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+  }
+}
+
+}  // namespace
+}  // namespace tutti
