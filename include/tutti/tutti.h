@@ -45,7 +45,8 @@ typedef enum {
   tuttiInvalidArgument = 4,
   tuttiInvalidUsage = 5,
   tuttiRemoteError = 6,
-  tuttiInProgress = 7
+  tuttiInProgress = 7,
+  tuttiResultLargest = 0x7fffffff /* any int is a value, so that wrong ones can be refused */
 } tuttiResult_t;
 
 typedef enum {
@@ -63,10 +64,18 @@ typedef enum {
   tuttiFloat = 7,
   tuttiFloat64 = 8,
   tuttiDouble = 8,
-  tuttiBfloat16 = 9
+  tuttiBfloat16 = 9,
+  tuttiDataTypeLargest = 0x7fffffff
 } tuttiDataType_t;
 
-typedef enum { tuttiSum = 0, tuttiProd = 1, tuttiMax = 2, tuttiMin = 3, tuttiAvg = 4 } tuttiRedOp_t;
+typedef enum {
+  tuttiSum = 0,
+  tuttiProd = 1,
+  tuttiMax = 2,
+  tuttiMin = 3,
+  tuttiAvg = 4,
+  tuttiRedOpLargest = 0x7fffffff
+} tuttiRedOp_t;
 
 typedef struct {
   char internal[TUTTI_UNIQUE_ID_BYTES];

@@ -289,6 +289,8 @@ TUTTI_DEFINE(const char*, tuttiGetErrorString, (tuttiResult_t result)) {
       return "another rank failed, has gone or aborted";
     case tuttiInProgress:
       return "in progress";
+    case tuttiResultLargest:
+      break;
   }
   return "an unknown result";
 }
