@@ -8,6 +8,8 @@
 
 #include <cerrno>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <new>
 #include <string>
 
@@ -41,54 +43,97 @@ void LocalBell::Ring() {
   FutexWakeAll(state_->bell);
 }
 
+class LocalArea::Mapping {
+ public:
+  static Result<std::shared_ptr<Mapping>> Make(int file, int64_t bytes) {
+    void* data =
+        mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (data == MAP_FAILED) return Refused(fmt::format("cannot map {} bytes", bytes));
+    return std::make_shared<Mapping>(static_cast<std::byte*>(data), bytes);
+  }
+  Mapping(std::byte* data, int64_t bytes) : data_(data), bytes_(bytes) {}
+  ~Mapping() { munmap(data_, static_cast<size_t>(bytes_)); }
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+
+  std::byte* data() const { return data_; }
+
+  // Those that this process has made, by token.
+  static std::shared_ptr<Mapping> Find(uint64_t token) {
+    const std::lock_guard lock(mutex_);
+    const auto found = made_.find(token);
+    return found == made_.end() ? nullptr : found->second.lock();
+  }
+  static void Keep(uint64_t token, const std::shared_ptr<Mapping>& mapping) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(made_, [](const auto& entry) { return entry.second.expired(); });
+    made_[token] = mapping;
+  }
+
+ private:
+  static std::mutex mutex_;
+  static std::map<uint64_t, std::weak_ptr<Mapping>> made_;
+
+  std::byte* data_;
+  int64_t bytes_;
+};
+std::mutex LocalArea::Mapping::mutex_;
+std::map<uint64_t, std::weak_ptr<LocalArea::Mapping>> LocalArea::Mapping::made_;
+
+LocalArea::LocalArea(int32_t num_ranks, int file) : num_ranks_(num_ranks), file_(file) {
+  const int64_t ranks = num_ranks_, rings = ranks * ranks * 2;
+  const auto rows = static_cast<int64_t>(BoardSlot::kRows);
+  slots_at_ = kPage + RoundUp(ranks * static_cast<int64_t>(sizeof(BellState)));
+  rings_at_ = slots_at_ + RoundUp(rows * ranks * static_cast<int64_t>(sizeof(BoardSlot)));
+  ring_bytes_at_ = rings_at_ + RoundUp(rings * static_cast<int64_t>(sizeof(RingState)));
+  bytes_ = ring_bytes_at_ + rings * static_cast<int64_t>(kRingBytes);
+}
+
+Status LocalArea::Map() {
+  Result<std::shared_ptr<Mapping>> mapping = Mapping::Make(file_, bytes_);
+  if (!mapping) return tl::unexpected(mapping.error());
+  mapping_ = std::move(*mapping);
+  data_ = mapping_->data();
+  return {};
+}
+
 Result<std::unique_ptr<LocalArea>> LocalArea::Make(int32_t num_ranks) {
   const int file = memfd_create("tutti", MFD_CLOEXEC);
   if (file < 0) return Refused("cannot make a memory file");
   std::unique_ptr<LocalArea> area(new LocalArea(num_ranks, file));
   area->place_ = {getpid(), file, DrawSecret()[0]};
+  if (ftruncate(file, area->bytes_) != 0)
+    return Refused(fmt::format("a memory file of {} bytes", area->bytes_));
   if (Status mapped = area->Map(); !mapped) return tl::unexpected(mapped.error());
   // New pages are zero; the constructors make them objects all the same.
   new (area->data_) Head{area->place_.token, num_ranks};
   for (int32_t rank = 0; rank < num_ranks; ++rank) new (&area->bell(rank)) BellState();
+  Mapping::Keep(area->place_.token, area->mapping_);
   return area;
 }
 
 Result<std::unique_ptr<LocalArea>> LocalArea::Open(const Place& place, int32_t num_ranks) {
+  if (place.process == getpid())
+    if (std::shared_ptr<Mapping> mapping = Mapping::Find(place.token)) {
+      std::unique_ptr<LocalArea> area(new LocalArea(num_ranks, -1));
+      area->place_ = place;
+      area->data_ = mapping->data();
+      area->mapping_ = std::move(mapping);
+      return area;
+    }
   const std::string path = fmt::format("/proc/{}/fd/{}", place.process, place.descriptor);
   const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (file < 0) return Refused("cannot open " + path);
   std::unique_ptr<LocalArea> area(new LocalArea(num_ranks, file));
   area->place_ = place;
+  struct stat status {};
   Head head;
-  if (pread(file, &head, sizeof(head), 0) != static_cast<ssize_t>(sizeof(head)) ||
-      head.token != place.token || head.num_ranks != num_ranks)
-    return MakeError(ErrorCode::kIo, path + " is not what was said");
+  const bool known = fstat(file, &status) == 0 && status.st_size == area->bytes_ &&
+                     pread(file, &head, sizeof(head), 0) == static_cast<ssize_t>(sizeof(head)) &&
+                     head.token == place.token && head.num_ranks == num_ranks;
+  if (!known) return MakeError(ErrorCode::kIo, path + " is not what was said");
   if (Status mapped = area->Map(); !mapped) return tl::unexpected(mapped.error());
   return area;
-}
-
-Status LocalArea::Map() {
-  const int64_t ranks = num_ranks_, rings = ranks * ranks * 2;
-  const int64_t bells_end = kPage + RoundUp(ranks * static_cast<int64_t>(sizeof(BellState)));
-  slots_at_ = bells_end;
-  rings_at_ = slots_at_ + RoundUp(static_cast<int64_t>(BoardSlot::kRows) * ranks *
-                                  static_cast<int64_t>(sizeof(BoardSlot)));
-  ring_bytes_at_ = rings_at_ + RoundUp(rings * static_cast<int64_t>(sizeof(RingState)));
-  bytes_ = ring_bytes_at_ + rings * static_cast<int64_t>(kRingBytes);
-  struct stat status {};
-  if (fstat(file_, &status) != 0) return Refused("memory file");
-  if (status.st_size < bytes_ && ftruncate(file_, bytes_) != 0)
-    return Refused(fmt::format("a memory file of {} bytes", bytes_));
-  void* data =
-      mmap(nullptr, static_cast<size_t>(bytes_), PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0);
-  if (data == MAP_FAILED) return Refused(fmt::format("cannot map {} bytes", bytes_));
-  data_ = static_cast<std::byte*>(data);
-  return {};
-}
-
-LocalArea::~LocalArea() {
-  if (data_ != nullptr) munmap(data_, static_cast<size_t>(bytes_));
-  CloseFile();
 }
 
 void LocalArea::CloseFile() {

@@ -3,7 +3,8 @@
 //
 // Model       The first rank of a host makes a memory file without a name and says where it is; the
 //             others open it through /proc. Nothing stays behind, whoever dies. Pages exist once they
-//             are touched: rings that no schedule uses cost nothing.
+//             are touched: rings that no schedule uses cost nothing. Ranks that are threads of one process
+//             have one mapping, which race detectors need to see that they mean the same words.
 // Board       kRows rows of a slot a rank, which take turns: a rank writes for operation k when all have
 //             ended operation k - kRows.
 // Errors      Make, Open: kIo; ranks then talk over TCP.
@@ -61,7 +62,7 @@ class LocalArea {
 
   static Result<std::unique_ptr<LocalArea>> Make(int32_t num_ranks);
   static Result<std::unique_ptr<LocalArea>> Open(const Place& place, int32_t num_ranks);
-  ~LocalArea();
+  ~LocalArea() { CloseFile(); }
   LocalArea(const LocalArea&) = delete;
   LocalArea& operator=(const LocalArea&) = delete;
 
@@ -76,7 +77,9 @@ class LocalArea {
   std::byte* RingBytes(int32_t from, int32_t to, Ring which) const;
 
  private:
-  LocalArea(int32_t num_ranks, int file) : num_ranks_(num_ranks), file_(file) {}
+  class Mapping;
+
+  LocalArea(int32_t num_ranks, int file);
   Status Map();
   int64_t RingIndex(int32_t from, int32_t to, Ring which) const {
     return (int64_t{from} * num_ranks_ + to) * 2 + static_cast<int64_t>(which);
@@ -85,7 +88,8 @@ class LocalArea {
   int32_t num_ranks_;
   int file_;
   Place place_;
-  std::byte* data_ = nullptr;
+  std::shared_ptr<Mapping> mapping_;
+  std::byte* data_ = nullptr;  // of the mapping
   int64_t bytes_ = 0, slots_at_ = 0, rings_at_ = 0, ring_bytes_at_ = 0;
 };
 

@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <new>
-#include <random>
 #include <thread>
 #include <utility>
 
 #include "futex.h"
 #include "tutti/base/hash.h"
+#include "tutti/runtime/remote.h"
 
 namespace tutti {
 namespace {
@@ -144,9 +144,7 @@ uint64_t Session::CallSignature() const {
 }
 
 Status Session::Listen() {
-  std::random_device random;
-  const auto word = [&random] { return uint64_t{random()} << 32 | random(); };
-  const TcpOptions tcp{.cookie = {word(), word()}, .signature = CallSignature(), .patience_s = 10};
+  const TcpOptions tcp{.cookie = DrawSecret(), .signature = CallSignature(), .patience_s = 10};
   for (int32_t rank = 0; rank < num_ranks(); ++rank) {
     Result<std::unique_ptr<TcpTransport>> transport = TcpTransport::Listen(rank, tcp);
     if (!transport) return tl::unexpected(transport.error());
