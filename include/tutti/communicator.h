@@ -11,7 +11,7 @@
 //             ranks, of which the one with the least predicted time on its network at that size
 //             runs. Without one for a collective the built-in default: `bfb` on complete(N) up to 16
 //             ranks, on genkautz(4,N) beyond; direct messages for gather, scatter and all-to-all. Where all
-//             ranks share a host and each contributes 8 KiB at most, all write and read a shared board.
+//             ranks share a host and each contributes 16 KiB at most, all write and read a shared board.
 // Units       Counts are elements, and mean what NCCL means by them: of the whole buffer for
 //             all-reduce, broadcast and reduce, of one rank's block for the others.
 // In place    As NCCL: input == output (all-reduce, broadcast, reduce), input == output + rank * block

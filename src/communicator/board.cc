@@ -30,7 +30,12 @@ int64_t LargestWritten(const CollectiveCall& call, int32_t num_ranks) {
 }  // namespace
 
 bool BoardOperation::Fits(const CollectiveCall& call, int32_t num_ranks) {
-  return call.count <= BoardSlot::kBytes && LargestWritten(call, num_ranks) <= BoardSlot::kBytes;
+  // Beyond this much reduced by every rank alone it is worth sharing the work.
+  constexpr int64_t kMostReduced = 64 * 1024;
+  if (call.count > BoardSlot::kBytes) return false;
+  const int64_t written = LargestWritten(call, num_ranks);
+  const bool reduces = call.kind == CollectiveKind::kAllReduce;
+  return written <= BoardSlot::kBytes && (!reduces || written * num_ranks <= kMostReduced);
 }
 
 BoardOperation::BoardOperation(const CollectiveCall& call, LocalArea& area, uint64_t sequence,

@@ -143,7 +143,7 @@ TEST(CommunicatorTest, EveryCollectiveMeansWhatItSays) {
       RunRanksWith(
           num_ranks,
           [](Communicator& ranks) {
-            for (const int64_t count : {1, 0, 3, 17, 1000, 1025, 1}) CheckAll(ranks, count);
+            for (const int64_t count : {1, 0, 3, 17, 1000, 2049, 1}) CheckAll(ranks, count);
           },
           [apart](int32_t rank) { return OptionsApart(apart, rank); });
 }
@@ -168,9 +168,9 @@ TEST(CommunicatorTest, LargeMessagesAndManyRanks) {
 // The board takes turns between two rows: calls of all kinds one after the other, at different paces.
 TEST(CommunicatorTest, ManySmallCallsInARow) {
   RunRanks(3, [](Communicator& ranks) {
-    EXPECT_EQ(ranks.ScheduleFor(CollectiveKind::kAllReduce, 1024, DataType::kInt64).value(),
+    EXPECT_EQ(ranks.ScheduleFor(CollectiveKind::kAllReduce, 2048, DataType::kInt64).value(),
               "shared board");
-    EXPECT_EQ(ranks.ScheduleFor(CollectiveKind::kAllReduce, 1025, DataType::kInt64).value(),
+    EXPECT_EQ(ranks.ScheduleFor(CollectiveKind::kAllReduce, 2049, DataType::kInt64).value(),
               "bfb on complete(3)");
     Random random(static_cast<uint64_t>(ranks.rank()));
     for (int64_t i = 0; i < 3000; ++i) {
@@ -318,8 +318,8 @@ TEST(CommunicatorTest, TheLibraryChoosesByPredictedTime) {
              EXPECT_EQ(name(CollectiveKind::kAllReduce, 4), "few_steps.sched");
              EXPECT_EQ(name(CollectiveKind::kAllReduce, 1 << 28), "fast_links.sched");
              EXPECT_EQ(name(CollectiveKind::kAllGather, 4), "shared board");
-             EXPECT_EQ(name(CollectiveKind::kAllGather, 4000), "bfb on complete(4)");
-             EXPECT_EQ(name(CollectiveKind::kAllToAll, 4000), "direct messages");
+             EXPECT_EQ(name(CollectiveKind::kAllGather, 5000), "bfb on complete(4)");
+             EXPECT_EQ(name(CollectiveKind::kAllToAll, 5000), "direct messages");
              CheckAll(ranks, 100);
              CheckAll(ranks, 30'000);
            },
@@ -473,7 +473,7 @@ TEST(CommunicatorProcessTest, EveryCollectiveBetweenProcesses) {
         Communicator ranks =
             Communicator::Join(id, kRanks, rank, {.timeout_s = 60, .shared_memory = shared_memory})
                 .value();
-        for (const int64_t count : {1, 17, 1025, 100'000}) CheckAll(ranks, count);
+        for (const int64_t count : {1, 17, 2049, 100'000}) CheckAll(ranks, count);
         _exit(testing::Test::HasFailure() || !ranks.Barrier() ? 1 : 0);
       }
       children.push_back(child);
