@@ -106,7 +106,7 @@ class Communicator {
   // Why it has failed; no error while it has not.
   Status health() const;
   // Which schedule a call with so many elements would run: "bfb on complete(4)",
-  // "shared board", "direct messages", the name of a file.
+  // "shared board", "direct messages", "copy" of the only rank, the name of a file.
   Result<std::string> ScheduleFor(CollectiveKind kind, int64_t count, DataType type);
 
  private:

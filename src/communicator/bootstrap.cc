@@ -63,6 +63,11 @@ class Root {
     return root;
   }
   ~Root() {
+    // The thread is of the process that made it, not of one that was forked.
+    if (getpid() != process_) {
+      thread_.detach();
+      return;
+    }
     stop_ = true;
     const uint64_t one = 1;
     if (wake_ >= 0 && write(wake_, &one, sizeof(one)) < 0) stop_ = true;  // it looks in a second
@@ -261,6 +266,7 @@ class Root {
   }
 
   Address address_;
+  const pid_t process_ = getpid();
   int listener_ = -1, wake_ = -1;
   std::atomic<bool> stop_ = false, over_ = false;
   std::thread thread_;

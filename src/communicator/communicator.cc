@@ -669,7 +669,8 @@ Result<std::unique_ptr<Communicator>> Communicator::Split(int32_t colour, int32_
 
 Result<std::string> Communicator::ScheduleFor(CollectiveKind kind, int64_t count, DataType type) {
   const CollectiveCall call{.kind = kind, .count = count, .type = type};
-  if (num_ranks() > 1 && self_->UsesBoard(call)) return "shared board";
+  if (num_ranks() == 1) return "copy";
+  if (self_->UsesBoard(call)) return "shared board";
   const Result<const PlannedSchedule*> planned = self_->Choose(call);
   if (!planned) return tl::unexpected(planned.error());
   return *planned == nullptr ? "direct messages" : (*planned)->name;

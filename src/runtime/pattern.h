@@ -9,7 +9,7 @@
 //               sum, avg   |x| <= 15 with N * max|x| <= 256, the integers that bfloat16 has
 //               prod       +-1 and, for at most six ranks at a position, +-2
 //               min, max   |x| <= 120
-//             uint8 has no negative ones and wraps.
+//             Unsigned types have no negative ones; sums of bytes wrap.
 // Threads     Immutable.
 #pragma once
 

@@ -8,6 +8,7 @@
 #include <array>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <mutex>
@@ -484,6 +485,19 @@ TEST(CommunicatorProcessTest, EveryCollectiveBetweenProcesses) {
       EXPECT_EQ(status, 0);
     }
   }
+}
+
+// A program that forks after it made an id: its child has no thread of the root to wait for.
+TEST(CommunicatorProcessTest, AForkedChildExits) {
+  ASSERT_TRUE(MakeUniqueId());
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(10);
+    std::exit(0);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
 }
 
 TEST(CommunicatorProcessTest, ARankThatIsKilledIsNamedToAllOthers) {
