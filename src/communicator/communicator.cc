@@ -34,6 +34,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// At most, once this rank has failed: usually the others have said it within a millisecond.
+constexpr double kOthersSay_s = 2;
+
 // The address of this host that $TUTTI_HOST names, else of the first interface that is up and leads
 // to other hosts, else of the loopback interface.
 Result<uint32_t> ListenAddress() {
@@ -254,7 +257,7 @@ Status Communicator::Rank::Meet(const UniqueId& id) {
       WordsToBytes({int64_t{own.address}, int64_t{own.port}, static_cast<int64_t>(book_->digest()),
                     static_cast<int64_t>(host)});
   const Result<std::vector<std::string>> shares = link_->Share(mine, deadline, aborted_);
-  if (!shares) return tl::unexpected(link_->Fail(shares.error(), 1));
+  if (!shares) return tl::unexpected(link_->Fail(shares.error(), kOthersSay_s));
   std::vector<Endpoint> peers;
   std::vector<uint64_t> hosts;
   for (size_t peer = 0; peer < shares->size(); ++peer) {
@@ -296,7 +299,7 @@ Result<LocalRanks> Communicator::Rank::MeetLocally(const std::vector<uint64_t>& 
       place = WordsToBytes({at.process, at.descriptor, static_cast<int64_t>(at.token)});
     }
   const auto places = link_->Share(place, deadline, aborted_);
-  if (!places) return tl::unexpected(link_->Fail(places.error(), 1));
+  if (!places) return tl::unexpected(link_->Fail(places.error(), kOthersSay_s));
   if (wanted && !is_first)
     if (const auto words = Frame{FrameType::kShare, (*places)[here.front()]}.Words(3))
       if (auto area = LocalArea::Open(
@@ -310,7 +313,7 @@ Result<LocalRanks> Communicator::Rank::MeetLocally(const std::vector<uint64_t>& 
           : WordsToBytes({getpid(), static_cast<int64_t>(reinterpret_cast<intptr_t>(&proof_)),
                           static_cast<int64_t>(proof_)});
   const auto proofs = link_->Share(mine, deadline, aborted_);
-  if (!proofs) return tl::unexpected(link_->Fail(proofs.error(), 1));
+  if (!proofs) return tl::unexpected(link_->Fail(proofs.error(), kOthersSay_s));
   bool all_mapped = true, readable = true;
   for (const size_t peer : here) {
     const auto words = Frame{FrameType::kShare, (*proofs)[peer]}.Words(3);
@@ -322,7 +325,7 @@ Result<LocalRanks> Communicator::Rank::MeetLocally(const std::vector<uint64_t>& 
   if (!all_mapped) local.area.reset();
   if (local.area != nullptr) local.area->CloseFile();
   const auto verdicts = link_->Share(readable ? "readable" : "", deadline, aborted_);
-  if (!verdicts) return tl::unexpected(link_->Fail(verdicts.error(), 1));
+  if (!verdicts) return tl::unexpected(link_->Fail(verdicts.error(), kOthersSay_s));
   for (const size_t peer : here) readable = readable && (*verdicts)[peer] == "readable";
   if (!readable) local.processes.clear();
   return local;
@@ -344,7 +347,6 @@ Status Communicator::Rank::FailBecause(const Failure& failure, const std::string
 std::optional<Communicator::Rank::Failure> Communicator::Rank::Drive(Operation& operation) {
   constexpr int64_t kBudget = int64_t{256} << 10;
   constexpr std::chrono::milliseconds kCheck{1};
-  constexpr double kOthersSay_s = 1;
   std::optional<Deadline> deadline;
   Clock::time_point next_check;
   for (int stuck = 0;;) {

@@ -411,7 +411,7 @@ TEST(CommunicatorTest, AbortEndsAllRanks) {
     } else {
       const Status ran = ranks.Barrier();
       ASSERT_FALSE(ran);
-      EXPECT_THAT(ran.error().message, HasSubstr("rank 1: in broadcast of 10 float with root 2"));
+      EXPECT_THAT(ran.error().message, AllOf(HasSubstr("rank 1: in "), HasSubstr("aborted")));
     }
     if (other.joinable()) other.join();
   });
@@ -428,16 +428,19 @@ TEST(CommunicatorTest, ARankThatDoesNotComeIsNamed) {
 
 TEST(CommunicatorTest, WhoJoinsWronglyIsTold) {
   const UniqueId id = MakeUniqueId().value();
-  std::thread first([&id] { EXPECT_FALSE(Communicator::Join(id, 2, 0, {.timeout_s = 0.5})); });
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
   const auto message = [&id](int32_t num_ranks, int32_t rank) {
-    const auto joined = Communicator::Join(id, num_ranks, rank, {.timeout_s = 0.3});
+    const auto joined = Communicator::Join(id, num_ranks, rank, {.timeout_s = 0.5});
     return joined ? std::string() : joined.error().message;
   };
-  EXPECT_THAT(message(2, 0), HasSubstr("rank 0 has joined already"));
+  // Of two that come as rank 0 one is told, and the other waits for rank 1 in vain.
+  std::vector<std::string> messages(2);
+  std::thread first([&] { messages[0] = message(2, 0); });
+  messages[1] = message(2, 0);
+  first.join();
+  EXPECT_THAT(messages, testing::UnorderedElementsAre(HasSubstr("rank 0 has joined already"),
+                                                      HasSubstr("not there: rank 1")));
   EXPECT_THAT(message(3, 1), HasSubstr("rank 1 says that there are 3 ranks, others say 2"));
   EXPECT_THAT(message(2, 5), HasSubstr("rank 5 of 2 cannot be"));
-  first.join();
   UniqueId nonsense;
   nonsense.bytes.fill(std::byte{7});
   EXPECT_EQ(Communicator::Join(nonsense, 2, 0).error().message,
@@ -492,7 +495,7 @@ TEST(CommunicatorProcessTest, AForkedChildExits) {
   ASSERT_TRUE(MakeUniqueId());
   const pid_t child = fork();
   if (child == 0) {
-    alarm(10);
+    alarm(60);
     std::exit(0);
   }
   int status = -1;
