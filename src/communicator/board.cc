@@ -38,10 +38,11 @@ bool BoardOperation::Fits(const CollectiveCall& call, int32_t num_ranks) {
   return written <= BoardSlot::kBytes && (!reduces || written * num_ranks <= kMostReduced);
 }
 
-BoardOperation::BoardOperation(const CollectiveCall& call, LocalArea& area, uint64_t sequence,
+BoardOperation::BoardOperation(const CollectiveCall& call, Lanes& lanes, uint64_t sequence,
                                uint64_t& all_done, int32_t rank, int32_t num_ranks)
     : call_(call),
-      area_(area),
+      lanes_(lanes),
+      area_(*lanes.common_area()),
       sequence_(sequence),
       signature_(SignatureOf(call, 0)),
       all_done_(all_done),
@@ -70,17 +71,12 @@ bool BoardOperation::RowIsFree() {
   return sequence_ <= all_done_ + BoardSlot::kRows;
 }
 
-void BoardOperation::WakeOthers() {
-  for (int32_t rank = 0; rank < num_ranks_; ++rank)
-    if (rank != rank_) LocalBell(area_.bell(rank)).Wake(WaitsFor::kForMessages);
-}
-
 void BoardOperation::Post() {
   BoardSlot& mine = area_.slot(sequence_, rank_);
   Copy(mine.data.data(), call_.input, LargestWritten(call_, num_ranks_));
   mine.signature = signature_;
   mine.sequence.store(sequence_);
-  WakeOthers();
+  lanes_.WakeOthers();
 }
 
 Interpreter::Outcome BoardOperation::Poll(int64_t) {
@@ -101,7 +97,7 @@ Interpreter::Outcome BoardOperation::Poll(int64_t) {
   }
   if (Reads()) Read();
   area_.bell(rank_).board_done.store(sequence_);
-  WakeOthers();  // some may wait for the row
+  lanes_.WakeOthers();  // some may wait for the row
   return Interpreter::Outcome::kOver;
 }
 

@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "call.h"
+#include "lanes.h"
 #include "local_area.h"
 #include "operation.h"
 
@@ -21,9 +22,9 @@ class BoardOperation final : public Operation {
   // What each rank writes has room in a slot.
   static bool Fits(const CollectiveCall& call, int32_t num_ranks);
 
-  // `sequence` counts the operations of this communicator's board from 1; `all_done`: all ranks have
+  // lanes.common_area() is not null. `sequence` counts the operations of this communicator's board from 1; `all_done`: all ranks have
   // ended the operations up to this one, as last seen.
-  BoardOperation(const CollectiveCall& call, LocalArea& area, uint64_t sequence, uint64_t& all_done,
+  BoardOperation(const CollectiveCall& call, Lanes& lanes, uint64_t sequence, uint64_t& all_done,
                  int32_t rank, int32_t num_ranks);
   Interpreter::Outcome Poll(int64_t budget) override;
   Status health() const override { return health_; }
@@ -33,7 +34,6 @@ class BoardOperation final : public Operation {
   bool Reads() const;
   // All have ended what the row held before.
   bool RowIsFree();
-  void WakeOthers();
   const std::byte* DataOf(int32_t rank) const { return area_.slot(sequence_, rank).data.data(); }
   void Post();
   void Read();
@@ -41,6 +41,7 @@ class BoardOperation final : public Operation {
   void ReduceAll(int64_t offset);
 
   const CollectiveCall call_;
+  Lanes& lanes_;
   LocalArea& area_;
   const uint64_t sequence_, signature_;
   uint64_t& all_done_;

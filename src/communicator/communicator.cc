@@ -479,8 +479,7 @@ Status Communicator::Rank::RunPlan(const PlannedSchedule& planned, const Collect
 }
 
 Status Communicator::Rank::RunOnBoard(const CollectiveCall& call) {
-  BoardOperation operation(call, *lanes_->common_area(), ++board_sequence_, board_done_, rank_,
-                           num_ranks_);
+  BoardOperation operation(call, *lanes_, ++board_sequence_, board_done_, rank_, num_ranks_);
   return Finish(Drive(operation), call);
 }
 

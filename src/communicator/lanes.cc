@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <thread>
+#include <utility>
 
 #include "futex.h"
 
@@ -20,7 +21,10 @@ Lanes::Lanes(int32_t rank, std::unique_ptr<TcpTransport> transport, std::vector<
   const auto here = static_cast<int64_t>(local_.index.size()) - others;
   all_local_ = others == 0;
   crowded_ = here > static_cast<int64_t>(std::thread::hardware_concurrency());
-  for (int32_t index = 0; index < here; ++index) bells_.emplace_back(local_.area->bell(index));
+  const uint64_t token = local_.area->place().token;
+  if (!all_local_ && wake_.Open(token, LocalIndex(rank_))) transport_->Watch(wake_.fd(), woken_);
+  for (int32_t index = 0; index < here; ++index)
+    bells_.emplace_back(local_.area->bell(index), index, token, wake_);
 }
 
 RingChannel Lanes::ChannelOf(int32_t from, int32_t to, int32_t channel) {
@@ -77,9 +81,17 @@ bool Lanes::Poll() {
   return any;
 }
 
-void Lanes::WaitForBell(uint32_t bell) {
-  constexpr int64_t kWaitNs = 2'000'000;  // somebody may have aborted
-  FutexWait(own_bell().bell, bell, kWaitNs);
+void Lanes::Wait(uint32_t bell) {
+  constexpr int64_t kNsAMs = 1'000'000;
+  if (!uses_tcp_) return FutexWait(own_bell().bell, bell, kWaitMs * kNsAMs);
+  transport_->Poll(kWaitMs);
+  if (std::exchange(woken_, 0) != 0) wake_.Drain();
+}
+
+void Lanes::WakeOthers() {
+  for (size_t index = 0; index < bells_.size(); ++index)
+    if (static_cast<int32_t>(index) != LocalIndex(rank_))
+      bells_[index].Wake(WaitsFor::kForMessages);
 }
 
 void Lanes::Break() {

@@ -83,15 +83,15 @@ class Lanes {
   // asked after the others know that this rank is about to sleep, says that something has.
   template <class Look>
   void Sleep(Look look) {
-    if (local_.area == nullptr || uses_tcp_) {
-      transport_->Poll(1);
+    if (local_.area == nullptr) {
+      transport_->Poll(kWaitMs);
       return;
     }
     BellState& mine = own_bell();
     const uint32_t bell = mine.bell.load();
-    mine.waiting.store(1);
-    if (!look() && !Poll()) WaitForBell(bell);
-    mine.waiting.store(0);
+    mine.sleeps.store(uses_tcp_ ? Sleeps::kOnSockets : Sleeps::kOnBell);
+    if (!look() && !Poll()) Wait(bell);
+    mine.sleeps.store(Sleeps::kNo);
   }
   // After an operation: nothing of it stays unsaid.
   void Flush() {
@@ -99,6 +99,9 @@ class Lanes {
   }
   // All connections end without a word.
   void Break();
+
+  // All ranks of this host but this one.
+  void WakeOthers();
 
   // Where all ranks are on this host, else null.
   LocalArea* common_area() const { return all_local_ ? local_.area.get() : nullptr; }
@@ -109,6 +112,7 @@ class Lanes {
  private:
   using Key = std::pair<int32_t, int32_t>;  // peer, channel
   static constexpr int kSpins = 2000, kCrowdedSpins = 50;
+  static constexpr int kWaitMs = 2;  // somebody may have aborted
 
   int32_t LocalIndex(int32_t peer) const { return local_.index[static_cast<size_t>(peer)]; }
   bool HasRing(int32_t peer, int32_t channel) const {
@@ -117,12 +121,14 @@ class Lanes {
   }
   RingChannel ChannelOf(int32_t from, int32_t to, int32_t channel);
   BellState& own_bell() const { return local_.area->bell(LocalIndex(rank_)); }
-  void WaitForBell(uint32_t bell);
+  void Wait(uint32_t bell);
 
   int32_t rank_;
   std::unique_ptr<TcpTransport> transport_;
   std::vector<Endpoint> peers_;  // by rank: where each listens
   LocalRanks local_;
+  WakeSocket wake_;
+  uint32_t woken_ = 0;            // what epoll says of its socket
   std::vector<LocalBell> bells_;  // by place in the area
   bool all_local_ = false, crowded_ = false, uses_tcp_ = false, broken_ = false;
   uint64_t signature_ = 0;

@@ -3,10 +3,13 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -37,10 +40,55 @@ struct Head {
 
 }  // namespace
 
+namespace {
+
+// In no folder, so that nothing stays behind.
+socklen_t Address(uint64_t token, int32_t index, sockaddr_un& address) {
+  address = {};
+  address.sun_family = AF_UNIX;
+  const std::string name = fmt::format("tutti-{:016x}-{}", token, index);
+  std::memcpy(address.sun_path + 1, name.data(), name.size());
+  return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+}
+
+}  // namespace
+
+WakeSocket::~WakeSocket() {
+  if (fd_ >= 0) close(fd_);
+}
+
+bool WakeSocket::Open(uint64_t token, int32_t index) {
+  fd_ = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  sockaddr_un address{};
+  const socklen_t size = Address(token, index, address);
+  return fd_ >= 0 && bind(fd_, reinterpret_cast<const sockaddr*>(&address), size) == 0;
+}
+
+void WakeSocket::Send(uint64_t token, int32_t index) const {
+  sockaddr_un address{};
+  const socklen_t size = Address(token, index, address);
+  const char byte = 0;
+  // A full queue wakes, too; who cannot be reached looks again by itself.
+  sendto(fd_, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL, reinterpret_cast<const sockaddr*>(&address),
+         size);
+}
+
+void WakeSocket::Drain() const {
+  char bytes[64];
+  while (recv(fd_, bytes, sizeof(bytes), MSG_DONTWAIT) > 0) {
+  }
+}
+
 void LocalBell::Ring() {
-  if (state_->waiting.exchange(0) == 0) return;
-  state_->bell.fetch_add(1);
-  FutexWakeAll(state_->bell);
+  switch (state_->sleeps.exchange(Sleeps::kNo)) {
+    case Sleeps::kNo:
+      return;
+    case Sleeps::kOnBell:
+      state_->bell.fetch_add(1);
+      return FutexWakeAll(state_->bell);
+    case Sleeps::kOnSockets:
+      return socket_->Send(token_, index_);
+  }
 }
 
 class LocalArea::Mapping {

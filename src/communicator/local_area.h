@@ -22,23 +22,53 @@
 
 namespace tutti {
 
-// A rank that has nothing to do sleeps on its bell.
+// What a rank sleeps on that has nothing to do.
+enum class Sleeps : uint32_t {
+  kNo,
+  kOnBell,    // the word
+  kOnSockets  // it talks to other hosts, too, and is woken by a datagram
+};
+
 struct BellState {
   alignas(64) std::atomic<uint32_t> bell{0};
-  std::atomic<uint32_t> waiting{0};
+  std::atomic<Sleeps> sleeps{Sleeps::kNo};
   alignas(64) std::atomic<uint64_t> board_done{0};  // the last operation of the board that it ended
+};
+
+// The socket of a rank that others wake it by, named after the area and its place there. Anybody on the
+// host may send to it: it wakes, finds nothing and sleeps again.
+class WakeSocket {
+ public:
+  WakeSocket() = default;
+  ~WakeSocket();
+  WakeSocket(const WakeSocket&) = delete;
+  WakeSocket& operator=(const WakeSocket&) = delete;
+
+  // False: the system refuses; it cannot be woken.
+  bool Open(uint64_t token, int32_t index);
+  int fd() const { return fd_; }
+  void Send(uint64_t token, int32_t index) const;
+  void Drain() const;
+
+ private:
+  int fd_ = -1;
 };
 
 class LocalBell final : public Waker {
  public:
-  explicit LocalBell(BellState& state) : state_(&state) {}
+  LocalBell(BellState& state, int32_t index, uint64_t token, const WakeSocket& socket)
+      : state_(&state), index_(index), token_(token), socket_(&socket) {}
   void Wake(WaitsFor) override {
-    if (state_->waiting.load() != 0) Ring();
+    if (state_->sleeps.load() != Sleeps::kNo) Ring();
   }
 
  private:
   void Ring();
+
   BellState* state_;
+  int32_t index_;
+  uint64_t token_;
+  const WakeSocket* socket_;
 };
 
 struct BoardSlot {

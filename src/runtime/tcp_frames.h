@@ -21,6 +21,9 @@ inline constexpr uint64_t kHelloMagic = 0x0001'4f4c'4c45'4854;  // "THELLO", ver
 inline constexpr uint64_t kWelcomeMagic = 0x0001'4d4f'434c'4557;  // "WELCOM", version 1
 inline constexpr uint64_t kRefusalMagic = ~uint64_t{0};           // no number of a message
 
+// Where in a hello the words stand that differ between the connections of a rank.
+inline constexpr size_t kHelloEnds = 40, kHelloChannel = 48;
+
 using Cookie = std::array<uint64_t, 2>;
 
 inline void PutWord(uint64_t word, std::byte* to) {

@@ -49,6 +49,7 @@ Status TcpTransport::Open() {
 
 TcpTransport::~TcpTransport() {
   for (const Stranger& stranger : strangers_) close(stranger.fd);
+  for (const Early& early : early_) close(early.fd);
   senders_.clear();
   receivers_.clear();
   if (listener_ >= 0) close(listener_);
@@ -72,7 +73,38 @@ Connection* TcpTransport::ReceiveFrom(int32_t peer, int32_t channel) {
                          .sender = static_cast<uint32_t>(peer),
                          .receiver = static_cast<uint32_t>(rank_),
                          .channel = static_cast<uint64_t>(channel)};
-  return receivers_.emplace_back(std::make_unique<TcpReceiver>(hello, options_, epoll_)).get();
+  TcpReceiver& receiver =
+      *receivers_.emplace_back(std::make_unique<TcpReceiver>(hello, options_, epoll_));
+  // The last one counts, where a peer has tried again.
+  const auto bytes = tcp::Encode(hello);
+  for (auto early = early_.begin(); early != early_.end();) {
+    if (early->hello != bytes) {
+      ++early;
+      continue;
+    }
+    receiver.Open(early->fd);
+    early = early_.erase(early);
+  }
+  return &receiver;
+}
+
+bool TcpTransport::IsOurs(const std::array<std::byte, tcp::kHelloBytes>& hello) const {
+  const tcp::Hello ours{.communicator = options_.communicator,
+                        .epoch = options_.epoch,
+                        .cookie = options_.cookie,
+                        .receiver = static_cast<uint32_t>(rank_)};
+  auto anybody = hello;
+  tcp::PutWord(tcp::WordAt(hello.data() + tcp::kHelloEnds) >> 32 << 32,
+               anybody.data() + tcp::kHelloEnds);
+  tcp::PutWord(0, anybody.data() + tcp::kHelloChannel);
+  return anybody == tcp::Encode(ours);
+}
+
+void TcpTransport::Watch(int fd, uint32_t& ready) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.ptr = &ready;
+  epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event);
 }
 
 void TcpTransport::Accept() {
@@ -113,7 +145,11 @@ bool TcpTransport::Hear(Stranger& stranger) {
       receiver->Open(stranger.fd);
       return true;
     }
-  close(stranger.fd);
+  // Else it would be closed, and try again only after a while.
+  if (IsOurs(stranger.bytes) && early_.size() < kMostEarly)
+    early_.push_back({stranger.fd, stranger.bytes});
+  else
+    close(stranger.fd);
   return true;
 }
 

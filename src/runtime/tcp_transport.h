@@ -63,6 +63,8 @@ class TcpTransport {
   Connection* SendTo(int32_t peer, const Endpoint& to, int32_t channel);
   Connection* ReceiveFrom(int32_t peer, int32_t channel);
 
+  // Poll() returns early when this socket can be read; `ready` gets what epoll reports of it.
+  void Watch(int fd, uint32_t& ready);
   // Does what sockets are ready for; waits at most `wait_ms` for that. True: something happened.
   bool Poll(int wait_ms);
   // For tests: ends all connections as a network would, without a word to the other side.
@@ -77,8 +79,17 @@ class TcpTransport {
     std::array<std::byte, tcp::kHelloBytes> bytes{};
   };
 
+  // A peer that connected before this rank asked for the connection.
+  struct Early {
+    int fd = -1;
+    std::array<std::byte, tcp::kHelloBytes> hello{};
+  };
+  static constexpr size_t kMostEarly = 4096;
+
   TcpTransport(int32_t rank, const TcpOptions& options);
   Status Open();
+  // The hello of a connection of this rank, whoever sends it.
+  bool IsOurs(const std::array<std::byte, tcp::kHelloBytes>& hello) const;
   void Accept();
   // True: the stranger was served or closed.
   bool Hear(Stranger& stranger);
@@ -89,6 +100,7 @@ class TcpTransport {
   int listener_ = -1, epoll_ = -1;
   Endpoint endpoint_;
   std::deque<Stranger> strangers_;
+  std::deque<Early> early_;
   std::vector<std::unique_ptr<TcpSender>> senders_;
   std::vector<std::unique_ptr<TcpReceiver>> receivers_;
 };
