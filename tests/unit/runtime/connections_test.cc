@@ -5,7 +5,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
+#include <cerrno>
 #include <deque>
 #include <memory>
 #include <string>
@@ -220,6 +222,33 @@ TEST(ConnectionsTest, StrangersAreClosedAndDisturbNobody) {
     EXPECT_LE(recv(fd, &byte, 1, 0), 0);  // closed
     close(fd);
   }
+}
+
+TEST(ConnectionsTest, WhoComesBeforeItIsAskedForIsKept) {
+  const auto mine = TcpTransport::Listen(0, {.communicator = 7, .cookie = {1, 2}}).value();
+  tcp::Hello hello{.communicator = 7, .cookie = {1, 2}, .sender = 3, .receiver = 0, .channel = 5};
+  const auto greet = [&mine, &hello] {
+    const auto bytes = tcp::Encode(hello);
+    const int fd = ConnectTo(mine->endpoint().port);
+    EXPECT_EQ(send(fd, bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
+    do mine->Poll(10);
+    while (mine->half_open() > 0);
+    return fd;
+  };
+  std::byte byte{};
+  const int early = greet();
+  EXPECT_EQ(recv(early, &byte, 1, MSG_DONTWAIT), -1);  // neither closed nor answered
+  EXPECT_EQ(errno, EAGAIN);
+  hello.receiver = 1;
+  const int of_others = greet();
+  EXPECT_EQ(recv(of_others, &byte, 1, 0), 0);  // closed
+  mine->ReceiveFrom(3, 5);
+  std::array<std::byte, tcp::kWelcomeBytes> welcome{};
+  ASSERT_EQ(recv(early, welcome.data(), welcome.size(), MSG_WAITALL),
+            static_cast<ssize_t>(welcome.size()));
+  EXPECT_EQ(tcp::WordAt(welcome.data()), tcp::kWelcomeMagic);
+  close(early);
+  close(of_others);
 }
 
 // Both ranks of a ring of two, of which each has another call.
