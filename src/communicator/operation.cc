@@ -99,8 +99,9 @@ Interpreter::Outcome ExchangeOperation::Poll(int64_t budget) {
   bool moved = false, over = true;
   if (!began_) {
     for (size_t i = 0; i < own_sends_.size(); ++i)
-      std::memmove(own_receives_[i].data, own_sends_[i].data,
-                   static_cast<size_t>(own_sends_[i].bytes));
+      if (own_sends_[i].bytes > 0)  // else both may be null
+        std::memmove(own_receives_[i].data, own_sends_[i].data,
+                     static_cast<size_t>(own_sends_[i].bytes));
     began_ = true;
   }
   std::set<int32_t> blocked;  // peers whose earlier message is not posted, or not taken, yet
