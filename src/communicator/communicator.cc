@@ -12,9 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <list>
-#include <map>
 #include <mutex>
-#include <numeric>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -96,7 +94,6 @@ class Communicator::Rank {
   int32_t rank() const { return rank_; }
   int32_t num_ranks() const { return num_ranks_; }
   const CommunicatorOptions& options() const { return options_; }
-  bootstrap::Link& link() { return *link_; }
   Status health() const {
     const std::lock_guard lock(fault_mutex_);
     if (fault_) return tl::unexpected(*fault_);
