@@ -30,7 +30,7 @@ Lanes::Lanes(int32_t rank, std::unique_ptr<TcpTransport> transport, std::vector<
 RingChannel Lanes::ChannelOf(int32_t from, int32_t to, int32_t channel) {
   const auto which = channel == 0 ? LocalArea::Ring::kPlans : LocalArea::Ring::kDirect;
   const int32_t source = LocalIndex(from), target = LocalIndex(to);
-  constexpr int64_t kReferenceBytes = 16 * 1024;  // a copy costs more than a system call
+  constexpr int64_t kReferenceBytes = int64_t{16} << 10;  // a copy costs more than a system call
   const bool readable = !local_.processes.empty();
   return {.state = &local_.area->ring(source, target, which),
           .bytes = local_.area->RingBytes(source, target, which),

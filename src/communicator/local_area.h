@@ -73,7 +73,7 @@ class LocalBell final : public Waker {
 
 struct BoardSlot {
   static constexpr uint64_t kRows = 8;
-  static constexpr int64_t kBytes = 16 * 1024;
+  static constexpr int64_t kBytes = int64_t{16} << 10;
   alignas(64) std::atomic<uint64_t> sequence{0};  // of the operation whose data it holds
   uint64_t signature = 0;
   alignas(64) std::array<std::byte, kBytes> data{};

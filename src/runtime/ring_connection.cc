@@ -16,12 +16,12 @@ namespace {
 constexpr uint64_t kLine = 64;
 constexpr int64_t kMostElementBytes = 8;
 // Copied before the receiver is told: it works on one part while the next is written.
-constexpr size_t kPart = 32 * 1024;
+constexpr size_t kPart = size_t{32} << 10;
 
 constexpr uint64_t InLines(uint64_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
 
 // What is read from another process to be reduced stays in the cache.
-constexpr int64_t kStagingBytes = 64 * 1024;
+constexpr int64_t kStagingBytes = int64_t{64} << 10;
 
 // Where the data of a piece begins if it is contiguous, else null.
 const std::byte* InOnePiece(const Piece& piece) {
