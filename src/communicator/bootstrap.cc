@@ -97,16 +97,11 @@ class Root {
   Status Open(uint32_t at) {
     address_ = {{at, 0}, DrawSecret()};
     wake_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    listener_ = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    sockaddr_in address = address_.root.ToSocket();
-    socklen_t size = sizeof(address);
-    auto* any = reinterpret_cast<sockaddr*>(&address);
-    if (wake_ < 0 || listener_ < 0 || bind(listener_, any, size) != 0 ||
-        listen(listener_, SOMAXCONN) != 0 || getsockname(listener_, any, &size) != 0)
+    listener_ = wake_ < 0 ? -1 : ListenAt(address_.root);
+    if (listener_ < 0)
       return MakeError(ErrorCode::kIo,
                        fmt::format("cannot listen at {}: {}", address_.root.AddressText(),
                                    std::strerror(errno)));
-    address_.root = Endpoint::Of(address);
     return {};
   }
 

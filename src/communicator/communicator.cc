@@ -137,6 +137,13 @@ class Communicator::Rank {
       : num_ranks_(num_ranks), rank_(rank), options_(options) {}
 
   Status Meet(const UniqueId& id);
+  // A round; who fails in it hears from the others why.
+  Result<std::vector<std::string>> ShareWhenJoining(const std::string& mine,
+                                                    const Deadline& deadline) {
+    auto shares = link_->Share(mine, deadline, aborted_);
+    if (!shares) return tl::unexpected(link_->Fail(shares.error(), kOthersSay_s));
+    return shares;
+  }
   Result<LocalRanks> MeetLocally(const std::vector<uint64_t>& hosts, const Deadline& deadline);
   bool IsInPlace(const CollectiveCall& call) const;
   // Elements of M.
@@ -253,8 +260,8 @@ Status Communicator::Rank::Meet(const UniqueId& id) {
   const std::string mine =
       WordsToBytes({int64_t{own.address}, int64_t{own.port}, static_cast<int64_t>(book_->digest()),
                     static_cast<int64_t>(host)});
-  const Result<std::vector<std::string>> shares = link_->Share(mine, deadline, aborted_);
-  if (!shares) return tl::unexpected(link_->Fail(shares.error(), kOthersSay_s));
+  const Result<std::vector<std::string>> shares = ShareWhenJoining(mine, deadline);
+  if (!shares) return tl::unexpected(shares.error());
   std::vector<Endpoint> peers;
   std::vector<uint64_t> hosts;
   for (size_t peer = 0; peer < shares->size(); ++peer) {
@@ -295,8 +302,8 @@ Result<LocalRanks> Communicator::Rank::MeetLocally(const std::vector<uint64_t>& 
       const LocalArea::Place& at = local.area->place();
       place = WordsToBytes({at.process, at.descriptor, static_cast<int64_t>(at.token)});
     }
-  const auto places = link_->Share(place, deadline, aborted_);
-  if (!places) return tl::unexpected(link_->Fail(places.error(), kOthersSay_s));
+  const auto places = ShareWhenJoining(place, deadline);
+  if (!places) return tl::unexpected(places.error());
   if (wanted && !is_first)
     if (const auto words = Frame{FrameType::kShare, (*places)[here.front()]}.Words(3))
       if (auto area = LocalArea::Open(
@@ -309,8 +316,8 @@ Result<LocalRanks> Communicator::Rank::MeetLocally(const std::vector<uint64_t>& 
           ? std::string()
           : WordsToBytes({getpid(), static_cast<int64_t>(reinterpret_cast<intptr_t>(&proof_)),
                           static_cast<int64_t>(proof_)});
-  const auto proofs = link_->Share(mine, deadline, aborted_);
-  if (!proofs) return tl::unexpected(link_->Fail(proofs.error(), kOthersSay_s));
+  const auto proofs = ShareWhenJoining(mine, deadline);
+  if (!proofs) return tl::unexpected(proofs.error());
   bool all_mapped = true, readable = true;
   for (const size_t peer : here) {
     const auto words = Frame{FrameType::kShare, (*proofs)[peer]}.Words(3);
@@ -321,8 +328,8 @@ Result<LocalRanks> Communicator::Rank::MeetLocally(const std::vector<uint64_t>& 
   }
   if (!all_mapped) local.area.reset();
   if (local.area != nullptr) local.area->CloseFile();
-  const auto verdicts = link_->Share(readable ? "readable" : "", deadline, aborted_);
-  if (!verdicts) return tl::unexpected(link_->Fail(verdicts.error(), kOthersSay_s));
+  const auto verdicts = ShareWhenJoining(readable ? "readable" : "", deadline);
+  if (!verdicts) return tl::unexpected(verdicts.error());
   for (const size_t peer : here) readable = readable && (*verdicts)[peer] == "readable";
   if (!readable) local.processes.clear();
   return local;

@@ -114,19 +114,13 @@ class Coordinator::Job {
 };
 
 Status Coordinator::Job::Open() {
-  const Result<Endpoint> endpoint = ParseAddress(options_.host, options_.port);
+  Result<Endpoint> endpoint = ParseAddress(options_.host, options_.port);
   if (!endpoint) return tl::unexpected(endpoint.error());
-  listener_ = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  sockaddr_in address = endpoint->ToSocket();
-  socklen_t size = sizeof(address);
-  auto* any = reinterpret_cast<sockaddr*>(&address);
-  const int on = 1;
-  if (listener_ >= 0) setsockopt(listener_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  if (listener_ < 0 || bind(listener_, any, size) != 0 || listen(listener_, SOMAXCONN) != 0 ||
-      getsockname(listener_, any, &size) != 0)
+  listener_ = ListenAt(*endpoint);
+  if (listener_ < 0)
     return MakeError(ErrorCode::kIo, fmt::format("cannot listen at {}: {}", endpoint->ToText(),
                                                  std::strerror(errno)));
-  port_ = ntohs(address.sin_port);
+  port_ = endpoint->port;
   return {};
 }
 

@@ -31,4 +31,8 @@ struct Endpoint {
   std::string ToText() const { return fmt::format("{}:{}", AddressText(), port); }
 };
 
+// A socket of this process alone that listens at `at`, without blocking; port 0: any, which `at` then
+// has. -1: errno says why not.
+int ListenAt(Endpoint& at);
+
 }  // namespace tutti

@@ -32,15 +32,9 @@ Status TcpTransport::Open() {
   };
   epoll_ = epoll_create1(EPOLL_CLOEXEC);
   if (epoll_ < 0) return refused("cannot make an epoll");
-  listener_ = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  if (listener_ < 0) return refused("cannot make a socket");
-  sockaddr_in address = Endpoint{options_.address, 0}.ToSocket();
-  socklen_t size = sizeof(address);
-  auto* any = reinterpret_cast<sockaddr*>(&address);
-  if (bind(listener_, any, size) != 0 || listen(listener_, SOMAXCONN) != 0 ||
-      getsockname(listener_, any, &size) != 0)
-    return refused(("cannot listen at " + Endpoint{options_.address, 0}.AddressText()).c_str());
-  endpoint_ = Endpoint::Of(address);
+  endpoint_ = {options_.address, 0};
+  listener_ = ListenAt(endpoint_);
+  if (listener_ < 0) return refused(("cannot listen at " + endpoint_.AddressText()).c_str());
   epoll_event event{};
   event.events = EPOLLIN;  // data: null
   epoll_ctl(epoll_, EPOLL_CTL_ADD, listener_, &event);

@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "connection_cases.h"
 #include "hand_plans.h"
 #include "ranks_in_memory.h"
 #include "run.h"
@@ -68,28 +69,6 @@ std::deque<Interpreter> MakeInterpreters(RanksInMemory& ranks, Ends& ends) {
   return interpreters;
 }
 
-struct Case {
-  Plan plan;
-  CallOptions options;
-};
-
-std::vector<Case> Cases() {
-  std::vector<Case> cases;
-  int turn = 0;
-  for (const Plan& plan : {RingAllGather(3), RingAllReduce(4), ExchangeAllReduce(4),
-                           DoublingAllGather(4), RingAllGather(1)})
-    for (const bool in_place : {false, true})
-      for (const int64_t count : {0, 1, 3, 5, 1009, 60'000}) {
-        CallOptions options{.count = count, .in_place = in_place};
-        options.type = static_cast<DataType>(turn % 7);
-        options.op = static_cast<ReduceOp>(turn % 5);
-        options.piece_bytes = turn % 2 == 0 ? 1000 : 1 << 20;
-        ++turn;
-        cases.push_back({plan, options});
-      }
-  return cases;
-}
-
 void ExpectOver(std::deque<Interpreter>& interpreters, RanksInMemory& ranks, TcpEnds& ends,
                 Random& random, int64_t most_budget, int breaks) {
   ranks.Fill();
@@ -113,7 +92,7 @@ void ExpectOver(std::deque<Interpreter>& interpreters, RanksInMemory& ranks, Tcp
 }
 
 TEST(ConnectionsTest, EveryPlanOverSharedMemoryAndTcp) {
-  for (const Case& each : Cases()) {
+  for (const ConnectionCase& each : ConnectionCases()) {
     SCOPED_TRACE(testing::Message()
                  << Name(each.plan.collective.kind()) << " " << each.options.count << " "
                  << Name(each.options.type) << " " << Name(each.options.op));

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "hand_plans.h"
+#include "connection_cases.h"
 #include "ranks_in_memory.h"
 #include "tcp_frames.h"
 #include "tutti/base/random.h"
@@ -89,46 +89,37 @@ class RingEnds {
 // Every plan, with any budget, gives the bytes that it gives over shared memory: whether messages are
 // copied through rings that hold many or a part of one, or are referenced.
 TEST(RingConnectionTest, EveryPlanThroughSmallAndLargeRings) {
-  int turn = 0;
-  for (const Plan& plan : {RingAllGather(3), RingAllReduce(4), ExchangeAllReduce(4),
-                           DoublingAllGather(4), RingAllGather(1)})
-    for (const bool in_place : {false, true})
-      for (const int64_t count : {0, 1, 3, 5, 1009, 60'000}) {
-        CallOptions options{.count = count, .in_place = in_place};
-        options.type = static_cast<DataType>(turn % (static_cast<int>(kLastDataType) + 1));
-        options.op = static_cast<ReduceOp>(turn % 5);
-        options.piece_bytes = turn % 2 == 0 ? 1000 : 1 << 20;
-        ++turn;
-        RanksInMemory shared(plan, options);
-        SharedEnds shared_ends(shared);
-        std::deque<Interpreter> over_memory;
-        for (int32_t r = 0; r < shared.num_ranks(); ++r)
-          over_memory.push_back(shared.MakeInterpreter(r, shared_ends.Of(shared, r)));
-        shared.Fill();
-        ASSERT_TRUE(RunInTurns(
-            over_memory, [] { return kNoBudget; }, [] { return false; }));
-        Random random(7);
-        for (const uint64_t capacity : {uint64_t{4096}, uint64_t{1} << 20})
-          for (const int64_t reference_bytes : {0, 1, 500}) {
-            SCOPED_TRACE(testing::Message()
-                         << Name(plan.collective.kind()) << " " << count << " "
-                         << Name(options.type) << " " << Name(options.op) << " capacity "
-                         << capacity << " referenced from " << reference_bytes);
-            RanksInMemory ranks(plan, options);
-            RingEnds ends(ranks, capacity, reference_bytes);
-            std::deque<Interpreter> interpreters;
-            for (int32_t r = 0; r < ranks.num_ranks(); ++r)
-              interpreters.push_back(ranks.MakeInterpreter(r, ends.Of(ranks, r)));
-            for (const uint64_t most_budget : {uint64_t{5000}, uint64_t{1} << 40}) {
-              ranks.Fill();
-              ASSERT_TRUE(RunInTurns(
-                  interpreters, [&] { return 1 + static_cast<int64_t>(random.Below(most_budget)); },
-                  [&] { return ends.Advance(); }));
-              ASSERT_EQ(ranks.CountWrong(), 0);
-            }
-            EXPECT_EQ(ranks.Results(), shared.Results());
-          }
+  for (const auto& [plan, options] : ConnectionCases()) {
+    RanksInMemory shared(plan, options);
+    SharedEnds shared_ends(shared);
+    std::deque<Interpreter> over_memory;
+    for (int32_t r = 0; r < shared.num_ranks(); ++r)
+      over_memory.push_back(shared.MakeInterpreter(r, shared_ends.Of(shared, r)));
+    shared.Fill();
+    ASSERT_TRUE(RunInTurns(
+        over_memory, [] { return kNoBudget; }, [] { return false; }));
+    Random random(7);
+    for (const uint64_t capacity : {uint64_t{4096}, uint64_t{1} << 20})
+      for (const int64_t reference_bytes : {0, 1, 500}) {
+        SCOPED_TRACE(testing::Message()
+                     << Name(plan.collective.kind()) << " " << options.count << " "
+                     << Name(options.type) << " " << Name(options.op) << " capacity " << capacity
+                     << " referenced from " << reference_bytes);
+        RanksInMemory ranks(plan, options);
+        RingEnds ends(ranks, capacity, reference_bytes);
+        std::deque<Interpreter> interpreters;
+        for (int32_t r = 0; r < ranks.num_ranks(); ++r)
+          interpreters.push_back(ranks.MakeInterpreter(r, ends.Of(ranks, r)));
+        for (const uint64_t most_budget : {uint64_t{5000}, uint64_t{1} << 40}) {
+          ranks.Fill();
+          ASSERT_TRUE(RunInTurns(
+              interpreters, [&] { return 1 + static_cast<int64_t>(random.Below(most_budget)); },
+              [&] { return ends.Advance(); }));
+          ASSERT_EQ(ranks.CountWrong(), 0);
+        }
+        EXPECT_EQ(ranks.Results(), shared.Results());
       }
+  }
 }
 
 // One message of bytes.
