@@ -46,7 +46,8 @@ struct UniqueId {
 // Begins to listen, in a thread of this process, for the ranks that join by it; the process has to
 // live until all have joined. Listens at the address of this host that $TUTTI_HOST names, or at the
 // loopback interface.
-Result<UniqueId> MakeUniqueId();
+// With a service ($TUTTI_SERVICE, or its socket given here) the daemon of this host listens instead.
+Result<UniqueId> MakeUniqueId(const std::string& service = {});
 // For programs that share a folder: rank 0 makes an id and writes it, the others wait for the file.
 // Rank 0 replaces a file that is there; a stale one that others read first is refused by its ranks'
 // time-out, so that a path of its own for each run is better.
@@ -57,6 +58,8 @@ struct CommunicatorOptions {
   std::string schedules = {};  // folder of the schedule library; empty: $TUTTI_SCHEDULES, if set
   // Between ranks of one host; TCP where it is false on either side, or TUTTI_SHARED_MEMORY=0.
   bool shared_memory = true;
+  // Socket of the service whose rank this is (docs/guide/service.md); empty: $TUTTI_SERVICE, if set.
+  std::string service = {};
 };
 
 // A message of Exchange(): to or from `peer`. Messages between two ranks meet in order.
@@ -109,8 +112,9 @@ class Communicator {
   // "shared board", "direct messages", "copy" of the only rank, the name of a file.
   Result<std::string> ScheduleFor(CollectiveKind kind, int64_t count, DataType type);
 
+  class Rank;  // the library's own
+
  private:
-  class Rank;
   explicit Communicator(std::unique_ptr<Rank> self);
   std::unique_ptr<Rank> self_;
 };

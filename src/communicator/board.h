@@ -10,7 +10,7 @@
 
 #include <cstdint>
 
-#include "call.h"
+#include "collective_call.h"
 #include "lanes.h"
 #include "local_area.h"
 #include "operation.h"

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "host_stream.h"
+#include "service_client.h"
 #include "tutti/communicator.h"
 #include "tutti/tutti.h"
 
@@ -258,6 +259,19 @@ tuttiResult_t Join(tuttiComm_t* comm, int num_ranks, const Result<UniqueId>& id,
   return Give(Communicator::Join(*id, num_ranks, rank, options), comm);
 }
 
+tuttiResult_t AllocateOfService(const std::string& socket, void** memory, size_t bytes) {
+  return Guarded([&] {
+    const auto client = ServiceClient::Get(socket);
+    if (!client) return Fail(client.error());
+    constexpr size_t kMostBytes = size_t{1} << 46;
+    const Result<void*> made =
+        (*client)->Allocate(static_cast<int64_t>(std::min(bytes, kMostBytes)));
+    if (!made) return Fail(made.error());
+    *memory = *made;
+    return tuttiSuccess;
+  });
+}
+
 std::vector<int64_t> Signed(const size_t* numbers, int count) { return {numbers, numbers + count}; }
 
 }  // namespace
@@ -418,6 +432,8 @@ TUTTI_DEFINE(tuttiResult_t, tuttiCommUserRank, (tuttiComm_t comm, int* rank)) {
 TUTTI_DEFINE(tuttiResult_t, tuttiMemAlloc, (void** ptr, size_t bytes)) {
   constexpr size_t kPage = 4096;
   if (ptr == nullptr) return tutti::Refuse("ptr is NULL");
+  if (const std::string socket = tutti::ServiceSocket(); !socket.empty())
+    return tutti::AllocateOfService(socket, ptr, bytes);
   void* memory = nullptr;
   if (posix_memalign(&memory, kPage, std::max<size_t>(bytes, 1)) != 0)
     return tutti::Fail(
@@ -427,6 +443,9 @@ TUTTI_DEFINE(tuttiResult_t, tuttiMemAlloc, (void** ptr, size_t bytes)) {
 }
 
 TUTTI_DEFINE(tuttiResult_t, tuttiMemFree, (void* ptr)) {
+  if (const std::string socket = tutti::ServiceSocket(); !socket.empty() && ptr != nullptr)
+    if (const auto client = tutti::ServiceClient::Get(socket); client && (*client)->Free(ptr))
+      return tuttiSuccess;
   std::free(ptr);
   return tuttiSuccess;
 }

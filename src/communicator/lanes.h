@@ -1,9 +1,6 @@
-// Lanes: the connections of one rank to the others, made on first use and shared by all operations.
+// Lanes: the lanes (lane.h) of one rank that is a process or thread: rings in memory to ranks of the same
+// host, TCP to others.
 //
-// Model       A lane is one direction between this rank and a peer on a channel: a ring in memory to
-//             ranks of the same host, TCP to others. Connections number their messages for ever, and an
-//             interpreter numbers those of its executions from 0: a LaneEnd translates. Operations run
-//             one after the other, so that between two of them nothing is under way.
 // Threads     One.
 #pragma once
 
@@ -14,48 +11,13 @@
 #include <utility>
 #include <vector>
 
-#include "connection.h"
 #include "endpoint.h"
+#include "lane.h"
 #include "local_area.h"
 #include "ring_connection.h"
 #include "tcp_transport.h"
 
 namespace tutti {
-
-struct Lane {
-  Connection* connection = nullptr;
-  uint64_t posted = 0;
-};
-
-// A lane as one operation sees it.
-class LaneEnd final : public Connection {
- public:
-  explicit LaneEnd(Lane& lane) : lane_(&lane) {}
-
-  // Others have used the lane since the last execution.
-  void Resume() { others_ = lane_->posted - own_; }
-
-  bool TryPost(const Piece& source) override {
-    if (!lane_->connection->TryPost(source)) return false;
-    ++lane_->posted;
-    ++own_;
-    return true;
-  }
-  uint64_t released() const override { return lane_->connection->released() - others_; }
-  bool Save(uint64_t message, const Piece& source) override {
-    return lane_->connection->Save(message + others_, source);
-  }
-  Progress TryTake(const Target& target, int64_t& budget) override {
-    return lane_->connection->TryTake(target, budget);
-  }
-  Status health() const override { return lane_->connection->health(); }
-  // All that was posted on it has been released.
-  bool is_quiet() const { return lane_->connection->released() == lane_->posted; }
-
- private:
-  Lane* lane_;
-  uint64_t own_ = 0, others_ = 0;  // messages
-};
 
 // The ranks of this host.
 struct LocalRanks {
@@ -65,18 +27,14 @@ struct LocalRanks {
   std::vector<int64_t> processes = {};
 };
 
-class Lanes {
+class Lanes final : public LaneSource {
  public:
-  // The channel of messages that no plan sends.
-  static constexpr int32_t kDirectChannel = 1 << 30;
-
   Lanes(int32_t rank, std::unique_ptr<TcpTransport> transport, std::vector<Endpoint> peers,
         LocalRanks local);
 
-  Lane& To(int32_t peer, int32_t channel);
-  Lane& From(int32_t peer, int32_t channel);
-  // Of the call whose messages are posted and taken from now on.
-  void SetSignature(uint64_t signature);
+  Lane& To(int32_t peer, int32_t channel) override;
+  Lane& From(int32_t peer, int32_t channel) override;
+  void SetSignature(uint64_t signature) override;
   // Moves what can be moved. True: something was.
   bool Poll();
   // Waits for at most a few milliseconds until something may have happened; not if `look`, which is

@@ -15,18 +15,27 @@ constexpr int64_t kPieceBytes = int64_t{256} << 10;  // of a pass, as `tutti run
 
 }  // namespace
 
-Result<std::unique_ptr<PlanOperation>> PlanOperation::Make(const Plan& plan, const PlanCall& call,
-                                                           int32_t rank, Lanes& lanes) {
+Result<std::shared_ptr<const PlanProgram>> PlanProgram::Make(const Plan& plan,
+                                                             const PlanCall& call) {
   const Result<SlotMap> slots =
       SlotMap::ForCount(plan, call.count, SizeOf(call.type), call.in_place);
   if (!slots) return tl::unexpected(slots.error());
   Result<Program> program = MakeProgram(plan, *slots, kPieceBytes);
   if (!program) return tl::unexpected(program.error());
-  std::unique_ptr<PlanOperation> operation(new PlanOperation);
-  operation->program_ = std::move(*program);
-  operation->scratch_bytes_ =
-      slots->BufferElements(rank, Buffer::kScratch) * slots->element_bytes();
-  const Program& made = operation->program_;
+  auto made = std::make_shared<PlanProgram>();
+  made->call = call;
+  made->program = std::move(*program);
+  made->reduces = plan.collective.reduces();
+  for (int32_t rank = 0; rank < plan.collective.num_ranks(); ++rank)
+    made->scratch_bytes.push_back(slots->BufferElements(rank, Buffer::kScratch) *
+                                  slots->element_bytes());
+  return made;
+}
+
+PlanOperation::PlanOperation(std::shared_ptr<const PlanProgram> program, int32_t rank,
+                             LaneSource& lanes)
+    : program_(std::move(program)), rank_(rank) {
+  const Program& made = program_->program;
   const RankProgram& mine = made.ranks[static_cast<size_t>(rank)];
   const auto connection = [&made](int32_t index) -> const ConnectionProgram& {
     return made.connections[static_cast<size_t>(index)];
@@ -36,22 +45,21 @@ Result<std::unique_ptr<PlanOperation>> PlanOperation::Make(const Plan& plan, con
     StreamEnds& of_stream = ends.emplace_back();
     if (stream.outgoing >= 0) {
       const ConnectionProgram& out = connection(stream.outgoing);
-      of_stream.outgoing = &operation->ends_.emplace_back(lanes.To(out.receiver, out.channel));
+      of_stream.outgoing = &ends_.emplace_back(lanes.To(out.receiver, out.channel));
     }
     if (stream.incoming >= 0) {
       const ConnectionProgram& in = connection(stream.incoming);
-      of_stream.incoming = &operation->ends_.emplace_back(lanes.From(in.sender, in.channel));
+      of_stream.incoming = &ends_.emplace_back(lanes.From(in.sender, in.channel));
     }
   }
-  operation->executed_ = std::vector<std::atomic<uint64_t>>(std::max<size_t>(1, ends.size()));
-  operation->interpreter_ =
-      std::make_unique<Interpreter>(made, rank, operation->binding_,
-                                    Interpreter::Call{.type = call.type,
-                                                      .op = call.op,
-                                                      .reduces = plan.collective.reduces(),
-                                                      .num_ranks = plan.collective.num_ranks()},
-                                    std::move(ends), operation->executed_.data());
-  return operation;
+  executed_ = std::vector<std::atomic<uint64_t>>(std::max<size_t>(1, ends.size()));
+  interpreter_ = std::make_unique<Interpreter>(
+      made, rank, binding_,
+      Interpreter::Call{.type = program_->call.type,
+                        .op = program_->call.op,
+                        .reduces = program_->reduces,
+                        .num_ranks = static_cast<int32_t>(made.ranks.size())},
+      std::move(ends), executed_.data());
 }
 
 void PlanOperation::Begin(const void* input, void* output, std::byte* scratch) {
@@ -63,15 +71,15 @@ void PlanOperation::Begin(const void* input, void* output, std::byte* scratch) {
 }
 
 ExchangeOperation::ExchangeOperation(std::span<const Message> messages, uint64_t what, int32_t rank,
-                                     Lanes& lanes)
+                                     LaneSource& lanes)
     : lanes_(lanes), what_(what) {
   for (const Message& message : messages) {
     if (message.peer == rank) {
       (message.is_send ? own_sends_ : own_receives_).push_back(message);
       continue;
     }
-    Lane& lane = message.is_send ? lanes.To(message.peer, Lanes::kDirectChannel)
-                                 : lanes.From(message.peer, Lanes::kDirectChannel);
+    Lane& lane = message.is_send ? lanes.To(message.peer, LaneSource::kDirectChannel)
+                                 : lanes.From(message.peer, LaneSource::kDirectChannel);
     Part& part = (message.is_send ? sends_ : receives_)
                      .emplace_back(Part{.message = message, .end = LaneEnd(lane)});
     part.binding.base[static_cast<size_t>(Buffer::kInput)] = static_cast<std::byte*>(message.data);

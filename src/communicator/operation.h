@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "interpreter.h"
-#include "lanes.h"
+#include "lane.h"
 #include "program.h"
 #include "tutti/base/result.h"
 #include "tutti/communicator.h"
@@ -41,23 +41,33 @@ struct PlanCall {
   friend auto operator<=>(const PlanCall&, const PlanCall&) = default;
 };
 
+// A plan laid out for a call; all ranks of a process share it.
+struct PlanProgram {
+  // Errors of SlotMap and MakeProgram.
+  static Result<std::shared_ptr<const PlanProgram>> Make(const Plan& plan, const PlanCall& call);
+
+  PlanCall call;
+  Program program;
+  bool reduces = false;
+  std::vector<int64_t> scratch_bytes;  // by rank
+};
+
 class PlanOperation final : public Operation {
  public:
-  // `plan` must outlive it. Errors of SlotMap and MakeProgram.
-  static Result<std::unique_ptr<PlanOperation>> Make(const Plan& plan, const PlanCall& call,
-                                                     int32_t rank, Lanes& lanes);
+  PlanOperation(std::shared_ptr<const PlanProgram> program, int32_t rank, LaneSource& lanes);
+  PlanOperation(const PlanOperation&) = delete;
+  PlanOperation& operator=(const PlanOperation&) = delete;
+
   // Bytes that Begin() needs as scratch.
-  int64_t scratch_bytes() const { return scratch_bytes_; }
+  int64_t scratch_bytes() const { return program_->scratch_bytes[static_cast<size_t>(rank_)]; }
   void Begin(const void* input, void* output, std::byte* scratch);
   Interpreter::Outcome Poll(int64_t budget) override { return interpreter_->Poll(budget); }
   void SaveWanted() override { interpreter_->SaveWanted(); }
   Status health() const override { return interpreter_->health(); }
 
  private:
-  PlanOperation() = default;
-
-  Program program_;
-  int64_t scratch_bytes_ = 0;
+  std::shared_ptr<const PlanProgram> program_;
+  int32_t rank_;
   Binding binding_;
   std::deque<LaneEnd> ends_;
   std::vector<std::atomic<uint64_t>> executed_;
@@ -67,7 +77,8 @@ class PlanOperation final : public Operation {
 class ExchangeOperation final : public Operation {
  public:
   // `what` stands for the call in the signatures of its messages.
-  ExchangeOperation(std::span<const Message> messages, uint64_t what, int32_t rank, Lanes& lanes);
+  ExchangeOperation(std::span<const Message> messages, uint64_t what, int32_t rank,
+                    LaneSource& lanes);
   Interpreter::Outcome Poll(int64_t budget) override;
   Status health() const override;
 
@@ -84,7 +95,7 @@ class ExchangeOperation final : public Operation {
   // Of a message, so that both ends know its length.
   uint64_t SignatureOf(const Part& part) const;
 
-  Lanes& lanes_;
+  LaneSource& lanes_;
   uint64_t what_;
   std::deque<Part> sends_, receives_;  // in order by peer
   std::vector<Message> own_sends_, own_receives_;

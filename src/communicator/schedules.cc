@@ -62,28 +62,44 @@ Result<ScheduleBook> ScheduleBook::Load(const std::string& folder, int32_t num_r
     return MakeError(ErrorCode::kIo,
                      fmt::format("schedule library '{}': {}", folder, error.message()));
   std::sort(paths.begin(), paths.end());
-  for (const std::string& path : paths)
-    if (Status added = book.Add(path); !added) return tl::unexpected(added.error());
+  for (const std::string& path : paths) {
+    Result<ScheduleFile> file = ReadScheduleFile(path);
+    if (!file) return tl::unexpected(file.error());
+    const Result<std::string> bytes = ReadFile(path);
+    if (!bytes) return tl::unexpected(bytes.error());
+    if (Status added = book.Add(path, *bytes, std::move(*file)); !added)
+      return tl::unexpected(added.error());
+  }
   return book;
 }
 
-Status ScheduleBook::Add(const std::string& path) {
-  Result<ScheduleFile> file = ReadScheduleFile(path);
-  if (!file) return tl::unexpected(file.error());
-  if (file->schedule.collective.num_ranks() != num_ranks_) return {};
-  const Result<std::string> bytes = ReadFile(path);
-  if (!bytes) return tl::unexpected(bytes.error());
+Result<ScheduleBook> ScheduleBook::Make(const std::vector<NamedFile>& files, int32_t num_ranks) {
+  ScheduleBook book(num_ranks);
+  for (const auto& [name, bytes] : files) {
+    Result<ScheduleFile> file = ScheduleFromJson(bytes);
+    if (!file) return Within(name, file.error());
+    if (file->schedule.collective.num_ranks() != num_ranks)
+      return InvalidArgument(fmt::format("{}: is for {} ranks, wanted {}", name,
+                                         file->schedule.collective.num_ranks(), num_ranks));
+    if (Status added = book.Add(name, bytes, std::move(*file)); !added)
+      return tl::unexpected(added.error());
+  }
+  return book;
+}
+
+Status ScheduleBook::Add(const std::string& path, const std::string& bytes, ScheduleFile file) {
+  if (file.schedule.collective.num_ranks() != num_ranks_) return {};
   Fnv1a digest;
   digest.AddWord(static_cast<int64_t>(digest_));
   digest.AddBytes(std::filesystem::path(path).filename().string());
   digest.AddSeparator();
-  digest.AddBytes(*bytes);
+  digest.AddBytes(bytes);
   digest_ = digest.value();
-  const VerifyReport report = Verify(file->topology, file->schedule.collective, file->schedule);
+  const VerifyReport report = Verify(file.topology, file.schedule.collective, file.schedule);
   if (!report.violations.empty())
     return InvalidArgument(fmt::format("{}: {}", path, report.violations.front().message));
-  CostCurve curve = CurveOf(*file);
-  entries_.push_back({path, std::move(*file), std::move(curve), nullptr});
+  CostCurve curve = CurveOf(file);
+  entries_.push_back({path, std::move(file), std::move(curve), nullptr});
   return {};
 }
 
@@ -97,11 +113,11 @@ bool ScheduleBook::Holds(CollectiveKind kind, int32_t root) const {
                      [&](const Entry& entry) { return Is(entry, kind, root); });
 }
 
-Result<const PlannedSchedule*> ScheduleBook::Choose(CollectiveKind kind, int32_t root,
-                                                    int64_t size_bytes, bool one_host) {
-  Entry* best = nullptr;
+const ScheduleBook::Entry* ScheduleBook::BestEntry(CollectiveKind kind, int32_t root,
+                                                   int64_t size_bytes) const {
+  const Entry* best = nullptr;
   std::optional<Rational> least;
-  for (Entry& entry : entries_) {
+  for (const Entry& entry : entries_) {
     if (!Is(entry, kind, root)) continue;
     const Rational seconds = SecondsAt(entry.curve, Rational(size_bytes));
     if (!least || seconds < *least) {
@@ -109,28 +125,42 @@ Result<const PlannedSchedule*> ScheduleBook::Choose(CollectiveKind kind, int32_t
       best = &entry;
     }
   }
-  if (best != nullptr) {
-    if (best->planned == nullptr) {
-      Result<PlannedSchedule> planned =
-          Planned(std::filesystem::path(best->path).filename().string(), best->file.topology,
-                  best->file.schedule);
-      if (!planned) return Within(best->path, planned.error());
-      best->planned = std::make_unique<PlannedSchedule>(std::move(*planned));
-    }
-    return best->planned.get();
-  }
-  if (!HasDefault(kind)) return nullptr;
+  return best;
+}
+
+ScheduleBook::DefaultKey ScheduleBook::KeyOfDefault(CollectiveKind kind, int32_t root,
+                                                    int64_t size_bytes, bool one_host) {
   const bool spreads = kind == CollectiveKind::kBroadcast || kind == CollectiveKind::kReduce;
-  const DefaultKey key{
-      kind, root,
-      spreads && !one_host && size_bytes >= kLongBytes ? Length::kLong : Length::kShort};
-  std::unique_ptr<PlannedSchedule>& kept = defaults_[key];
-  if (kept == nullptr) {
-    Result<PlannedSchedule> planned = MakeDefault(key);
-    if (!planned) return tl::unexpected(planned.error());
-    kept = std::make_unique<PlannedSchedule>(std::move(*planned));
+  return {kind, root,
+          spreads && !one_host && size_bytes >= kLongBytes ? Length::kLong : Length::kShort};
+}
+
+std::optional<const PlannedSchedule*> ScheduleBook::IfMade(CollectiveKind kind, int32_t root,
+                                                           int64_t size_bytes,
+                                                           bool one_host) const {
+  if (const Entry* best = BestEntry(kind, root, size_bytes); best != nullptr)
+    return best->planned != nullptr ? std::optional(best->planned.get()) : std::nullopt;
+  if (!HasDefault(kind)) return nullptr;
+  const auto found = defaults_.find(KeyOfDefault(kind, root, size_bytes, one_host));
+  if (found == defaults_.end() || found->second == nullptr) return std::nullopt;
+  return found->second.get();
+}
+
+Result<const PlannedSchedule*> ScheduleBook::Choose(CollectiveKind kind, int32_t root,
+                                                    int64_t size_bytes, bool one_host) {
+  if (const auto made = IfMade(kind, root, size_bytes, one_host); made) return *made;
+  if (const Entry* best = BestEntry(kind, root, size_bytes); best != nullptr) {
+    Result<PlannedSchedule> planned = Planned(std::filesystem::path(best->path).filename().string(),
+                                              best->file.topology, best->file.schedule);
+    if (!planned) return Within(best->path, planned.error());
+    Entry& entry = entries_[static_cast<size_t>(best - entries_.data())];
+    entry.planned = std::make_unique<PlannedSchedule>(std::move(*planned));
+    return entry.planned.get();
   }
-  return kept.get();
+  const DefaultKey key = KeyOfDefault(kind, root, size_bytes, one_host);
+  Result<PlannedSchedule> planned = MakeDefault(key);
+  if (!planned) return tl::unexpected(planned.error());
+  return (defaults_[key] = std::make_unique<PlannedSchedule>(std::move(*planned))).get();
 }
 
 Result<PlannedSchedule> ScheduleBook::MakeDefault(const DefaultKey& key) const {

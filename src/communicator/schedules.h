@@ -14,8 +14,10 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "tutti/base/result.h"
@@ -37,6 +39,10 @@ class ScheduleBook {
   // `folder` empty: built-in schedules only.
   static Result<ScheduleBook> Load(const std::string& folder, int32_t num_ranks);
 
+  // The same of files in memory: their names and contents.
+  using NamedFile = std::pair<std::string, std::string>;
+  static Result<ScheduleBook> Make(const std::vector<NamedFile>& files, int32_t num_ranks);
+
   // Of the files that count, so that ranks can compare their libraries.
   uint64_t digest() const { return digest_; }
   // A file has one of this collective and root.
@@ -45,6 +51,9 @@ class ScheduleBook {
   // exists (gather, scatter, all-to-all: direct messages). It lives as long as the book.
   Result<const PlannedSchedule*> Choose(CollectiveKind kind, int32_t root, int64_t size_bytes,
                                         bool one_host);
+  // The same, if its plan is made already; nothing: Choose() has to make it.
+  std::optional<const PlannedSchedule*> IfMade(CollectiveKind kind, int32_t root,
+                                               int64_t size_bytes, bool one_host) const;
 
  private:
   struct Entry {
@@ -58,7 +67,11 @@ class ScheduleBook {
 
   static bool Is(const Entry& entry, CollectiveKind kind, int32_t root);
   explicit ScheduleBook(int32_t num_ranks) : num_ranks_(num_ranks) {}
-  Status Add(const std::string& path);
+  Status Add(const std::string& path, const std::string& bytes, ScheduleFile file);
+  // Of the files, the one that takes least; null: none has one.
+  const Entry* BestEntry(CollectiveKind kind, int32_t root, int64_t size_bytes) const;
+  static DefaultKey KeyOfDefault(CollectiveKind kind, int32_t root, int64_t size_bytes,
+                                 bool one_host);
   Result<PlannedSchedule> MakeDefault(const DefaultKey& key) const;
 
   int32_t num_ranks_;

@@ -38,10 +38,12 @@ enum class FrameType : uint8_t {
   kAbort,  // why
   kEnd,
   // Of the ranks of a communicator and their root, beside kHello, kFailed, kAbort and kEnd
-  kShare,  // what a rank says in a round
-  kShared  // what all have said: each its length and its bytes
+  kShare,   // what a rank says in a round
+  kShared,  // what all have said: each its length and its bytes
+  // Between daemons of the service: service/peer_link.h
+  kDaemon
 };
-inline constexpr FrameType kLastFrameType = FrameType::kShared;
+inline constexpr FrameType kLastFrameType = FrameType::kDaemon;
 
 struct Frame {
   FrameType type = FrameType::kEnd;

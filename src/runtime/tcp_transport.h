@@ -65,6 +65,8 @@ class TcpTransport {
 
   // Poll() returns early when this socket can be read; `ready` gets what epoll reports of it.
   void Watch(int fd, uint32_t& ready);
+  // Can be read when Poll() has something to do.
+  int poll_fd() const { return epoll_; }
   // Does what sockets are ready for; waits at most `wait_ms` for that. True: something happened.
   bool Poll(int wait_ms);
   // For tests: ends all connections as a network would, without a word to the other side.

@@ -1,0 +1,391 @@
+#include <fmt/format.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <list>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "board.h"
+#include "bootstrap.h"
+#include "collective_call.h"
+#include "lanes.h"
+#include "operation.h"
+#include "rank.h"
+#include "schedules.h"
+#include "tutti/base/deadline.h"
+
+namespace tutti {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// At most, once this rank has failed: usually the others have said it within a millisecond.
+constexpr double kOthersSay_s = 2;
+
+// Spares the other thread of a core.
+void Pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+// Whether this process may read the memory of another, where `proof` stands.
+bool CanRead(int64_t process, int64_t address, uint64_t proof) {
+  uint64_t found = 0;
+  const iovec into{&found, sizeof(found)};
+  const iovec from{reinterpret_cast<void*>(static_cast<intptr_t>(address)), sizeof(found)};
+  return process_vm_readv(static_cast<pid_t>(process), &into, 1, &from, 1, 0) ==
+             static_cast<ssize_t>(sizeof(found)) &&
+         found == proof;
+}
+
+class InProcessRank final : public Communicator::Rank {
+ public:
+  InProcessRank(int32_t num_ranks, int32_t rank, const CommunicatorOptions& options)
+      : Rank(num_ranks, rank, options) {}
+  Status Join(const UniqueId& id);
+
+  Status health() const override {
+    const std::lock_guard lock(fault_mutex_);
+    if (fault_) return tl::unexpected(*fault_);
+    return {};
+  }
+  // What runs looks at the flag; where nothing runs the others are told here.
+  void Abort() override {
+    aborted_ = true;
+    const std::unique_lock idle(running_, std::try_to_lock);
+    if (idle) static_cast<void>(BeHealthy("nothing"));
+  }
+
+  Status Run(const CollectiveCall& call) override;
+  Status Exchange(std::span<const Message> messages, const std::string& text) override;
+  Result<std::vector<std::string>> Share(const std::string& mine, const std::string& text) override;
+  Result<std::string> ScheduleFor(const CollectiveCall& call) override;
+
+ private:
+  struct Failure {
+    Error error;
+    double wait_s = 0;  // for what other ranks say of it
+  };
+  using PlanKey = std::pair<const PlannedSchedule*, PlanCall>;
+  struct Kept {
+    PlanKey key;
+    std::unique_ptr<PlanOperation> operation;
+  };
+  static constexpr size_t kMostKept = 64;
+
+  Result<const PlannedSchedule*> Choose(const CollectiveCall& call);
+  bool UsesBoard(const CollectiveCall& call) const {
+    return lanes_->common_area() != nullptr && BoardOperation::Fits(call, num_ranks_) &&
+           !book_->Holds(call.kind, call.root);
+  }
+  // A round; who fails in it hears from the others why.
+  Result<std::vector<std::string>> ShareWhenJoining(const std::string& mine,
+                                                    const Deadline& deadline) {
+    auto shares = link_->Share(mine, deadline, aborted_);
+    if (!shares) return tl::unexpected(link_->Fail(shares.error(), kOthersSay_s));
+    return shares;
+  }
+  Result<LocalRanks> MeetLocally(const std::vector<uint64_t>& hosts, const Deadline& deadline);
+  Status RunPlan(const PlannedSchedule& planned, const CollectiveCall& call);
+  Status RunOnBoard(const CollectiveCall& call);
+  Status Finish(const std::optional<Failure>& failure, const CollectiveCall& call) {
+    return failure ? FailBecause(*failure, ToText(call)) : Status();
+  }
+  // Block by block, without a plan.
+  Status RunDirectly(const CollectiveCall& call);
+  Status ExchangeNow(std::span<const Message> messages, const std::string& text);
+  Result<PlanOperation*> OperationFor(const PlannedSchedule& planned, const PlanCall& call);
+  // Until it is over, or why it cannot be.
+  std::optional<Failure> Drive(Operation& operation);
+  // Before anything is sent: not failed, not aborted.
+  Status BeHealthy(const std::string& text) {
+    if (Status healthy = health(); !healthy) return healthy;
+    if (aborted_) return FailBecause({Aborted()}, text);
+    return {};
+  }
+  static Error Aborted() { return {ErrorCode::kCancelled, "aborted"}; }
+  Status FailBecause(const Failure& failure, const std::string& text);
+
+  std::mutex running_;  // held while an operation runs
+  std::atomic<bool> aborted_ = false, has_failed_ = false;
+  mutable std::mutex fault_mutex_;
+  std::optional<Error> fault_;
+  std::optional<ScheduleBook> book_;
+  std::optional<bootstrap::Link> link_;
+  std::list<Kept> kept_;  // the one used last first
+  uint64_t board_sequence_ = 0, board_done_ = 0;
+  uint64_t proof_ = 0;  // what others read of this process's memory to see that they may
+  std::vector<std::byte> scratch_;
+  std::unique_ptr<Lanes> lanes_;  // gone before what its messages point to
+};
+
+// --- Joining -------------------------------------------------------------------------------------
+
+Status InProcessRank::Join(const UniqueId& id) {
+  if (options_.schedules.empty())
+    if (const char* folder = std::getenv("TUTTI_SCHEDULES"); folder != nullptr)
+      options_.schedules = folder;
+  if (const char* shared = std::getenv("TUTTI_SHARED_MEMORY"); shared != nullptr)
+    options_.shared_memory = options_.shared_memory && std::string_view(shared) != "0";
+  Result<ScheduleBook> book = ScheduleBook::Load(options_.schedules, num_ranks_);
+  if (!book) return tl::unexpected(book.error());
+  book_ = std::move(*book);
+  const Result<bootstrap::Address> root = bootstrap::Decode(id);
+  if (!root) return tl::unexpected(root.error());
+  const Deadline deadline(options_.timeout_s);
+  Result<bootstrap::Link> link = bootstrap::Link::Join(*root, num_ranks_, rank_, deadline);
+  if (!link) return tl::unexpected(link.error());
+  link_ = std::move(*link);
+  TcpOptions tcp;
+  tcp.cookie = root->secret;
+  tcp.address = link_->local().address;
+  // Ranks may come to an operation long after one another: its deadline ends it, not a connection's.
+  constexpr double kLong = 1e9;
+  tcp.patience_s = options_.timeout_s > 0 ? options_.timeout_s : kLong;
+  Result<std::unique_ptr<TcpTransport>> transport = TcpTransport::Listen(rank_, tcp);
+  if (!transport) return tl::unexpected(transport.error());
+  const Endpoint own = (*transport)->endpoint();
+  const uint64_t host = options_.shared_memory ? HostWord() : 0;
+  const std::string mine =
+      WordsToBytes({int64_t{own.address}, int64_t{own.port}, static_cast<int64_t>(book_->digest()),
+                    static_cast<int64_t>(host)});
+  const Result<std::vector<std::string>> shares = ShareWhenJoining(mine, deadline);
+  if (!shares) return tl::unexpected(shares.error());
+  std::vector<Endpoint> peers;
+  std::vector<uint64_t> hosts;
+  for (size_t peer = 0; peer < shares->size(); ++peer) {
+    const auto words = Frame{FrameType::kShare, (*shares)[peer]}.Words(4);
+    if (!words)
+      return MakeError(ErrorCode::kPeerFailed, fmt::format("rank {} sent nonsense", peer));
+    if (static_cast<uint64_t>((*words)[2]) != book_->digest())
+      return InvalidArgument(
+          fmt::format("the schedule libraries of ranks {} and {} differ", rank_, peer));
+    peers.push_back({static_cast<uint32_t>((*words)[0]), static_cast<uint16_t>((*words)[1])});
+    hosts.push_back(static_cast<uint64_t>((*words)[3]));
+  }
+  Result<LocalRanks> local = MeetLocally(hosts, deadline);
+  if (!local) return tl::unexpected(local.error());
+  lanes_ =
+      std::make_unique<Lanes>(rank_, std::move(*transport), std::move(peers), std::move(*local));
+  return {};
+}
+
+// Three rounds: where the memory of each host is, who could open it, who can read whose own.
+Result<LocalRanks> InProcessRank::MeetLocally(const std::vector<uint64_t>& hosts,
+                                              const Deadline& deadline) {
+  const uint64_t own = hosts[static_cast<size_t>(rank_)];
+  LocalRanks local;
+  std::vector<size_t> here;
+  for (size_t peer = 0; peer < hosts.size(); ++peer) {
+    const bool is_here = own != 0 && hosts[peer] == own;
+    local.index.push_back(is_here ? static_cast<int32_t>(here.size()) : -1);
+    if (is_here) here.push_back(peer);
+  }
+  const bool wanted = here.size() > 1 && here.size() <= LocalArea::kMostRanks;
+  const bool is_first = wanted && here.front() == static_cast<size_t>(rank_);
+  const auto num_here = static_cast<int32_t>(here.size());
+  std::string place;
+  if (is_first)
+    if (auto area = LocalArea::Make(num_here)) {
+      local.area = std::move(*area);
+      const LocalArea::Place& at = local.area->place();
+      place = WordsToBytes({at.process, at.descriptor, static_cast<int64_t>(at.token)});
+    }
+  const auto places = ShareWhenJoining(place, deadline);
+  if (!places) return tl::unexpected(places.error());
+  if (wanted && !is_first)
+    if (const auto words = Frame{FrameType::kShare, (*places)[here.front()]}.Words(3))
+      if (auto area = LocalArea::Open(
+              {(*words)[0], (*words)[1], static_cast<uint64_t>((*words)[2])}, num_here))
+        local.area = std::move(*area);
+  // Threads of one process read each other's memory, other processes where the kernel allows it.
+  proof_ = DrawSecret()[0];
+  const std::string mine =
+      local.area == nullptr
+          ? std::string()
+          : WordsToBytes({getpid(), static_cast<int64_t>(reinterpret_cast<intptr_t>(&proof_)),
+                          static_cast<int64_t>(proof_)});
+  const auto proofs = ShareWhenJoining(mine, deadline);
+  if (!proofs) return tl::unexpected(proofs.error());
+  bool all_mapped = true, readable = true;
+  for (const size_t peer : here) {
+    const auto words = Frame{FrameType::kShare, (*proofs)[peer]}.Words(3);
+    all_mapped = all_mapped && words;
+    readable =
+        readable && words && CanRead((*words)[0], (*words)[1], static_cast<uint64_t>((*words)[2]));
+    local.processes.push_back(words ? (*words)[0] : 0);
+  }
+  if (!all_mapped) local.area.reset();
+  if (local.area != nullptr) local.area->CloseFile();
+  const auto verdicts = ShareWhenJoining(readable ? "readable" : "", deadline);
+  if (!verdicts) return tl::unexpected(verdicts.error());
+  for (const size_t peer : here) readable = readable && (*verdicts)[peer] == "readable";
+  if (!readable) local.processes.clear();
+  return local;
+}
+
+// --- Running -------------------------------------------------------------------------------------
+
+Status InProcessRank::FailBecause(const Failure& failure, const std::string& text) {
+  const Error& error = failure.error;
+  const Error all =
+      link_->Fail({error.code, fmt::format("in {}: {}", text, error.message)}, failure.wait_s);
+  lanes_->Break();
+  const std::lock_guard lock(fault_mutex_);
+  fault_ = all;
+  has_failed_ = true;
+  return tl::unexpected(all);
+}
+
+std::optional<InProcessRank::Failure> InProcessRank::Drive(Operation& operation) {
+  constexpr int64_t kBudget = int64_t{256} << 10;
+  constexpr std::chrono::milliseconds kCheck{1};
+  std::optional<Deadline> deadline;
+  Clock::time_point next_check;
+  for (int stuck = 0;;) {
+    const Interpreter::Outcome outcome = operation.Poll(kBudget);
+    if (outcome == Interpreter::Outcome::kOver) break;
+    const bool moved = lanes_->Poll();
+    stuck = outcome == Interpreter::Outcome::kMoved || moved ? 0 : stuck + 1;
+    if (stuck == 0) continue;
+    if (const Status health = operation.health(); !health)
+      return Failure{health.error(), kOthersSay_s};
+    if (stuck < lanes_->spins()) {
+      lanes_->is_crowded() ? std::this_thread::yield() : Pause();
+    } else {
+      operation.SaveWanted();
+      bool over = false;
+      lanes_->Sleep([&] {
+        const Interpreter::Outcome last = operation.Poll(kBudget);
+        over = last == Interpreter::Outcome::kOver;
+        return last != Interpreter::Outcome::kStuck;
+      });
+      if (over) break;
+    }
+    const Clock::time_point now = Clock::now();
+    if (!deadline) {
+      deadline.emplace(options_.timeout_s);
+      next_check = now + kCheck;
+    }
+    if (now < next_check) continue;
+    next_check = now + kCheck;
+    if (aborted_) return Failure{Aborted()};
+    if (const Status others = link_->Check(); !others) return Failure{others.error()};
+    if (deadline->HasPassed())
+      return Failure{
+          {ErrorCode::kPeerFailed, fmt::format("it did not end within {} s", options_.timeout_s)}};
+  }
+  lanes_->Flush();
+  return std::nullopt;
+}
+
+Result<const PlannedSchedule*> InProcessRank::Choose(const CollectiveCall& call) {
+  return book_->Choose(call.kind, call.root, ElementsOf(call, num_ranks_) * SizeOf(call.type),
+                       lanes_->common_area() != nullptr);
+}
+
+Status InProcessRank::Run(const CollectiveCall& call) {
+  const std::lock_guard running(running_);
+  if (Status checked = CheckCall(call, rank_, num_ranks_); !checked) return checked;
+  if (aborted_ || has_failed_)
+    if (Status healthy = BeHealthy(ToText(call)); !healthy) return healthy;
+  if (num_ranks_ == 1) {
+    Copy(call);
+    return {};
+  }
+  if (UsesBoard(call)) return RunOnBoard(call);
+  const Result<const PlannedSchedule*> planned = Choose(call);
+  if (!planned) return tl::unexpected(planned.error());
+  return *planned != nullptr ? RunPlan(**planned, call) : RunDirectly(call);
+}
+
+Result<PlanOperation*> InProcessRank::OperationFor(const PlannedSchedule& planned,
+                                                   const PlanCall& call) {
+  const PlanKey key{&planned, call};
+  const auto found = std::find_if(kept_.begin(), kept_.end(),
+                                  [&key](const Kept& kept) { return kept.key == key; });
+  if (found != kept_.end()) {
+    kept_.splice(kept_.begin(), kept_, found);
+    return found->operation.get();
+  }
+  const auto program = PlanProgram::Make(planned.plan, call);
+  if (!program) return tl::unexpected(program.error());
+  kept_.push_front({key, std::make_unique<PlanOperation>(*program, rank_, *lanes_)});
+  if (kept_.size() > kMostKept) kept_.pop_back();
+  return kept_.front().operation.get();
+}
+
+Status InProcessRank::RunPlan(const PlannedSchedule& planned, const CollectiveCall& call) {
+  const Result<PlanOperation*> operation =
+      OperationFor(planned, {.count = ElementsOf(call, num_ranks_),
+                             .type = call.type,
+                             .op = call.op,
+                             .in_place = IsInPlace(call, rank_)});
+  if (!operation) return tl::unexpected(operation.error());
+  const auto scratch = static_cast<size_t>((*operation)->scratch_bytes());
+  if (scratch_.size() < scratch) scratch_.resize(scratch);
+  lanes_->SetSignature(SignatureOf(call, planned.digest));
+  (*operation)->Begin(call.input, call.output, scratch_.data());
+  return Finish(Drive(**operation), call);
+}
+
+Status InProcessRank::RunOnBoard(const CollectiveCall& call) {
+  BoardOperation operation(call, *lanes_, ++board_sequence_, board_done_, rank_, num_ranks_);
+  return Finish(Drive(operation), call);
+}
+
+Status InProcessRank::RunDirectly(const CollectiveCall& call) {
+  return ExchangeNow(DirectMessages(call, rank_, num_ranks_), ToText(call));
+}
+
+Status InProcessRank::Exchange(std::span<const Message> messages, const std::string& text) {
+  const std::lock_guard running(running_);
+  return ExchangeNow(messages, text);
+}
+
+Status InProcessRank::ExchangeNow(std::span<const Message> messages, const std::string& text) {
+  if (Status checked = CheckMessages(messages, rank_, num_ranks_); !checked) return checked;
+  if (Status healthy = BeHealthy(text); !healthy) return healthy;
+  ExchangeOperation operation(messages, SignatureOfText(text), rank_, *lanes_);
+  const std::optional<Failure> failure = Drive(operation);
+  return failure ? FailBecause(*failure, text) : Status();
+}
+
+Result<std::vector<std::string>> InProcessRank::Share(const std::string& mine,
+                                                      const std::string& text) {
+  const std::lock_guard running(running_);
+  if (Status healthy = BeHealthy(text); !healthy) return tl::unexpected(healthy.error());
+  Result<std::vector<std::string>> shares =
+      link_->Share(mine, Deadline(options_.timeout_s), aborted_);
+  if (!shares) return tl::unexpected(FailBecause({shares.error()}, text).error());
+  return shares;
+}
+
+Result<std::string> InProcessRank::ScheduleFor(const CollectiveCall& call) {
+  if (num_ranks_ == 1) return "copy";
+  if (UsesBoard(call)) return "shared board";
+  const Result<const PlannedSchedule*> planned = Choose(call);
+  if (!planned) return tl::unexpected(planned.error());
+  return *planned == nullptr ? "direct messages" : (*planned)->name;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Communicator::Rank>> JoinInProcess(const UniqueId& id, int32_t num_ranks,
+                                                          int32_t rank,
+                                                          const CommunicatorOptions& options) {
+  auto self = std::make_unique<InProcessRank>(num_ranks, rank, options);
+  if (const Status joined = self->Join(id); !joined) return tl::unexpected(joined.error());
+  return self;
+}
+
+}  // namespace tutti

@@ -1,0 +1,59 @@
+// One rank of a communicator, whoever runs its operations: this process, or a service.
+//
+// Threads     One at a time, but for Abort() and health().
+// Errors      Those of communicator.h.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "collective_call.h"
+#include "tutti/base/result.h"
+#include "tutti/communicator.h"
+
+namespace tutti {
+
+class Communicator::Rank {
+ public:
+  Rank(int32_t num_ranks, int32_t rank, const CommunicatorOptions& options)
+      : num_ranks_(num_ranks), rank_(rank), options_(options) {}
+  virtual ~Rank() = default;
+  Rank(const Rank&) = delete;
+  Rank& operator=(const Rank&) = delete;
+
+  int32_t rank() const { return rank_; }
+  int32_t num_ranks() const { return num_ranks_; }
+  const CommunicatorOptions& options() const { return options_; }
+
+  virtual Status health() const = 0;
+  virtual void Abort() = 0;
+  virtual Status Run(const CollectiveCall& call) = 0;
+  // `text` names the messages in errors.
+  virtual Status Exchange(std::span<const Message> messages, const std::string& text) = 0;
+  // What each rank said, by rank; at most 4,096 bytes of each.
+  virtual Result<std::vector<std::string>> Share(const std::string& mine,
+                                                 const std::string& text) = 0;
+  virtual Result<std::string> ScheduleFor(const CollectiveCall& call) = 0;
+
+ protected:
+  // Of the only rank there is.
+  static void Copy(const CollectiveCall& call);
+
+  int32_t num_ranks_, rank_;
+  CommunicatorOptions options_;
+};
+
+// A rank whose operations run in the thread that calls them.
+Result<std::unique_ptr<Communicator::Rank>> JoinInProcess(const UniqueId& id, int32_t num_ranks,
+                                                          int32_t rank,
+                                                          const CommunicatorOptions& options);
+// A rank of the service at `socket`; its process talks to the daemon once, whatever it joins.
+Result<std::unique_ptr<Communicator::Rank>> JoinService(const std::string& socket,
+                                                        const UniqueId& id, int32_t num_ranks,
+                                                        int32_t rank,
+                                                        const CommunicatorOptions& options);
+
+}  // namespace tutti

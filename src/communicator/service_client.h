@@ -1,0 +1,99 @@
+// The process's side of a service: its one connection to the daemon of its host, the memory that the daemon gave
+// it, and the queue of its commands.
+//
+// Model       Made on first use and kept as long as something uses it. Each thread that asks something waits
+//             for its own answer; one of those that wait reads for all.
+// Memory      Only what Allocate() gave can be named in commands.
+// Threads     Any.
+// Errors      kPeerFailed: the daemon has gone. What the daemon refuses has its code and words.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "tutti/base/deadline.h"
+#include "tutti/base/result.h"
+#include "tutti/communicator.h"
+#include "tutti/ipc/layout.h"
+#include "tutti/ipc/socket.h"
+
+namespace tutti {
+
+// $TUTTI_SERVICE: the socket of the service whose ranks this process's are; empty: none.
+std::string ServiceSocket();
+Result<UniqueId> MakeServiceId(const std::string& socket);
+
+class ServiceClient {
+ public:
+  struct Place {
+    uint32_t buffer = ipc::kNoBuffer;
+    uint64_t offset = 0;
+  };
+
+  static Result<std::shared_ptr<ServiceClient>> Get(const std::string& socket);
+
+  // `asked` is set to the number of the request before anything is waited for. kCancelled: `stop` was set.
+  Result<ipc::Packet> Ask(ipc::Packet packet, const Deadline& deadline,
+                          const std::atomic<bool>* stop = nullptr, uint64_t* asked = nullptr);
+  // Without an answer.
+  Status Tell(ipc::Packet packet);
+
+  Result<void*> Allocate(int64_t bytes);
+  // False: it is none of ours.
+  bool Free(void* memory);
+  // Where `bytes` from `memory` on lie, if all of them are of the service.
+  std::optional<Place> Find(const void* memory, int64_t bytes) const;
+
+  // In this order; waits while the queue is full. False: the daemon has gone.
+  bool Submit(std::span<const ipc::Slot> slots);
+  const ipc::StatusLine& line(uint32_t index) const { return status().lines[index]; }
+  // Until the line has changed from `completed`, or a while.
+  void WaitForLine(uint32_t index, uint64_t completed);
+  bool has_gone() const { return gone_.load(); }
+  // Looks whether the daemon is still there.
+  bool IsServed();
+
+ private:
+  struct Owned {
+    uint32_t buffer = 0;
+    int64_t bytes = 0;
+    ipc::Memory memory;
+  };
+
+  ServiceClient() = default;
+  Status Open(const std::string& socket);
+  Result<ipc::Received> AskAll(ipc::Packet packet, const Deadline& deadline,
+                               const std::atomic<bool>* stop, uint64_t* asked);
+  // One packet, for whomever it is. `lock` is held before and after, and not meanwhile.
+  void ReadOne(std::unique_lock<std::mutex>& lock);
+  ipc::CommandArea& commands() const {
+    return *reinterpret_cast<ipc::CommandArea*>(command_memory_.data());
+  }
+  const ipc::StatusArea& status() const {
+    return *reinterpret_cast<const ipc::StatusArea*>(status_memory_.data());
+  }
+
+  ipc::Descriptor socket_, doorbell_;
+  ipc::Memory command_memory_, status_memory_;
+  std::atomic<bool> gone_ = false;
+
+  std::mutex mutex_;  // of what is asked
+  std::condition_variable answered_;
+  uint64_t requests_ = 0;
+  bool somebody_reads_ = false;
+  std::map<uint64_t, ipc::Received> answers_;
+
+  mutable std::mutex memory_mutex_;
+  std::map<const std::byte*, Owned> owned_;  // by where it begins
+
+  std::mutex submit_mutex_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,397 @@
+#include "core.h"
+
+#include <fmt/format.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <thread>
+#include <utility>
+
+#include "bootstrap.h"
+#include "reports.h"
+#include "tutti/base/result.h"
+
+namespace tutti::service {
+namespace {
+
+constexpr int64_t kTickNs = 100'000'000;
+constexpr int64_t kStrangerNs = 1'000'000'000;  // to say who it is
+constexpr size_t kMostStrangers = 64, kMostIds = 65536;
+
+// That other hosts reach this one at; the loopback address where there is none.
+uint32_t FirstAddress() {
+  uint32_t found = INADDR_LOOPBACK;
+  ifaddrs* interfaces = nullptr;
+  if (getifaddrs(&interfaces) != 0) return found;
+  for (const ifaddrs* at = interfaces; at != nullptr; at = at->ifa_next) {
+    if (at->ifa_addr == nullptr || at->ifa_addr->sa_family != AF_INET ||
+        (at->ifa_flags & IFF_UP) == 0 || (at->ifa_flags & IFF_LOOPBACK) != 0 ||
+        std::strncmp(at->ifa_name, "docker", 6) == 0)
+      continue;
+    sockaddr_in address{};
+    std::memcpy(&address, at->ifa_addr, sizeof(address));
+    found = ntohl(address.sin_addr.s_addr);
+    break;
+  }
+  freeifaddrs(interfaces);
+  return found;
+}
+
+std::string HostName() {
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "host";
+}
+
+// A stream socket of the owner's alone.
+Result<ipc::Descriptor> ListenForOperators(const std::string& path) {
+  // Locked by the same rule as the tenants' socket: one that is served is left alone.
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.empty() || path.size() >= sizeof(address.sun_path))
+    return InvalidArgument(
+        fmt::format("socket '{}': a path has 1 to {} bytes", path, sizeof(address.sun_path) - 1));
+  std::memcpy(address.sun_path, path.data(), path.size());
+  const auto* named = reinterpret_cast<const sockaddr*>(&address);
+  const ipc::Descriptor probe(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (connect(probe.fd(), named, sizeof(address)) == 0)
+    return MakeError(ErrorCode::kIo, fmt::format("{}: another daemon serves it", path));
+  struct stat there {};
+  if (lstat(path.c_str(), &there) == 0) {
+    if (!S_ISSOCK(there.st_mode))
+      return MakeError(ErrorCode::kIo, fmt::format("{}: is there and no socket", path));
+    unlink(path.c_str());
+  }
+  ipc::Descriptor listener(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  constexpr int kBacklog = 16;
+  constexpr mode_t kOwner = 0600;
+  const mode_t before = umask(S_IRWXG | S_IRWXO);
+  const bool bound = bind(listener.fd(), named, sizeof(address)) == 0;
+  umask(before);
+  if (!bound || chmod(path.c_str(), kOwner) != 0 || listen(listener.fd(), kBacklog) != 0)
+    return MakeError(ErrorCode::kIo, fmt::format("{}: {}", path, std::strerror(errno)));
+  return listener;
+}
+
+}  // namespace
+
+Daemon::Core::Core(const DaemonOptions& options, std::unique_ptr<EventLoop> loop)
+    : options_(options),
+      host_(options.host.empty() ? HostName() : options.host),
+      loop_(std::move(loop)),
+      planner_(std::make_unique<Planner>([this] { loop_->Wake(); })),
+      started_ns_(NowNs()) {
+  for (const TenantOptions& tenant : options_.tenants)
+    tenants_.push_back(std::make_unique<Tenant>(Tenant{.options = tenant}));
+}
+
+Daemon::Core::~Core() {
+  planner_.reset();
+  for (const auto& session : sessions_) session->Close("the service ends");
+  sessions_.clear();
+  operators_.clear();
+  communicators_.clear();
+  roots_.clear();
+  strangers_.clear();
+  if (tenants_listener_.is_open()) unlink(options_.socket.c_str());
+  if (admin_listener_.is_open()) unlink(options_.admin.c_str());
+}
+
+Result<std::unique_ptr<Daemon::Core>> Daemon::Core::Start(const DaemonOptions& options) {
+  Result<std::unique_ptr<EventLoop>> loop = EventLoop::Make();
+  if (!loop) return tl::unexpected(loop.error());
+  std::unique_ptr<Core> core(new Core(options, std::move(*loop)));
+  if (const Status listening = core->Listen(); !listening) return tl::unexpected(listening.error());
+  return core;
+}
+
+Status Daemon::Core::Listen() {
+  for (const std::string& path : {options_.socket, options_.admin}) {
+    std::error_code ignored;  // the socket says it
+    std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
+  }
+  control_.address = FirstAddress();
+  control_.port = options_.port;
+  if (!options_.listen.empty()) {
+    in_addr address{};
+    if (inet_pton(AF_INET, options_.listen.c_str(), &address) != 1)
+      return InvalidArgument(
+          fmt::format("listen: got '{}', wanted an IPv4 address", options_.listen));
+    control_.address = ntohl(address.s_addr);
+  }
+  const Endpoint wanted = control_;
+  peers_listener_ = ipc::Descriptor(ListenAt(control_));
+  if (!peers_listener_.is_open())
+    return MakeError(ErrorCode::kIo,
+                     fmt::format("cannot listen at {}: {}", wanted.ToText(), std::strerror(errno)));
+  Result<ipc::Descriptor> tenants = ipc::Listen(options_.socket);
+  if (!tenants) return tl::unexpected(tenants.error());
+  tenants_listener_ = std::move(*tenants);
+  Result<ipc::Descriptor> admin = ListenForOperators(options_.admin);
+  if (!admin) return tl::unexpected(admin.error());
+  admin_listener_ = std::move(*admin);
+  loop_->Add(tenants_listener_.fd(), EPOLLIN, [this](uint32_t) { AcceptTenants(); });
+  loop_->Add(peers_listener_.fd(), EPOLLIN, [this](uint32_t) { AcceptPeers(); });
+  loop_->Add(admin_listener_.fd(), EPOLLIN, [this](uint32_t) { AcceptOperators(); });
+  return {};
+}
+
+// --- Who comes -----------------------------------------------------------------------------------
+
+void Daemon::Core::AcceptTenants() {
+  ipc::Descriptor socket(
+      accept4(tenants_listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (!socket.is_open()) return;
+  const Result<ipc::Caller> caller = ipc::CallerOf(socket.fd());
+  if (!caller) return;
+  const int fd = socket.fd();
+  sessions_.push_back(std::make_unique<Session>(*this, std::move(socket), *caller));
+  Session* session = sessions_.back().get();
+  if (session->process() >= 0)
+    loop_->Add(session->process(), EPOLLIN, [this, session](uint32_t) {
+      session->Close("its process has ended");
+      next_tick_ns_ = 0;
+    });
+  loop_->Add(fd, EPOLLIN, [this, session](uint32_t) {
+    const bool was_known = session->doorbell() >= 0;
+    session->Hear();
+    if (!session->is_open()) next_tick_ns_ = 0;  // to be removed
+    if (was_known || session->doorbell() < 0) return;
+    const int bell = session->doorbell();
+    loop_->Add(bell, EPOLLIN, [bell](uint32_t) {
+      uint64_t rung = 0;
+      [[maybe_unused]] const ssize_t size = read(bell, &rung, sizeof(rung));
+    });
+  });
+}
+
+void Daemon::Core::AcceptPeers() {
+  const int fd = accept4(peers_listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+  if (fd < 0) return;
+  if (strangers_.size() >= kMostStrangers) {
+    close(fd);
+    return;
+  }
+  Stranger& stranger = strangers_.emplace_back();
+  stranger.until_ns = NowNs() + kStrangerNs;
+  stranger.link = std::make_unique<PeerLink>(
+      *loop_, fd,
+      PeerLink::Handlers{
+          .frame = [this, &stranger](const PeerFrame& frame) { Hear(stranger, frame); },
+          .lost = [&stranger](const std::string&) { stranger.done = true; }});
+}
+
+void Daemon::Core::Hear(Stranger& stranger, const PeerFrame& frame) {
+  if (stranger.done) return;
+  stranger.done = true;
+  if (frame.words.size() < 3) return;
+  const Secret secret = {static_cast<uint64_t>(frame.words[0]),
+                         static_cast<uint64_t>(frame.words[1])};
+  if (frame.kind == PeerKind::kRing) {
+    const auto found = communicators_.find(secret);
+    if (found != communicators_.end()) found->second->AcceptRing(std::move(stranger.link));
+    return;
+  }
+  if (frame.kind != PeerKind::kJoin) return;
+  std::unique_ptr<RootPart>& root = roots_[secret];
+  if (root == nullptr) {
+    const auto made = std::find(made_ids_.begin(), made_ids_.end(), secret);
+    if (made == made_ids_.end()) {
+      roots_.erase(secret);
+      stranger.link->Send({.kind = PeerKind::kRefused,
+                           .words = {frame.words.size() > 3 ? frame.words[3] : 0,
+                                     static_cast<int64_t>(ErrorCode::kInvalidArgument)},
+                           .texts = {"the unique id is not of this daemon, or was used before"}});
+      return;
+    }
+    made_ids_.erase(made);
+    root = std::make_unique<RootPart>(*loop_, secret);
+  }
+  root->Accept(std::move(stranger.link), frame);
+}
+
+void Daemon::Core::AcceptOperators() {
+  ipc::Descriptor socket(
+      accept4(admin_listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (socket.is_open())
+    operators_.push_back(std::make_unique<AdminConnection>(*loop_, *this, std::move(socket)));
+}
+
+// --- What sessions ask ---------------------------------------------------------------------------
+
+Tenant* Daemon::Core::FindTenant(uint32_t user, const std::string& token) {
+  for (const auto& tenant : tenants_) {
+    const TenantOptions& options = tenant->options;
+    const bool is_user =
+        options.users.empty() ||
+        std::find(options.users.begin(), options.users.end(), user) != options.users.end();
+    const bool has_secret = !options.token.empty() || !options.users.empty();
+    if (is_user && has_secret && options.token == token) return tenant.get();
+  }
+  if (!options_.anybody || !token.empty()) return nullptr;
+  tenants_.push_back(std::make_unique<Tenant>(
+      Tenant{.options = {.name = fmt::format("user-{}", user), .users = {user}}}));
+  return tenants_.back().get();
+}
+
+Result<UniqueId> Daemon::Core::MakeId() {
+  const Secret secret = DrawSecret();
+  made_ids_.push_back(secret);
+  if (made_ids_.size() > kMostIds) made_ids_.pop_front();
+  return bootstrap::Encode({.root = control_, .secret = secret});
+}
+
+Result<ServiceCommunicator*> Daemon::Core::JoinCommunicator(Tenant& tenant, const UniqueId& id,
+                                                            int32_t num_ranks, int32_t rank,
+                                                            RankOwner& owner, uint32_t line) {
+  const Result<bootstrap::Address> address = bootstrap::Decode(id);
+  if (!address) return tl::unexpected(address.error());
+  const auto found = communicators_.find(address->secret);
+  if (found != communicators_.end() && &found->second->tenant() != &tenant)
+    return InvalidArgument("this unique id is another tenant's");
+  std::unique_ptr<ServiceCommunicator>& communicator = communicators_[address->secret];
+  turns_are_old_ = true;
+  if (communicator == nullptr)
+    communicator = std::make_unique<ServiceCommunicator>(
+        DaemonParts{*loop_, *planner_, control_, host_}, tenant,
+        CommunicatorId{address->secret, address->root}, num_ranks);
+  if (const Status joined = communicator->Join(rank, num_ranks, owner, line); !joined)
+    return tl::unexpected(joined.error());
+  return communicator.get();
+}
+
+// --- The thread ----------------------------------------------------------------------------------
+
+bool Daemon::Core::Round() {
+  bool moved = false;
+  for (const auto& session : sessions_)
+    if (session->TakeCommands()) moved = true;
+  if (GiveTurns()) moved = true;
+  return moved;
+}
+
+void Daemon::Core::MakeTurns() {
+  turns_are_old_ = false;
+  turns_.clear();
+  for (const auto& tenant : tenants_) {
+    Turn turn;
+    turn.tenant = tenant.get();
+    for (const auto& [secret, communicator] : communicators_)
+      if (&communicator->tenant() == tenant.get()) turn.communicators.push_back(communicator.get());
+    if (!turn.communicators.empty()) turns_.push_back(std::move(turn));
+  }
+}
+
+bool Daemon::Core::GiveTurns() {
+  if (turns_are_old_) MakeTurns();
+  bool moved = false;
+  for (Turn& turn : turns_) {
+    int32_t left = turn.tenant->options.weight;
+    for (size_t tried = 0; tried < turn.communicators.size() && left > 0; ++tried) {
+      ServiceCommunicator& communicator = *turn.communicators[turn.next];
+      turn.next = (turn.next + 1) % turn.communicators.size();
+      for (size_t rank = communicator.local().size(); rank > 0 && left > 0; --rank) {
+        if (!communicator.PollNext(kTurnBytes)) break;
+        moved = true;
+        --left;
+      }
+    }
+  }
+  return moved;
+}
+
+int Daemon::Core::Spins() const {
+  constexpr int kSpins = 2000, kCrowded = 50;
+  return sessions_.size() + 1 > std::thread::hardware_concurrency() ? kCrowded : kSpins;
+}
+
+void Daemon::Core::Run() {
+  constexpr int kRoundsBetweenSockets = 16;
+  // What tenants share with it cannot be looked at through /proc.
+  prctl(PR_SET_DUMPABLE, 0);
+  int idle = 0;
+  while (!stops_) {
+    ++rounds_;
+    const bool moved = Round();
+    idle = moved ? 0 : idle + 1;
+    if (rounds_ % kRoundsBetweenSockets == 0 || idle == 1) {
+      if (loop_->Poll(0)) idle = 0;
+      if (planner_->RunFinished()) idle = 0;
+      if (const int64_t now = NowNs(); now >= next_tick_ns_) Tick(now);
+    }
+    if (idle >= Spins()) {
+      Sleep();
+      idle = 0;
+    } else if (idle > Spins() / 2) {
+      std::this_thread::yield();
+    }
+  }
+}
+
+void Daemon::Core::Sleep() {
+  constexpr int kStuckMs = 2, kIdleMs = 100;
+  ++sleeps_;
+  for (const auto& session : sessions_) session->SayWhetherSleeping(true);
+  const bool commands = std::any_of(sessions_.begin(), sessions_.end(),
+                                    [](const auto& session) { return session->has_commands(); });
+  const bool works = std::any_of(communicators_.begin(), communicators_.end(),
+                                 [](const auto& each) { return each.second->has_work(); });
+  loop_->Poll(commands ? 0 : works ? kStuckMs : kIdleMs);
+  for (const auto& session : sessions_) session->SayWhetherSleeping(false);
+  planner_->RunFinished();
+  if (const int64_t now = NowNs(); now >= next_tick_ns_) Tick(now);
+}
+
+void Daemon::Core::Tick(int64_t now_ns) {
+  next_tick_ns_ = now_ns + kTickNs;
+  for (const auto& [secret, communicator] : communicators_) communicator->Tick(now_ns);
+  for (Stranger& stranger : strangers_)
+    if (now_ns >= stranger.until_ns) stranger.done = true;
+  RemoveEnded();
+}
+
+void Daemon::Core::RemoveEnded() {
+  strangers_.remove_if([](const Stranger& stranger) { return stranger.done; });
+  operators_.remove_if([](const auto& connection) { return connection->is_over(); });
+  for (auto at = sessions_.begin(); at != sessions_.end();) {
+    if ((*at)->is_open()) {
+      ++at;
+      continue;
+    }
+    loop_->Remove((*at)->socket());
+    for (const int fd : {(*at)->doorbell(), (*at)->process()})
+      if (fd >= 0) loop_->Remove(fd);
+    at = sessions_.erase(at);
+  }
+  if (std::erase_if(communicators_, [](const auto& each) { return each.second->is_over(); }) > 0)
+    turns_are_old_ = true;
+  std::erase_if(roots_, [](const auto& each) { return each.second->is_over(); });
+}
+
+ServiceCommunicator* Daemon::Core::FindCommunicator(const std::string& label) const {
+  for (const auto& [secret, communicator] : communicators_)
+    if (communicator->id().Label() == label) return communicator.get();
+  return nullptr;
+}
+
+RootPart* Daemon::Core::FindRoot(const std::string& label) const {
+  for (const auto& [secret, root] : roots_)
+    if (CommunicatorId{secret, {}}.Label() == label) return root.get();
+  return nullptr;
+}
+
+void Daemon::Core::Answer(const std::string& request, AdminReply reply) {
+  Reports(*this).Answer(request, std::move(reply));
+}
+
+}  // namespace tutti::service

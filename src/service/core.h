@@ -1,0 +1,102 @@
+// Daemon::Core: what the daemon's thread polls: sessions, communicators, links, operators.
+//
+// Model       A round takes the commands of all sessions, then gives each tenant with work its turn:
+//             at most weight x kTurnBytes, of its communicators one after the other. Without work it
+//             spins for a while, then sleeps until a doorbell, a socket or the planner wakes it.
+// Reference   [mccs] 4.2, 5 "engines on runtimes"
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "admin.h"
+#include "event_loop.h"
+#include "planner.h"
+#include "root_part.h"
+#include "service_communicator.h"
+#include "session.h"
+#include "tenant.h"
+#include "tutti/service/daemon.h"
+
+namespace tutti::service {
+
+class Daemon::Core final : public SessionHost, public AdminHost {
+ public:
+  static Result<std::unique_ptr<Core>> Start(const DaemonOptions& options);
+  ~Core() override;
+
+  std::string address() const { return control_.ToText(); }
+  void Run();
+  void Stop() const {
+    stops_ = true;
+    loop_->Wake();
+  }
+
+  Tenant* FindTenant(uint32_t user, const std::string& token) override;
+  Result<UniqueId> MakeId() override;
+  Result<ServiceCommunicator*> JoinCommunicator(Tenant& tenant, const UniqueId& id,
+                                                int32_t num_ranks, int32_t rank, RankOwner& owner,
+                                                uint32_t line) override;
+  void Answer(const std::string& request, AdminReply reply) override;
+
+ private:
+  using Secret = std::array<uint64_t, 2>;
+  struct Stranger {
+    std::unique_ptr<PeerLink> link;
+    int64_t until_ns = 0;
+    bool done = false;
+  };
+  static constexpr int64_t kTurnBytes = int64_t{256} << 10;
+
+  Core(const DaemonOptions& options, std::unique_ptr<EventLoop> loop);
+  Status Listen();
+  void AcceptTenants();
+  void AcceptPeers();
+  void AcceptOperators();
+  // The first frame of a daemon: whose it is.
+  void Hear(Stranger& stranger, const PeerFrame& frame);
+  bool Round();
+  bool GiveTurns();
+  void MakeTurns();
+  void Sleep();
+  void Tick(int64_t now_ns);
+  void RemoveEnded();
+  int Spins() const;
+  ServiceCommunicator* FindCommunicator(const std::string& label) const;
+  RootPart* FindRoot(const std::string& label) const;
+  friend class Reports;
+
+  DaemonOptions options_;
+  std::string host_;
+  mutable std::atomic<bool> stops_ = false;
+  std::unique_ptr<EventLoop> loop_;
+  ipc::Descriptor tenants_listener_, admin_listener_, peers_listener_;
+  Endpoint control_;
+  std::vector<std::unique_ptr<Tenant>> tenants_;
+  std::list<Stranger> strangers_;
+  std::deque<Secret> made_ids_;
+  std::map<Secret, std::unique_ptr<RootPart>> roots_;
+  std::map<Secret, std::unique_ptr<ServiceCommunicator>> communicators_;
+  std::list<std::unique_ptr<Session>> sessions_;
+  std::list<std::unique_ptr<AdminConnection>> operators_;
+  std::unique_ptr<Planner> planner_;
+  struct Turn {
+    Tenant* tenant = nullptr;
+    std::vector<ServiceCommunicator*> communicators;
+    size_t next = 0;  // where it goes on
+  };
+  std::vector<Turn> turns_;  // a tenant with communicators each
+  bool turns_are_old_ = true;
+  int64_t next_tick_ns_ = 0;
+  int64_t started_ns_ = 0, rounds_ = 0, sleeps_ = 0;
+};
+
+}  // namespace tutti::service

@@ -1,0 +1,149 @@
+#include "epoch.h"
+
+#include <fmt/format.h>
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace tutti::service {
+
+class Epoch::RankLanes final : public LaneSource {
+ public:
+  RankLanes(Epoch& epoch, size_t local, TcpTransport* transport)
+      : epoch_(epoch), rank_(epoch.options_.local_ranks[local]), transport_(transport) {}
+
+  Lane& To(int32_t peer, int32_t channel) override {
+    Lane& lane = to_[{peer, channel}];
+    if (lane.connection != nullptr) return lane;
+    ++epoch_.num_connections_;
+    lane.connection =
+        epoch_.LocalIndex(peer) >= 0
+            ? &epoch_.Between(rank_, peer, channel)
+            : transport_->SendTo(peer, epoch_.peers_[static_cast<size_t>(peer)], channel);
+    return lane;
+  }
+  Lane& From(int32_t peer, int32_t channel) override {
+    Lane& lane = from_[{peer, channel}];
+    if (lane.connection == nullptr)
+      lane.connection = epoch_.LocalIndex(peer) >= 0 ? &epoch_.Between(peer, rank_, channel)
+                                                     : transport_->ReceiveFrom(peer, channel);
+    return lane;
+  }
+  void SetSignature(uint64_t signature) override {
+    signature_ = signature;
+    if (transport_ != nullptr) transport_->SetSignature(signature);
+  }
+  const uint64_t& signature() const { return signature_; }
+
+ private:
+  using Key = std::pair<int32_t, int32_t>;  // peer, channel
+
+  Epoch& epoch_;
+  int32_t rank_;
+  TcpTransport* transport_;  // null: all ranks are here
+  uint64_t signature_ = 0;
+  std::map<Key, Lane> to_, from_;  // addresses stay
+};
+
+Epoch::Epoch(EventLoop& loop, std::shared_ptr<Strategy> strategy, const EpochOptions& options)
+    : loop_(loop),
+      strategy_(std::move(strategy)),
+      options_(options),
+      scratch_(options.local_ranks.size()) {}
+
+Epoch::~Epoch() {
+  // Operations end before what they are connected to.
+  kept_.clear();
+  for (const auto& transport : transports_) loop_.Remove(transport->poll_fd());
+}
+
+Result<std::unique_ptr<Epoch>> Epoch::Open(EventLoop& loop, std::shared_ptr<Strategy> strategy,
+                                           const EpochOptions& options) {
+  std::unique_ptr<Epoch> epoch(new Epoch(loop, std::move(strategy), options));
+  if (!epoch->one_host())
+    if (Status listening = epoch->Listen(); !listening) return tl::unexpected(listening.error());
+  for (size_t local = 0; local < options.local_ranks.size(); ++local)
+    epoch->lanes_.push_back(std::make_unique<RankLanes>(
+        *epoch, local, epoch->transports_.empty() ? nullptr : epoch->transports_[local].get()));
+  return epoch;
+}
+
+Status Epoch::Listen() {
+  TcpOptions tcp;
+  tcp.communicator = options_.communicator;
+  tcp.epoch = options_.number;
+  tcp.cookie = options_.cookie;
+  tcp.address = options_.address;
+  // A tenant may come to an operation long after the others; that daemons are there their links say.
+  constexpr double kLong = 1e9;
+  tcp.patience_s = kLong;
+  for (const int32_t rank : options_.local_ranks) {
+    Result<std::unique_ptr<TcpTransport>> transport = TcpTransport::Listen(rank, tcp);
+    if (!transport) return tl::unexpected(transport.error());
+    TcpTransport* polled = transport->get();
+    loop_.Add(polled->poll_fd(), EPOLLIN, [polled](uint32_t) { polled->Poll(0); });
+    transports_.push_back(std::move(*transport));
+  }
+  return {};
+}
+
+Endpoint Epoch::endpoint(size_t local) const {
+  return transports_.empty() ? Endpoint{} : transports_[local]->endpoint();
+}
+
+int32_t Epoch::LocalIndex(int32_t rank) const {
+  const auto& all = options_.local_ranks;
+  const auto found = std::lower_bound(all.begin(), all.end(), rank);
+  return found != all.end() && *found == rank ? static_cast<int32_t>(found - all.begin()) : -1;
+}
+
+LocalConnection& Epoch::Between(int32_t from, int32_t to, int32_t channel) {
+  std::unique_ptr<LocalConnection>& connection = between_[{from, to, channel}];
+  if (connection == nullptr) {
+    const auto signature = [this](int32_t rank) -> const uint64_t& {
+      return lanes_[static_cast<size_t>(LocalIndex(rank))]->signature();
+    };
+    connection = std::make_unique<LocalConnection>(
+        fmt::format("connection {} -> {} channel {}", from, to, channel), signature(from),
+        signature(to));
+  }
+  return *connection;
+}
+
+LaneSource& Epoch::lanes(size_t local) { return *lanes_[local]; }
+
+std::byte* Epoch::Scratch(size_t local, int64_t bytes) {
+  std::vector<std::byte>& scratch = scratch_[local];
+  if (scratch.size() < static_cast<size_t>(bytes)) scratch.resize(static_cast<size_t>(bytes));
+  return scratch.data();
+}
+
+bool Epoch::PollSockets(size_t local) {
+  return !transports_.empty() && transports_[local]->Poll(0);
+}
+
+Result<std::shared_ptr<PlanOperation>> Epoch::OperationFor(size_t local,
+                                                           const PlannedSchedule& planned,
+                                                           const PlanCall& call) {
+  const std::pair key(&planned, call);
+  auto found = std::find_if(kept_.begin(), kept_.end(),
+                            [&key](const Kept& kept) { return kept.key == key; });
+  if (found == kept_.end()) {
+    auto program = PlanProgram::Make(planned.plan, call);
+    if (!program) return tl::unexpected(program.error());
+    kept_.push_front({key, std::move(*program), {}});
+    kept_.front().operations.resize(options_.local_ranks.size());
+    if (kept_.size() > kMostKept) kept_.pop_back();
+    found = kept_.begin();
+  } else {
+    kept_.splice(kept_.begin(), kept_, found);
+  }
+  std::shared_ptr<PlanOperation>& operation = found->operations[local];
+  if (operation == nullptr)
+    operation = std::make_shared<PlanOperation>(found->program, options_.local_ranks[local],
+                                                *lanes_[local]);
+  return operation;
+}
+
+}  // namespace tutti::service

@@ -1,0 +1,51 @@
+#include "planner.h"
+
+#include <utility>
+
+namespace tutti::service {
+
+Planner::Planner(std::function<void()> wake) : wake_(std::move(wake)), thread_([this] { Run(); }) {}
+
+Planner::~Planner() {
+  {
+    const std::lock_guard lock(mutex_);
+    ends_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void Planner::Add(Job job) {
+  {
+    const std::lock_guard lock(mutex_);
+    jobs_.push_back(std::move(job));
+  }
+  changed_.notify_all();
+}
+
+bool Planner::RunFinished() {
+  std::deque<Finish> finished;
+  {
+    const std::lock_guard lock(mutex_);
+    finished.swap(finished_);
+  }
+  for (const Finish& finish : finished) finish();
+  return !finished.empty();
+}
+
+void Planner::Run() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return ends_ || !jobs_.empty(); });
+    if (ends_) return;
+    const Job job = std::move(jobs_.front());
+    jobs_.pop_front();
+    lock.unlock();
+    Finish finish = job();
+    lock.lock();
+    finished_.push_back(std::move(finish));
+    wake_();
+  }
+}
+
+}  // namespace tutti::service

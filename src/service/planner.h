@@ -1,0 +1,44 @@
+// Planner: what takes long (schedules made, judged, lowered) in a thread beside the daemon's, so that no tenant
+// waits for another one's plan.
+//
+// Model       A job runs in the planner's thread, one after the other, and gives what is to be done in the
+//             daemon's thread: RunFinished() does that.
+// Threads     Add and RunFinished: the daemon's.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+namespace tutti::service {
+
+class Planner {
+ public:
+  using Finish = std::function<void()>;
+  using Job = std::function<Finish()>;
+
+  // `wake` is called in the planner's thread when a job is done.
+  explicit Planner(std::function<void()> wake);
+  ~Planner();  // waits for the job that runs; others are dropped
+  Planner(const Planner&) = delete;
+  Planner& operator=(const Planner&) = delete;
+
+  void Add(Job job);
+  // True: something was finished.
+  bool RunFinished();
+
+ private:
+  void Run();
+
+  std::function<void()> wake_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Job> jobs_;
+  std::deque<Finish> finished_;
+  bool ends_ = false;
+  std::thread thread_;
+};
+
+}  // namespace tutti::service

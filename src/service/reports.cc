@@ -1,0 +1,225 @@
+#include "reports.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "tutti/base/units.h"
+
+namespace tutti::service {
+namespace {
+
+using Json = nlohmann::json;
+
+Json ErrorOf(const std::string& what) { return {{"error", what}}; }
+
+constexpr double kNsASecond = 1e9;
+double Seconds(int64_t ns) { return static_cast<double>(ns) / kNsASecond; }
+
+Json ToJson(const ServiceCommunicator& communicator) {
+  Json ranks = Json::array();
+  for (const auto& rank : communicator.local())
+    ranks.push_back({{"rank", rank->rank},
+                     {"issued", rank->issued},
+                     {"completed", rank->completed},
+                     {"running", rank->running ? rank->running->Text() : ""},
+                     {"left", rank->owner == nullptr}});
+  return {{"communicator", communicator.id().Label()},
+          {"tenant", communicator.tenant().options.name},
+          {"ranks", communicator.num_ranks()},
+          {"root", communicator.id().root.ToText()},
+          {"state", communicator.phase()},
+          {"epoch", communicator.epoch()},
+          {"strategy", communicator.strategy()},
+          {"connections", communicator.connections()},
+          {"error", communicator.has_failed() ? communicator.why_failed().message : ""},
+          {"local_ranks", ranks}};
+}
+
+// Of all ranks: who has not come to what others wait for.
+Json PendingOf(const std::string& label, const RootPart& root) {
+  int64_t most = 0;
+  for (const auto& progress : root.progress()) most = std::max(most, progress.issued);
+  Json waiting = Json::array(), missing = Json::array();
+  for (size_t rank = 0; rank < root.progress().size(); ++rank) {
+    const RootPart::Progress& progress = root.progress()[rank];
+    if (progress.waits_ns > 0)
+      waiting.push_back({{"rank", rank},
+                         {"host", root.HostOf(rank)},
+                         {"operation", progress.completed + 1},
+                         {"call", progress.what},
+                         {"seconds", Seconds(progress.waits_ns)}});
+    else if (root.HostOf(rank).empty())
+      missing.push_back({{"rank", rank}, {"host", ""}, {"why", "has not joined"}});
+    else if (progress.issued < most)
+      missing.push_back(
+          {{"rank", rank},
+           {"host", root.HostOf(rank)},
+           {"why", fmt::format("has called {} operations, others {}", progress.issued, most)}});
+  }
+  if (waiting.empty() && missing.empty()) return nullptr;
+  return {{"communicator", label}, {"waiting", waiting}, {"missing", missing}};
+}
+
+}  // namespace
+
+void Reports::Answer(const std::string& text, AdminReply reply) {
+  const Json request = Json::parse(text, nullptr, false);
+  const std::string command =
+      request.is_object() && request.contains("command") && request["command"].is_string()
+          ? request["command"].get<std::string>()
+          : "";
+  if (command == "reconfigure") return Reconfigure(request, reply);
+  reply(
+      (command == "status"    ? Status()
+       : command == "tenants" ? Tenants()
+       : command == "comms"   ? Communicators()
+       : command == "pending" ? Pending()
+       : command == "trace"   ? Trace(request)
+       : command == "quota"
+           ? SetQuota(request)
+           : ErrorOf(fmt::format("command '{}': there are status, tenants, comms, pending, trace, "
+                                 "quota and reconfigure",
+                                 command)))
+          .dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+Json Reports::Status() const {
+  int64_t operations = 0, bytes = 0;
+  for (const auto& tenant : core_.tenants_) {
+    operations += tenant->operations;
+    bytes += tenant->bytes;
+  }
+  return {{"host", core_.host_},
+          {"address", core_.address()},
+          {"socket", core_.options_.socket},
+          {"process", getpid()},
+          {"uptime_s", Seconds(NowNs() - core_.started_ns_)},
+          {"tenants", core_.tenants_.size()},
+          {"processes", core_.sessions_.size()},
+          {"communicators", core_.communicators_.size()},
+          {"operations", operations},
+          {"bytes", bytes},
+          {"rounds", core_.rounds_},
+          {"sleeps", core_.sleeps_}};
+}
+
+Json Reports::Tenants() const {
+  Json tenants = Json::array();
+  for (const auto& tenant : core_.tenants_)
+    tenants.push_back({{"tenant", tenant->options.name},
+                       {"weight", tenant->options.weight},
+                       {"processes", tenant->processes},
+                       {"processes_quota", tenant->options.processes},
+                       {"ranks", tenant->ranks},
+                       {"ranks_quota", tenant->options.ranks},
+                       {"memory_bytes", tenant->memory_bytes},
+                       {"memory_bytes_quota", tenant->options.memory_bytes},
+                       {"operations", tenant->operations},
+                       {"bytes", tenant->bytes},
+                       {"refused", tenant->refused}});
+  return {{"tenants", tenants}};
+}
+
+Json Reports::Communicators() const {
+  Json all = Json::array();
+  for (const auto& [secret, communicator] : core_.communicators_)
+    all.push_back(ToJson(*communicator));
+  return {{"communicators", all}};
+}
+
+Json Reports::Pending() const {
+  Json pending = Json::array(), elsewhere = Json::array();
+  for (const auto& [secret, root] : core_.roots_)
+    if (Json of_root = PendingOf(CommunicatorId{secret, {}}.Label(), *root); !of_root.is_null())
+      pending.push_back(std::move(of_root));
+  for (const auto& [secret, communicator] : core_.communicators_)
+    if (core_.roots_.count(secret) == 0)
+      elsewhere.push_back({{"communicator", communicator->id().Label()},
+                           {"root", communicator->id().root.ToText()}});
+  return {{"pending", pending}, {"elsewhere", elsewhere}};
+}
+
+Json Reports::Trace(const Json& request) const {
+  const std::string label = request.value("communicator", "");
+  const ServiceCommunicator* communicator = core_.FindCommunicator(label);
+  if (communicator == nullptr)
+    return ErrorOf(fmt::format("there is no communicator '{}' here", label));
+  Json events = Json::array();
+  constexpr double kNsAUs = 1e3;
+  const auto event = [&](const TraceRecord& record, std::string name, int64_t from, int64_t to) {
+    events.push_back(
+        {{"name", std::move(name)},
+         {"cat", "collective"},
+         {"ph", "X"},
+         {"ts", static_cast<double>(from) / kNsAUs},
+         {"dur", static_cast<double>(to - from) / kNsAUs},
+         {"pid", core_.host_},
+         {"tid", record.rank},
+         {"args",
+          {{"sequence", record.sequence}, {"epoch", record.epoch}, {"bytes", record.bytes}}}});
+  };
+  for (const TraceRecord& record : communicator->trace()) {
+    if (record.launched_ns > record.posted_ns)
+      event(record, "waits for its turn", record.posted_ns, record.launched_ns);
+    event(record, record.what, record.launched_ns, record.completed_ns);
+  }
+  return {{"traceEvents", events}};
+}
+
+Json Reports::SetQuota(const Json& request) {
+  const std::string name = request.value("tenant", "");
+  for (const auto& tenant : core_.tenants_) {
+    if (tenant->options.name != name) continue;
+    TenantOptions changed = tenant->options;
+    const auto take = [&](const char* key, auto& field, int64_t most) -> std::string {
+      if (!request.contains(key)) return "";
+      if (!request[key].is_number_integer() || request[key].get<int64_t>() < 1 ||
+          request[key].get<int64_t>() > most)
+        return fmt::format("{}: got {}, wanted 1 to {}", key, request[key].dump(), most);
+      field = static_cast<std::decay_t<decltype(field)>>(request[key].get<int64_t>());
+      return "";
+    };
+    constexpr int64_t kMostWeight = 64, kMostCount = 1 << 20;
+    for (const std::string& fault : {take("weight", changed.weight, kMostWeight),
+                                     take("memory_bytes", changed.memory_bytes, INT64_MAX),
+                                     take("processes", changed.processes, kMostCount),
+                                     take("ranks", changed.ranks, kMostCount)})
+      if (!fault.empty()) return ErrorOf(fault);
+    tenant->options = changed;
+    return Tenants();
+  }
+  return ErrorOf(fmt::format("there is no tenant '{}' here", name));
+}
+
+void Reports::Reconfigure(const Json& request, const AdminReply& reply) {
+  const std::string label = request.value("communicator", "");
+  RootPart* root = core_.FindRoot(label);
+  if (root == nullptr) {
+    const ServiceCommunicator* here = core_.FindCommunicator(label);
+    return reply(ErrorOf(here == nullptr
+                             ? fmt::format("there is no communicator '{}' here", label)
+                             : fmt::format("the root of {} is the daemon at {}: ask there", label,
+                                           here->id().root.ToText()))
+                     .dump());
+  }
+  std::vector<ScheduleBook::NamedFile> files;
+  if (request.contains("schedules") && request["schedules"].is_array())
+    for (const Json& file : request["schedules"])
+      if (file.is_object() && file.contains("name") && file["name"].is_string() &&
+          file.contains("text") && file["text"].is_string())
+        files.emplace_back(file["name"], file["text"]);
+  const int64_t asked_ns = NowNs();
+  root->Reconfigure(files, [reply, label, asked_ns](const Result<int64_t>& hold_ns) {
+    if (!hold_ns)
+      return reply(ErrorOf(fmt::format("{}: {}", label, hold_ns.error().message)).dump());
+    reply(Json{{"communicator", label},
+               {"hold_s", Seconds(*hold_ns)},
+               {"seconds", Seconds(NowNs() - asked_ns)}}
+              .dump());
+  });
+}
+
+}  // namespace tutti::service

@@ -1,0 +1,32 @@
+// Reports: what operators ask of the daemon, as JSON (docs/formats/service.md).
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "admin.h"
+#include "core.h"
+
+namespace tutti::service {
+
+class Reports {
+ public:
+  explicit Reports(Daemon::Core& core) : core_(core) {}
+  // {"error": ...} where the request cannot be met.
+  void Answer(const std::string& request, AdminReply reply);
+
+ private:
+  using Json = nlohmann::json;
+
+  Json Status() const;
+  Json Tenants() const;
+  Json Communicators() const;
+  Json Pending() const;
+  Json Trace(const Json& request) const;
+  Json SetQuota(const Json& request);
+  void Reconfigure(const Json& request, const AdminReply& reply);
+
+  Daemon::Core& core_;
+};
+
+}  // namespace tutti::service

@@ -1,0 +1,565 @@
+#include "service_communicator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include "tutti/base/hash.h"
+
+namespace tutti::service {
+namespace {
+
+constexpr int64_t kStuckBeforeSave = 4, kStuckBetweenChecks = 256;
+
+Endpoint EndpointAt(const std::vector<int64_t>& words, size_t at) {
+  return {static_cast<uint32_t>(words[at]), static_cast<uint16_t>(words[at + 1])};
+}
+
+}  // namespace
+
+int64_t NowNs() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+std::string CommunicatorId::Label() const {
+  Fnv1a label;
+  for (const uint64_t word : secret) label.AddWord(static_cast<int64_t>(word));
+  return fmt::format("c-{:08x}", label.value() & 0xffffffffu);
+}
+
+ServiceCommunicator::ServiceCommunicator(const DaemonParts& parts, Tenant& tenant,
+                                         const CommunicatorId& id, int32_t num_ranks)
+    : parts_(parts), tenant_(tenant), id_(id), num_ranks_(num_ranks) {}
+
+ServiceCommunicator::~ServiceCommunicator() {
+  *alive_ = false;
+  for (const auto& rank : local_) {
+    rank->planned.reset();
+    rank->exchange.reset();
+    if (rank->owner != nullptr) --tenant_.ranks;
+  }
+}
+
+// --- Joining -------------------------------------------------------------------------------------
+
+Status ServiceCommunicator::Join(int32_t rank, int32_t num_ranks, RankOwner& owner, uint32_t line) {
+  if (failed_) return tl::unexpected(*failed_);
+  if (stage_ != Stage::kJoining) return InvalidArgument("all its ranks have joined");
+  if (num_ranks != num_ranks_)
+    return InvalidArgument(
+        fmt::format("rank {} counts {} ranks, others {}", rank, num_ranks, num_ranks_));
+  if (local_.size() >= static_cast<size_t>(kMaxLocalRanks))
+    return MakeError(
+        ErrorCode::kResourceExhausted,
+        fmt::format("a host holds at most {} ranks of a communicator", kMaxLocalRanks));
+  for (const auto& other : local_)
+    if (other->rank == rank)
+      return InvalidArgument(fmt::format("rank {} has joined already", rank));
+  if (root_ == nullptr) {
+    root_ = PeerLink::Connect(
+        parts_.loop, id_.root,
+        {.frame = [this](const PeerFrame& frame) { HearRoot(frame); },
+         .lost =
+             [this](const std::string& why) {
+               if (!is_over())
+                 Fail({ErrorCode::kPeerFailed, "the root daemon has gone: " + why}, false);
+             }});
+    if (root_ == nullptr)
+      return MakeError(ErrorCode::kResourceExhausted, "the daemon has no descriptor left");
+  }
+  auto joined = std::make_unique<LocalRank>();
+  joined->rank = rank;
+  joined->owner = &owner;
+  joined->line = line;
+  local_.push_back(std::move(joined));
+  ++tenant_.ranks;
+  root_->Send({.kind = PeerKind::kJoin,
+               .words = {static_cast<int64_t>(id_.secret[0]), static_cast<int64_t>(id_.secret[1]),
+                         num_ranks, rank, parts_.control.address, parts_.control.port},
+               .texts = {tenant_.options.name, parts_.host}});
+  return {};
+}
+
+void ServiceCommunicator::HearRoot(const PeerFrame& frame) {
+  const std::vector<int64_t>& words = frame.words;
+  const std::string text = frame.texts.empty() ? "" : frame.texts[0];
+  switch (frame.kind) {
+    case PeerKind::kRefused: {
+      if (words.size() != 2) return;
+      const auto found = std::find_if(local_.begin(), local_.end(),
+                                      [&](const auto& rank) { return rank->rank == words[0]; });
+      if (found == local_.end() || stage_ != Stage::kJoining) return;
+      const std::unique_ptr<LocalRank> refused = std::move(*found);
+      local_.erase(found);
+      --tenant_.ranks;
+      return refused->owner->JoinRefused(refused->line, {static_cast<ErrorCode>(words[1]), text});
+    }
+    case PeerKind::kMembers:
+      return BecomeMember(frame);
+    case PeerKind::kPeers:
+      return MeetPeers(frame);
+    case PeerKind::kPrepare:
+      return Prepare(frame);
+    case PeerKind::kDiscard:
+    case PeerKind::kCommit:
+      if (words.size() == 1)
+        Apply({.kind = frame.kind == PeerKind::kCommit ? BarrierEvent::Kind::kCommit
+                                                       : BarrierEvent::Kind::kDiscard,
+               .epoch = static_cast<uint32_t>(words[0])});
+      return;
+    case PeerKind::kLeft:
+      if (words.size() == 2)
+        HearLeft(static_cast<int32_t>(words[0]), static_cast<uint64_t>(words[1]), text);
+      return;
+    case PeerKind::kFailed:
+      if (words.size() == 1) Fail({static_cast<ErrorCode>(words[0]), text}, false);
+      return;
+    default:
+      return;  // none of those that come from a root
+  }
+}
+
+void ServiceCommunicator::BecomeMember(const PeerFrame& frame) {
+  const auto ranks = static_cast<size_t>(num_ranks_);
+  const size_t daemons = frame.texts.size();
+  if (stage_ != Stage::kJoining || daemons == 0 || frame.words.size() != 3 + ranks + 2 * daemons ||
+      frame.words[0] < 0 || frame.words[0] >= static_cast<int64_t>(daemons))
+    return;
+  stage_ = Stage::kOpening;
+  cookie_ = {static_cast<uint64_t>(frame.words[1]), static_cast<uint64_t>(frame.words[2])};
+  for (size_t rank = 0; rank < ranks; ++rank) {
+    const int64_t daemon = frame.words[3 + rank];
+    hosts_.push_back(daemon >= 0 && daemon < static_cast<int64_t>(daemons)
+                         ? frame.texts[static_cast<size_t>(daemon)]
+                         : "");
+  }
+  std::sort(local_.begin(), local_.end(),
+            [](const auto& a, const auto& b) { return a->rank < b->rank; });
+  barrier_.daemons = static_cast<int32_t>(daemons);
+  barrier_.self = static_cast<int32_t>(frame.words[0]);
+  barrier_.local_ranks = static_cast<int32_t>(local_.size());
+  if (daemons > 1) {
+    const size_t next = (static_cast<size_t>(frame.words[0]) + 1) % daemons;
+    // Who has gone the root says.
+    ring_out_ = PeerLink::Connect(parts_.loop, EndpointAt(frame.words, 3 + ranks + 2 * next),
+                                  {.frame = [](const PeerFrame&) {}, .lost = [](const auto&) {}});
+    if (ring_out_ == nullptr)
+      return Fail({ErrorCode::kResourceExhausted, "a daemon has no descriptor left"}, true);
+    ring_out_->Send({.kind = PeerKind::kRing,
+                     .words = {static_cast<int64_t>(id_.secret[0]),
+                               static_cast<int64_t>(id_.secret[1]), barrier_.self}});
+  }
+  Result<std::shared_ptr<Strategy>> strategy = Strategy::Make({}, num_ranks_);
+  if (!strategy) return Fail(strategy.error(), true);
+  Open(0, std::move(*strategy));
+}
+
+EpochOptions ServiceCommunicator::OptionsOf(uint32_t epoch) const {
+  EpochOptions options{.number = epoch,
+                       .communicator = id_.secret[0],
+                       .cookie = cookie_,
+                       .address = parts_.control.address,
+                       .num_ranks = num_ranks_};
+  for (const auto& rank : local_) options.local_ranks.push_back(rank->rank);
+  return options;
+}
+
+void ServiceCommunicator::Open(uint32_t epoch, std::shared_ptr<Strategy> strategy) {
+  Result<std::unique_ptr<Epoch>> opened =
+      Epoch::Open(parts_.loop, std::move(strategy), OptionsOf(epoch));
+  if (!opened) return TellOpened(epoch, opened.error().message);
+  epochs_[epoch] = std::move(*opened);
+  TellOpened(epoch, "");
+}
+
+void ServiceCommunicator::TellOpened(uint32_t epoch, const std::string& why_not) {
+  PeerFrame opened{.kind = PeerKind::kOpened,
+                   .words = {int64_t{epoch}, attempt_, why_not.empty() ? 1 : 0}};
+  if (!why_not.empty()) {
+    opened.texts.push_back(fmt::format("{}: {}", parts_.host, why_not));
+    if (epoch > 0) Apply({.kind = BarrierEvent::Kind::kOpenFailed, .epoch = epoch});
+    return root_->Send(opened);
+  }
+  for (size_t i = 0; i < local_.size(); ++i) {
+    const Endpoint endpoint = epochs_[epoch]->endpoint(i);
+    opened.words.insert(opened.words.end(), {local_[i]->rank, endpoint.address, endpoint.port});
+  }
+  root_->Send(opened);
+}
+
+void ServiceCommunicator::MeetPeers(const PeerFrame& frame) {
+  if (frame.words.size() != 2 + 2 * static_cast<size_t>(num_ranks_) || frame.words[1] != attempt_)
+    return;
+  const auto number = static_cast<uint32_t>(frame.words[0]);
+  const auto epoch = epochs_.find(number);
+  if (epoch == epochs_.end()) return;
+  std::vector<Endpoint> peers;
+  for (size_t at = 2; at < frame.words.size(); at += 2)
+    peers.push_back(EndpointAt(frame.words, at));
+  epoch->second->SetPeers(std::move(peers));
+  if (number > 0) return Apply({.kind = BarrierEvent::Kind::kOpened, .epoch = number});
+  if (stage_ != Stage::kOpening) return;
+  stage_ = Stage::kActive;
+  for (const auto& rank : local_)
+    if (rank->owner != nullptr) rank->owner->Joined(rank->line);
+}
+
+void ServiceCommunicator::AcceptRing(std::unique_ptr<PeerLink> link) {
+  link->SetHandlers({.frame = [this](const PeerFrame& frame) { HearRing(frame); },
+                     .lost = [](const std::string&) {}});
+  ring_in_ = std::move(link);
+}
+
+void ServiceCommunicator::HearRing(const PeerFrame& frame) {
+  if (frame.kind != PeerKind::kBarrier || frame.words.size() != 3) return;
+  Apply({.kind = BarrierEvent::Kind::kMessage,
+         .origin = static_cast<int32_t>(frame.words[1]),
+         .epoch = static_cast<uint32_t>(frame.words[0]),
+         .value = static_cast<uint64_t>(frame.words[2])});
+}
+
+// --- Changing the strategy -----------------------------------------------------------------------
+
+void ServiceCommunicator::Prepare(const PeerFrame& frame) {
+  if (frame.words.size() != 2 || frame.texts.size() % 2 != 0) return;
+  attempt_ = frame.words[1];
+  const auto epoch = static_cast<uint32_t>(frame.words[0]);
+  const BarrierStep step = Step(barrier_, {.kind = BarrierEvent::Kind::kPrepare, .epoch = epoch});
+  if (!step.refused.empty()) return TellOpened(epoch, std::string(step.refused));
+  Perform(step);
+  std::vector<ScheduleBook::NamedFile> files;
+  for (size_t i = 0; i < frame.texts.size(); i += 2)
+    files.emplace_back(frame.texts[i], frame.texts[i + 1]);
+  // Judged, and plans made for what was called so far, while collectives run.
+  parts_.planner.Add([this, alive = alive_, epoch, attempt = attempt_, files = std::move(files),
+                      ranks = num_ranks_,
+                      one_host = local_.size() == static_cast<size_t>(num_ranks_),
+                      seen = seen_]() -> Planner::Finish {
+    Result<std::shared_ptr<Strategy>> strategy = Strategy::Make(files, ranks);
+    std::string why = strategy ? "" : strategy.error().message;
+    for (const CollectiveCall& call : seen)
+      if (strategy && why.empty())
+        if (const Status planned = (*strategy)->Prepare(call, one_host); !planned)
+          why = planned.error().message;
+    return [this, alive, epoch, attempt, why, made = strategy ? *strategy : nullptr] {
+      if (!*alive || failed_ || barrier_.phase != BarrierPhase::kOpening || attempt != attempt_)
+        return;
+      if (!why.empty()) return TellOpened(epoch, why);
+      Open(epoch, made);
+    };
+  });
+}
+
+void ServiceCommunicator::Apply(const BarrierEvent& event) {
+  if (!failed_) Perform(Step(barrier_, event));
+}
+
+void ServiceCommunicator::Perform(const BarrierStep& step) {
+  if (!step.refused.empty()) return;
+  const BarrierPhase before = barrier_.phase;
+  barrier_ = step.state;
+  if (before != BarrierPhase::kHolding && barrier_.phase == BarrierPhase::kHolding)
+    holds_since_ns_ = NowNs();
+  if (before == BarrierPhase::kHolding && barrier_.phase != BarrierPhase::kHolding)
+    hold_ns_ = NowNs() - holds_since_ns_;
+  if (before == BarrierPhase::kPrepared && barrier_.phase != BarrierPhase::kHolding) hold_ns_ = 0;
+  for (const BarrierAction& action : step.actions()) Do(action);
+  CheckDrained();
+}
+
+void ServiceCommunicator::Do(const BarrierAction& action) {
+  using Kind = BarrierAction::Kind;
+  switch (action.kind) {
+    case Kind::kClose:
+      epochs_.erase(action.epoch);
+      return;
+    case Kind::kTellPrepared:
+      return root_->Send({.kind = PeerKind::kPrepared, .words = {int64_t{action.epoch}, attempt_}});
+    case Kind::kTellSwitched:
+      return root_->Send({.kind = PeerKind::kSwitched, .words = {int64_t{action.epoch}, hold_ns_}});
+    case Kind::kSend:
+      return ring_out_->Send(
+          {.kind = PeerKind::kBarrier,
+           .words = {int64_t{action.epoch}, action.origin, static_cast<int64_t>(action.value)}});
+    case Kind::kFailPending:
+      return Fail({ErrorCode::kPeerFailed,
+                   fmt::format("daemon {} of the ring broke the protocol", action.origin)},
+                  true);
+    case Kind::kOpen:       // Prepare() does it
+    case Kind::kLaunch:     // TryLaunch() does it
+    case Kind::kSendAbort:  // the root tells all
+    case Kind::kTellState:
+      return;
+  }
+}
+
+void ServiceCommunicator::CheckDrained() {
+  if (!barrier_.draining || failed_) return;
+  for (const auto& rank : local_)
+    if (rank->epoch != nullptr && rank->epoch->number() < barrier_.epoch) return;
+  Perform(Step(barrier_, {.kind = BarrierEvent::Kind::kDrained}));
+}
+
+// --- Leaving and failing -------------------------------------------------------------------------
+
+ServiceCommunicator::LocalRank* ServiceCommunicator::Find(uint32_t line, const RankOwner& owner) {
+  for (const auto& rank : local_)
+    if (rank->owner == &owner && rank->line == line) return rank.get();
+  return nullptr;
+}
+
+void ServiceCommunicator::Leave(uint32_t line, const RankOwner& owner, const std::string& why) {
+  LocalRank* rank = Find(line, owner);
+  if (rank == nullptr) return;
+  const bool unfinished = rank->running || !rank->queue.empty() || stage_ != Stage::kActive;
+  if (unfinished && !failed_)
+    Fail({ErrorCode::kPeerFailed, fmt::format("rank {}: {}", rank->rank, why)}, true);
+  if (rank->owner == nullptr) return;  // it left when it heard that
+  rank->owner = nullptr;
+  --tenant_.ranks;
+  if (failed_) return;
+  root_->Send({.kind = PeerKind::kLeft,
+               .words = {rank->rank, static_cast<int64_t>(rank->completed)},
+               .texts = {why}});
+  HearLeft(rank->rank, rank->completed, why);
+}
+
+void ServiceCommunicator::HearLeft(int32_t rank, uint64_t completed, const std::string& why) {
+  left_[rank] = {completed, why};
+  for (const auto& local : local_) CheckLeft(*local);
+}
+
+void ServiceCommunicator::CheckLeft(const LocalRank& rank) {
+  if (failed_ || rank.owner == nullptr) return;
+  for (const auto& [other, left] : left_)
+    if (rank.issued > left.completed)
+      return Fail({ErrorCode::kPeerFailed,
+                   fmt::format("rank {} calls its operation {}; rank {} completed {} and is no "
+                               "longer there: {}",
+                               rank.rank, rank.issued, other, left.completed, left.why)},
+                  true);
+}
+
+void ServiceCommunicator::Fail(const Error& why, bool tell) {
+  if (failed_) return;
+  failed_ = why;
+  barrier_.phase = BarrierPhase::kFailed;
+  if (tell && root_ != nullptr)
+    root_->Send({.kind = PeerKind::kFailed,
+                 .words = {static_cast<int64_t>(why.code)},
+                 .texts = {why.message}});
+  for (const auto& rank : local_) {
+    rank->planned.reset();
+    rank->exchange.reset();
+    rank->running.reset();
+    rank->epoch = nullptr;
+    rank->queue.clear();
+    if (rank->owner == nullptr) continue;
+    if (stage_ == Stage::kActive)
+      rank->owner->Failed(rank->line);
+    else
+      rank->owner->JoinRefused(rank->line, why);
+  }
+  epochs_.clear();
+}
+
+bool ServiceCommunicator::is_over() const {
+  const bool all_left = std::all_of(local_.begin(), local_.end(),
+                                    [](const auto& rank) { return rank->owner == nullptr; });
+  if (!all_left) return false;
+  return failed_ || stage_ != Stage::kActive || left_.size() == static_cast<size_t>(num_ranks_);
+}
+
+// --- Running -------------------------------------------------------------------------------------
+
+bool ServiceCommunicator::Issue(uint32_t line, const RankOwner& owner, Command command) {
+  LocalRank* rank = Find(line, owner);
+  if (rank == nullptr || failed_) return true;  // it hears of it by its line
+  if (rank->queue.size() >= kMostQueued) return false;
+  command.posted_ns = NowNs();
+  if (!command.is_exchange) {
+    const bool is_new = std::none_of(seen_.begin(), seen_.end(), [&](const CollectiveCall& seen) {
+      return seen.kind == command.call.kind && seen.root == command.call.root &&
+             seen.count == command.call.count;
+    });
+    constexpr size_t kMostSeen = 32;
+    if (is_new && seen_.size() < kMostSeen) seen_.push_back(command.call);
+  }
+  rank->queue.push_back(std::move(command));
+  ++rank->issued;
+  if (!left_.empty()) CheckLeft(*rank);
+  return true;
+}
+
+bool ServiceCommunicator::has_work() const {
+  return !failed_ && stage_ == Stage::kActive &&
+         std::any_of(local_.begin(), local_.end(),
+                     [](const auto& rank) { return rank->running || !rank->queue.empty(); });
+}
+
+bool ServiceCommunicator::PollNext(int64_t budget) {
+  for (size_t tried = 0; tried < local_.size() && !failed_; ++tried)
+    if (PollRank(next_++ % local_.size(), budget)) return true;
+  return false;
+}
+
+bool ServiceCommunicator::PollRank(size_t index, int64_t budget) {
+  LocalRank& rank = *local_[index];
+  if (!rank.running && !TryLaunch(index)) return false;
+  const Interpreter::Outcome outcome = rank.operation().Poll(budget);
+  const bool sockets = rank.epoch->PollSockets(index);
+  if (outcome == Interpreter::Outcome::kOver) {
+    Complete(index);
+    return true;
+  }
+  if (outcome == Interpreter::Outcome::kMoved || sockets) {
+    rank.polls_stuck = 0;
+    return true;
+  }
+  if (++rank.polls_stuck != kStuckBeforeSave && rank.polls_stuck % kStuckBetweenChecks != 0)
+    return false;
+  rank.operation().SaveWanted();
+  if (const Status health = rank.operation().health(); !health)
+    Fail({health.error().code, fmt::format("rank {}: in {}: {}", rank.rank, rank.running->Text(),
+                                           health.error().message)},
+         true);
+  return false;
+}
+
+bool ServiceCommunicator::TryLaunch(size_t index) {
+  LocalRank& rank = *local_[index];
+  if (rank.queue.empty() || stage_ != Stage::kActive) return false;
+  const BarrierStep step =
+      Step(barrier_, {.kind = BarrierEvent::Kind::kCommand, .rank = static_cast<int32_t>(index)});
+  if (!step.refused.empty()) return false;  // held
+  Epoch& epoch = *epochs_.at(step.actions().front().epoch);
+  const std::optional<bool> made = MakeOperation(index, epoch, rank.queue.front());
+  if (!made || !*made) return false;
+  rank.running = std::move(rank.queue.front());
+  rank.queue.pop_front();
+  rank.epoch = &epoch;
+  rank.launched_ns = NowNs();
+  rank.polls_stuck = 0;
+  Perform(step);
+  return !failed_;
+}
+
+std::optional<bool> ServiceCommunicator::MakeOperation(size_t index, Epoch& epoch,
+                                                       Command& command) {
+  LocalRank& rank = *local_[index];
+  const auto exchange = [&](std::span<const Message> messages, uint64_t what) {
+    rank.exchange =
+        std::make_unique<ExchangeOperation>(messages, what, rank.rank, epoch.lanes(index));
+    return true;
+  };
+  if (command.is_exchange) return exchange(command.messages, command.what);
+  const CollectiveCall& call = command.call;
+  const auto planned = epoch.strategy().IfMade(call, epoch.one_host());
+  if (!planned) {
+    PlanFor(call, epoch);
+    return std::nullopt;
+  }
+  if (*planned == nullptr)
+    return exchange(DirectMessages(call, rank.rank, num_ranks_), SignatureOfText(ToText(call)));
+  auto operation = epoch.OperationFor(index, **planned,
+                                      {.count = ElementsOf(call, num_ranks_),
+                                       .type = call.type,
+                                       .op = call.op,
+                                       .in_place = IsInPlace(call, rank.rank)});
+  if (!operation) {
+    Fail({operation.error().code,
+          fmt::format("rank {}: in {}: {}", rank.rank, ToText(call), operation.error().message)},
+         true);
+    return false;
+  }
+  rank.planned = std::move(*operation);
+  epoch.lanes(index).SetSignature(SignatureOf(call, (*planned)->digest));
+  rank.planned->Begin(call.input, call.output, epoch.Scratch(index, rank.planned->scratch_bytes()));
+  return true;
+}
+
+void ServiceCommunicator::PlanFor(const CollectiveCall& call, Epoch& epoch) {
+  if (planning_) return;
+  planning_ = true;
+  parts_.planner.Add([this, alive = alive_, call, strategy = epoch.shared_strategy(),
+                      one_host = epoch.one_host()]() -> Planner::Finish {
+    const Status planned = strategy->Prepare(call, one_host);
+    return [this, alive, planned, call] {
+      if (!*alive) return;
+      planning_ = false;
+      if (!planned)
+        Fail({planned.error().code, fmt::format("{}: {}", ToText(call), planned.error().message)},
+             true);
+    };
+  });
+}
+
+void ServiceCommunicator::Complete(size_t index) {
+  LocalRank& rank = *local_[index];
+  rank.epoch->PollSockets(index);  // the last acknowledgements
+  rank.planned.reset();
+  rank.exchange.reset();
+  ++rank.completed;
+  ++tenant_.operations;
+  tenant_.bytes += rank.running->bytes;
+  trace_.push_back({.rank = rank.rank,
+                    .epoch = rank.epoch->number(),
+                    .sequence = rank.completed,
+                    .what = rank.running->Text(),
+                    .bytes = rank.running->bytes,
+                    .posted_ns = rank.running->posted_ns,
+                    .launched_ns = rank.launched_ns,
+                    .completed_ns = NowNs()});
+  if (trace_.size() > kTraceRecords) trace_.pop_front();
+  rank.running.reset();
+  const uint32_t epoch = std::exchange(rank.epoch, nullptr)->number();
+  if (rank.owner != nullptr) rank.owner->Completed(rank.line, rank.completed, epoch);
+  CheckDrained();
+}
+
+// --- Reports -------------------------------------------------------------------------------------
+
+void ServiceCommunicator::Tick(int64_t now_ns) {
+  constexpr int64_t kLongNs = 100'000'000;
+  if (failed_ || stage_ != Stage::kActive) return;
+  for (const auto& rank : local_) {
+    const Command* oldest = rank->running         ? &*rank->running
+                            : rank->queue.empty() ? nullptr
+                                                  : &rank->queue.front();
+    const int64_t waits = oldest == nullptr ? 0 : now_ns - oldest->posted_ns;
+    const bool changed =
+        rank->issued != rank->told_issued || rank->completed != rank->told_completed;
+    // Others may wait for it: who waits for nothing says so, too.
+    if (waits < kLongNs && !(oldest == nullptr && changed)) continue;
+    rank->told_issued = rank->issued;
+    rank->told_completed = rank->completed;
+    root_->Send({.kind = PeerKind::kProgress,
+                 .words = {rank->rank, static_cast<int64_t>(rank->issued),
+                           static_cast<int64_t>(rank->completed), waits},
+                 .texts = {oldest == nullptr ? "" : oldest->Text()}});
+  }
+}
+
+std::string_view ServiceCommunicator::phase() const {
+  if (failed_) return "failed";
+  if (stage_ == Stage::kJoining) return "joining";
+  return stage_ == Stage::kOpening ? "opening" : Name(barrier_.phase);
+}
+
+std::string ServiceCommunicator::strategy() const {
+  const auto current = epochs_.find(barrier_.epoch);
+  return current == epochs_.end() ? "none" : current->second->strategy().Describe();
+}
+
+size_t ServiceCommunicator::connections() const {
+  size_t count = 0;
+  for (const auto& [number, epoch] : epochs_) count += epoch->connections();
+  return count;
+}
+
+}  // namespace tutti::service

@@ -1,0 +1,197 @@
+// ServiceCommunicator: this daemon's part of a communicator: its local ranks, their commands, and the epochs that
+// these run in.
+//
+// Model       Ranks join one by one; the root (root_part.h) says when all are there. Commands of a rank run one
+//             after the other, each when it is its turn; those of different ranks and communicators all
+//             at once, none blocking another. Which epoch a command runs in decides barrier.h.
+// Errors      A communicator that fails stays failed; all daemons of it are told why.
+// Threads     The daemon's.
+// Reference   [mccs] 4.2
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "barrier.h"
+#include "collective_call.h"
+#include "epoch.h"
+#include "operation.h"
+#include "peer_link.h"
+#include "planner.h"
+#include "tenant.h"
+#include "tutti/base/result.h"
+
+namespace tutti::service {
+
+// Who wants to hear of a local rank: the process that holds it.
+class RankOwner {
+ public:
+  virtual ~RankOwner() = default;
+  virtual void Joined(uint32_t line) = 0;
+  virtual void JoinRefused(uint32_t line, const Error& why) = 0;
+  virtual void Completed(uint32_t line, uint64_t completed, uint32_t epoch) = 0;
+  virtual void Failed(uint32_t line) = 0;
+};
+
+// What a rank is to do, checked, with the memory that it needs.
+struct Command {
+  bool is_exchange = false;
+  CollectiveCall call;
+  std::vector<Message> messages;
+  uint64_t what = 0;  // of an exchange
+  int64_t bytes = 0;  // for statistics
+  std::vector<std::shared_ptr<TenantBuffer>> memory;
+  int64_t posted_ns = 0;
+
+  std::string Text() const {
+    return is_exchange ? fmt::format("{} messages", messages.size()) : ToText(call);
+  }
+};
+
+// One executed command, for traces.
+struct TraceRecord {
+  int32_t rank = 0;
+  uint32_t epoch = 0;
+  uint64_t sequence = 0;
+  std::string what;
+  int64_t bytes = 0, posted_ns = 0, launched_ns = 0, completed_ns = 0;
+};
+
+// What all communicators of a daemon share.
+struct DaemonParts {
+  EventLoop& loop;
+  Planner& planner;
+  Endpoint control;  // where this daemon listens for others
+  std::string host;
+};
+
+struct CommunicatorId {
+  std::array<uint64_t, 2> secret{};
+  Endpoint root;
+
+  // What operators call it; the secret does not follow from it.
+  std::string Label() const;
+};
+
+class ServiceCommunicator {
+ public:
+  static constexpr size_t kMostQueued = 1024, kTraceRecords = 4096;
+
+  struct LocalRank {
+    int32_t rank = 0;
+    RankOwner* owner = nullptr;  // null: it has left
+    uint32_t line = 0;
+    std::deque<Command> queue;  // not launched
+    uint64_t issued = 0, completed = 0;
+    std::optional<Command> running;
+    Epoch* epoch = nullptr;  // of what runs
+    std::shared_ptr<PlanOperation> planned;
+    std::unique_ptr<ExchangeOperation> exchange;
+    int64_t launched_ns = 0, polls_stuck = 0;
+    uint64_t told_issued = 0, told_completed = 0;  // to the root
+
+    Operation& operation() const {
+      return planned != nullptr ? static_cast<Operation&>(*planned) : *exchange;
+    }
+  };
+
+  ServiceCommunicator(const DaemonParts& parts, Tenant& tenant, const CommunicatorId& id,
+                      int32_t num_ranks);
+  ~ServiceCommunicator();
+  ServiceCommunicator(const ServiceCommunicator&) = delete;
+  ServiceCommunicator& operator=(const ServiceCommunicator&) = delete;
+
+  // kInvalidArgument: ranks that differ, a rank twice, too many.
+  Status Join(int32_t rank, int32_t num_ranks, RankOwner& owner, uint32_t line);
+  // False: its queue is full.
+  bool Issue(uint32_t line, const RankOwner& owner, Command command);
+  // It needs it no more. Unfinished commands of it fail the communicator.
+  void Leave(uint32_t line, const RankOwner& owner, const std::string& why);
+  void Abort(const Error& why) { Fail(why, true); }
+  // The daemon before this one on the ring.
+  void AcceptRing(std::unique_ptr<PeerLink> link);
+
+  // Of one local rank after the other, from call to call. True: something moved.
+  bool PollNext(int64_t budget);
+  bool has_work() const;
+  // Says to the root what waits for long.
+  void Tick(int64_t now_ns);
+
+  bool is_over() const;
+  const Error& why_failed() const { return *failed_; }
+  bool has_failed() const { return failed_.has_value(); }
+  Tenant& tenant() const { return tenant_; }
+  const CommunicatorId& id() const { return id_; }
+  int32_t num_ranks() const { return num_ranks_; }
+  const std::vector<std::unique_ptr<LocalRank>>& local() const { return local_; }
+  const std::deque<TraceRecord>& trace() const { return trace_; }
+  std::string_view phase() const;
+  uint32_t epoch() const { return barrier_.epoch; }
+  std::string strategy() const;
+  size_t connections() const;
+
+ private:
+  enum class Stage : uint8_t { kJoining, kOpening, kActive };
+
+  void HearRoot(const PeerFrame& frame);
+  void HearRing(const PeerFrame& frame);
+  void BecomeMember(const PeerFrame& frame);
+  void MeetPeers(const PeerFrame& frame);
+  void Prepare(const PeerFrame& frame);
+  // Opens the connections of an epoch and tells the root.
+  void Open(uint32_t epoch, std::shared_ptr<Strategy> strategy);
+  void TellOpened(uint32_t epoch, const std::string& why_not);
+  void Apply(const BarrierEvent& event);
+  void Perform(const BarrierStep& step);
+  void Do(const BarrierAction& action);
+  void HearLeft(int32_t rank, uint64_t completed, const std::string& why);
+  // A command that a rank which has left will never join.
+  void CheckLeft(const LocalRank& rank);
+  LocalRank* Find(uint32_t line, const RankOwner& owner);
+
+  bool PollRank(size_t index, int64_t budget);
+  bool TryLaunch(size_t index);
+  // Nothing: the plan has to be made first. False: it failed.
+  std::optional<bool> MakeOperation(size_t index, Epoch& epoch, Command& command);
+  void PlanFor(const CollectiveCall& call, Epoch& epoch);
+  void Complete(size_t index);
+  void CheckDrained();
+  void Fail(const Error& why, bool tell);
+  EpochOptions OptionsOf(uint32_t epoch) const;
+
+  DaemonParts parts_;
+  Tenant& tenant_;
+  CommunicatorId id_;
+  int32_t num_ranks_;
+  Stage stage_ = Stage::kJoining;
+  std::vector<std::unique_ptr<LocalRank>> local_;  // by rank, once all are there
+  std::unique_ptr<PeerLink> root_, ring_out_, ring_in_;
+  tcp::Cookie cookie_{};
+  std::vector<std::string> hosts_;
+  BarrierState barrier_;
+  std::map<uint32_t, std::unique_ptr<Epoch>> epochs_;
+  struct Left {
+    uint64_t completed = 0;
+    std::string why;
+  };
+  std::map<int32_t, Left> left_;      // ranks
+  std::vector<CollectiveCall> seen_;  // one of each kind, for plans made ahead
+  bool planning_ = false;
+  int64_t attempt_ = 0;  // the root's last to change the strategy
+  size_t next_ = 0;
+  int64_t holds_since_ns_ = 0, hold_ns_ = 0;
+  std::optional<Error> failed_;
+  std::deque<TraceRecord> trace_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+int64_t NowNs();
+
+}  // namespace tutti::service

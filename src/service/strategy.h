@@ -1,0 +1,62 @@
+// Strategy: which plan a communicator's calls run in an epoch: by collective and size, of schedule files that
+// were judged, or the built-in default (communicator/schedules.h).
+//
+// Threads     Any: the daemon's thread asks, the planner's makes.
+// Errors      Make: a file that is no schedule, is for another number of ranks, or that the judge refuses.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collective_call.h"
+#include "schedules.h"
+#include "tutti/base/result.h"
+
+namespace tutti::service {
+
+class Strategy {
+ public:
+  static Result<std::shared_ptr<Strategy>> Make(const std::vector<ScheduleBook::NamedFile>& files,
+                                                int32_t num_ranks) {
+    Result<ScheduleBook> book = ScheduleBook::Make(files, num_ranks);
+    if (!book) return tl::unexpected(book.error());
+    return std::shared_ptr<Strategy>(new Strategy(std::move(*book), files, num_ranks));
+  }
+
+  // Null: messages without a plan. Nothing: Prepare() has to make it.
+  std::optional<const PlannedSchedule*> IfMade(const CollectiveCall& call, bool one_host) const {
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock) return std::nullopt;
+    return book_.IfMade(call.kind, call.root, SizeOfCall(call), one_host);
+  }
+  Status Prepare(const CollectiveCall& call, bool one_host) {
+    const std::lock_guard lock(mutex_);
+    const auto made = book_.Choose(call.kind, call.root, SizeOfCall(call), one_host);
+    if (!made) return tl::unexpected(made.error());
+    return {};
+  }
+  // "built-in", or the names of its files.
+  std::string Describe() const { return description_; }
+
+ private:
+  Strategy(ScheduleBook book, const std::vector<ScheduleBook::NamedFile>& files, int32_t num_ranks)
+      : book_(std::move(book)), num_ranks_(num_ranks) {
+    for (const auto& [name, bytes] : files)
+      description_ += (description_.empty() ? "" : ", ") + name;
+    if (files.empty()) description_ = "built-in";
+  }
+  int64_t SizeOfCall(const CollectiveCall& call) const {
+    return ElementsOf(call, num_ranks_) * SizeOf(call.type);
+  }
+
+  mutable std::mutex mutex_;
+  ScheduleBook book_;
+  int32_t num_ranks_;
+  std::string description_;
+};
+
+}  // namespace tutti::service
