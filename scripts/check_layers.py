@@ -12,7 +12,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 OUTSIDE = {
     "mpi": ["tune"],
     "mpi_preload": ["mpi"],
-    "cli": ["import", "design", "verify", "page", "advise", "training", "calibrate", "launch", "tune", "experiments"],
+    "cli": ["import", "design", "verify", "page", "advise", "training", "calibrate", "service", "launch", "tune", "experiments"],
 }
 # The executor runs a loaded plan: these rooms it may reach only through programs.
 RUNTIME_HEADERS = {"tutti/lower/plan.h", "tutti/lower/block_program.h", "tutti/coll/collective.h"}

@@ -58,7 +58,8 @@ struct CommunicatorOptions {
   std::string schedules = {};  // folder of the schedule library; empty: $TUTTI_SCHEDULES, if set
   // Between ranks of one host; TCP where it is false on either side, or TUTTI_SHARED_MEMORY=0.
   bool shared_memory = true;
-  // Socket of the service whose rank this is (docs/guide/service.md); empty: $TUTTI_SERVICE, if set.
+  // Socket of the service whose rank this is (docs/guide/service.md); empty: $TUTTI_SERVICE, if set; "none":
+  // no service, whatever the environment says.
   std::string service = {};
 };
 

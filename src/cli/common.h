@@ -65,6 +65,7 @@ void AddDesign(Program& program);
 void AddTrain(Program& program);
 void AddMpi(Program& program);
 void AddBench(Program& program);
+void AddService(Program& program);
 void AddDocs(Program& program);
 
 // Whether text on a terminal is coloured: "auto" (on a terminal, without NO_COLOR in the

@@ -29,7 +29,7 @@ std::vector<std::string> WordsOf(const CLI::Option& option) {
 
 // CLI11 says only that a subcommand is missing; people want to know that theirs is misspelt.
 std::string FaultOfCommandName(CLI::App& app, int argc, char** argv) {
-  if (argc < 2 || argv[1][0] == '-') return {};
+  if (argc < 2 || argv[1][0] == '-' || app.get_require_subcommand_min() == 0) return {};
   std::string names;
   for (const CLI::App* command : SubcommandsOf(app)) {
     if (command->get_name() == argv[1]) return {};
@@ -188,6 +188,8 @@ CommandLine::CommandLine(const std::string& name, const std::string& description
 CommandLine::~CommandLine() = default;
 
 Command CommandLine::root() { return {app_.get(), &action_}; }
+
+void CommandLine::NeedsNoCommand() { app_->require_subcommand(0); }
 
 Result<std::string> CommandLine::Parse(int argc, char** argv) {
   if (const std::string fault = FaultOfCommandName(*app_, argc, argv); !fault.empty())

@@ -89,6 +89,8 @@ class CommandLine {
   CommandLine& operator=(const CommandLine&) = delete;
 
   Command root();
+  // The root does something itself; there are no commands.
+  void NeedsNoCommand();
   // Text to print and be done (help, version), or nothing: action() is set. kInvalidArgument in one
   // line, with the command whose help tells more.
   Result<std::string> Parse(int argc, char** argv);

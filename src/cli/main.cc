@@ -24,6 +24,7 @@ void AddCommands(Program& program) {
   AddTrain(program);
   AddMpi(program);
   AddBench(program);
+  AddService(program);
   AddDocs(program);
 }
 

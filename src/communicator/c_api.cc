@@ -443,9 +443,7 @@ TUTTI_DEFINE(tuttiResult_t, tuttiMemAlloc, (void** ptr, size_t bytes)) {
 }
 
 TUTTI_DEFINE(tuttiResult_t, tuttiMemFree, (void* ptr)) {
-  if (const std::string socket = tutti::ServiceSocket(); !socket.empty() && ptr != nullptr)
-    if (const auto client = tutti::ServiceClient::Get(socket); client && (*client)->Free(ptr))
-      return tuttiSuccess;
+  if (tutti::ServiceClient::FreeOfAny(ptr)) return tuttiSuccess;
   std::free(ptr);
   return tuttiSuccess;
 }

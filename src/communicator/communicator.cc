@@ -48,7 +48,7 @@ Result<uint32_t> ListenAddress() {
 }  // namespace
 
 Result<UniqueId> MakeUniqueId(const std::string& service) {
-  const std::string socket = service.empty() ? ServiceSocket() : service;
+  const std::string socket = ServiceSocket(service);
   if (!socket.empty()) return MakeServiceId(socket);
   const Result<uint32_t> at = ListenAddress();
   if (!at) return tl::unexpected(at.error());
@@ -99,7 +99,7 @@ Result<Communicator> Communicator::Join(const UniqueId& id, int32_t num_ranks, i
                                         const CommunicatorOptions& options) {
   if (num_ranks < 1 || rank < 0 || rank >= num_ranks)
     return InvalidArgument(fmt::format("rank {} of {} cannot be", rank, num_ranks));
-  const std::string socket = options.service.empty() ? ServiceSocket() : options.service;
+  const std::string socket = ServiceSocket(options.service);
   Result<std::unique_ptr<Rank>> self = socket.empty()
                                            ? JoinInProcess(id, num_ranks, rank, options)
                                            : JoinService(socket, id, num_ranks, rank, options);

@@ -249,6 +249,7 @@ Status InProcessRank::FailBecause(const Failure& failure, const std::string& tex
 std::optional<InProcessRank::Failure> InProcessRank::Drive(Operation& operation) {
   constexpr int64_t kBudget = int64_t{256} << 10;
   constexpr std::chrono::milliseconds kCheck{1};
+  constexpr int kPauses = 64;
   std::optional<Deadline> deadline;
   Clock::time_point next_check;
   for (int stuck = 0;;) {
@@ -260,7 +261,8 @@ std::optional<InProcessRank::Failure> InProcessRank::Drive(Operation& operation)
     if (const Status health = operation.health(); !health)
       return Failure{health.error(), kOthersSay_s};
     if (stuck < lanes_->spins()) {
-      lanes_->is_crowded() ? std::this_thread::yield() : Pause();
+      // Who is waited for may share the core, even where there are enough of them.
+      lanes_->is_crowded() || stuck % kPauses == 0 ? std::this_thread::yield() : Pause();
     } else {
       operation.SaveWanted();
       bool over = false;

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <thread>
@@ -19,9 +20,14 @@ constexpr double kAnswer_s = 10;  // of a daemon that does nothing but answer
 
 tl::unexpected<Error> Gone() { return MakeError(ErrorCode::kPeerFailed, "the service has gone"); }
 
+std::mutex all_mutex;
+// Memory that a program holds must not go with its last communicator, nor with a daemon that was replaced.
+std::vector<std::shared_ptr<ServiceClient>> all_kept;
+
 }  // namespace
 
-std::string ServiceSocket() {
+std::string ServiceSocket(const std::string& wanted) {
+  if (!wanted.empty()) return wanted == "none" ? "" : wanted;
   const char* socket = std::getenv("TUTTI_SERVICE");
   return socket != nullptr ? socket : "";
 }
@@ -42,9 +48,8 @@ Result<std::shared_ptr<ServiceClient>> ServiceClient::Get(const std::string& soc
     std::weak_ptr<ServiceClient> client;
     pid_t process = 0;  // a child of it must not use it
   };
-  static std::mutex mutex;
   static std::map<std::string, Known> all;
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(all_mutex);
   Known& known = all[socket];
   if (known.process == getpid())
     if (std::shared_ptr<ServiceClient> client = known.client.lock(); client && client->IsServed())
@@ -52,10 +57,18 @@ Result<std::shared_ptr<ServiceClient>> ServiceClient::Get(const std::string& soc
   std::shared_ptr<ServiceClient> client(new ServiceClient);
   if (const Status opened = client->Open(socket); !opened) return tl::unexpected(opened.error());
   known = {client, getpid()};
-  // Memory that a program holds must not go with its last communicator, nor with a daemon that was replaced.
-  static std::vector<std::shared_ptr<ServiceClient>> kept;
-  kept.push_back(client);
+  all_kept.push_back(client);
   return client;
+}
+
+bool ServiceClient::FreeOfAny(void* memory) {
+  std::vector<std::shared_ptr<ServiceClient>> kept;
+  {
+    const std::lock_guard lock(all_mutex);
+    kept = all_kept;
+  }
+  return std::any_of(kept.begin(), kept.end(),
+                     [memory](const auto& client) { return client->Free(memory); });
 }
 
 Status ServiceClient::Open(const std::string& socket) {

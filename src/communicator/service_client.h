@@ -26,8 +26,8 @@
 
 namespace tutti {
 
-// $TUTTI_SERVICE: the socket of the service whose ranks this process's are; empty: none.
-std::string ServiceSocket();
+// The socket of the service whose ranks this process's are: as `wanted` says, else $TUTTI_SERVICE; empty: none.
+std::string ServiceSocket(const std::string& wanted = {});
 Result<UniqueId> MakeServiceId(const std::string& socket);
 
 class ServiceClient {
@@ -48,6 +48,8 @@ class ServiceClient {
   Result<void*> Allocate(int64_t bytes);
   // False: it is none of ours.
   bool Free(void* memory);
+  // The same of any daemon's that this process has known, whether or not it is still there.
+  static bool FreeOfAny(void* memory);
   // Where `bytes` from `memory` on lie, if all of them are of the service.
   std::optional<Place> Find(const void* memory, int64_t bytes) const;
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <mutex>
 #include <optional>
@@ -146,9 +147,11 @@ Error ServiceRank::Reason(const std::string& text) {
 }
 
 Status ServiceRank::Wait(const std::string& text) {
-  constexpr int kSpins = 200, kYields = 20;
+  constexpr int kSpins = 64;
+  constexpr std::chrono::microseconds kAwake{200};  // before it sleeps
   const ipc::StatusLine& line = client_->line(*line_);
   const Deadline deadline(options_.timeout_s);
+  const auto begin = std::chrono::steady_clock::now();
   bool told = false;
   for (int look = 0;; ++look) {
     const uint64_t completed = line.completed.load();
@@ -161,8 +164,8 @@ Status ServiceRank::Wait(const std::string& text) {
 #endif
       continue;
     }
-    if (look < kSpins + kYields) {
-      std::this_thread::yield();
+    if (std::chrono::steady_clock::now() - begin < kAwake) {
+      std::this_thread::yield();  // the daemon may share the core
       continue;
     }
     client_->WaitForLine(*line_, completed);

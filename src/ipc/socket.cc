@@ -147,7 +147,7 @@ Result<std::optional<Received>> Receive(int socket, bool wait, bool take_descrip
   if (size == 0) return MakeError(ErrorCode::kPeerFailed, "the other end has gone");
   std::optional<Packet> packet = Decode({bytes.data(), static_cast<size_t>(size)});
   if (!packet || (message.msg_flags & MSG_TRUNC) != 0)
-    return MakeError(ErrorCode::kPeerFailed, "the other end sent what is no packet");
+    return MakeError(ErrorCode::kCorrupt, "the other end sent what is no packet");
   received.packet = std::move(*packet);
   return std::optional<Received>(std::move(received));
 }

@@ -310,35 +310,39 @@ bool Daemon::Core::GiveTurns() {
   return moved;
 }
 
-int Daemon::Core::Spins() const {
-  constexpr int kSpins = 2000, kCrowded = 50;
-  return sessions_.size() + 1 > std::thread::hardware_concurrency() ? kCrowded : kSpins;
-}
-
 void Daemon::Core::Run() {
-  constexpr int kRoundsBetweenSockets = 16;
+  constexpr int kRoundsBetweenSockets = 16, kRoundsBeforeYields = 64;
+  constexpr int64_t kIdleNs = 200'000;  // before it sleeps
   // What tenants share with it cannot be looked at through /proc.
   prctl(PR_SET_DUMPABLE, 0);
-  int idle = 0;
+  int idle = 0;  // rounds in which nothing moved
+  int64_t idle_since_ns = 0;
   while (!stops_) {
     ++rounds_;
-    const bool moved = Round();
-    idle = moved ? 0 : idle + 1;
-    if (rounds_ % kRoundsBetweenSockets == 0 || idle == 1) {
-      if (loop_->Poll(0)) idle = 0;
-      if (planner_->RunFinished()) idle = 0;
-      if (const int64_t now = NowNs(); now >= next_tick_ns_) Tick(now);
-    }
-    if (idle >= Spins()) {
-      Sleep();
+    if (Round()) {
       idle = 0;
-    } else if (idle > Spins() / 2) {
+      if (rounds_ % kRoundsBetweenSockets == 0) LookUp(0);
+      continue;
+    }
+    if (++idle == 1) idle_since_ns = NowNs();
+    if (idle % kRoundsBetweenSockets == 1 && LookUp(0)) {
+      idle = 0;
+    } else if (idle > kRoundsBeforeYields) {
+      // Whoever is to run next may share the core.
       std::this_thread::yield();
+      if (NowNs() - idle_since_ns >= kIdleNs && Sleep()) idle = 0;
     }
   }
 }
 
-void Daemon::Core::Sleep() {
+bool Daemon::Core::LookUp(int wait_ms) {
+  bool happened = loop_->Poll(wait_ms);
+  if (planner_->RunFinished()) happened = true;
+  if (const int64_t now = NowNs(); now >= next_tick_ns_) Tick(now);
+  return happened;
+}
+
+bool Daemon::Core::Sleep() {
   constexpr int kStuckMs = 2, kIdleMs = 100;
   ++sleeps_;
   for (const auto& session : sessions_) session->SayWhetherSleeping(true);
@@ -346,10 +350,9 @@ void Daemon::Core::Sleep() {
                                     [](const auto& session) { return session->has_commands(); });
   const bool works = std::any_of(communicators_.begin(), communicators_.end(),
                                  [](const auto& each) { return each.second->has_work(); });
-  loop_->Poll(commands ? 0 : works ? kStuckMs : kIdleMs);
+  const bool woken = LookUp(commands ? 0 : works ? kStuckMs : kIdleMs);
   for (const auto& session : sessions_) session->SayWhetherSleeping(false);
-  planner_->RunFinished();
-  if (const int64_t now = NowNs(); now >= next_tick_ns_) Tick(now);
+  return woken || commands;
 }
 
 void Daemon::Core::Tick(int64_t now_ns) {
@@ -368,6 +371,9 @@ void Daemon::Core::RemoveEnded() {
       ++at;
       continue;
     }
+    if ((*at)->tenant() != nullptr)
+      Log(fmt::format("tenant {}, process {}: {}", (*at)->tenant()->options.name,
+                      (*at)->process_number(), (*at)->why_closed()));
     loop_->Remove((*at)->socket());
     for (const int fd : {(*at)->doorbell(), (*at)->process()})
       if (fd >= 0) loop_->Remove(fd);

@@ -33,6 +33,7 @@ class Daemon::Core final : public SessionHost, public AdminHost {
   static Result<std::unique_ptr<Core>> Start(const DaemonOptions& options);
   ~Core() override;
 
+  const DaemonOptions& options() const { return options_; }
   std::string address() const { return control_.ToText(); }
   void Run();
   void Stop() const {
@@ -66,10 +67,15 @@ class Daemon::Core final : public SessionHost, public AdminHost {
   bool Round();
   bool GiveTurns();
   void MakeTurns();
-  void Sleep();
+  // False: nothing woke it.
+  bool Sleep();
   void Tick(int64_t now_ns);
   void RemoveEnded();
-  int Spins() const;
+  void Log(const std::string& line) const {
+    if (options_.log) options_.log(line);
+  }
+  // Sockets, finished plans, and what is to be done now and then. True: something happened.
+  bool LookUp(int wait_ms);
   ServiceCommunicator* FindCommunicator(const std::string& label) const;
   RootPart* FindRoot(const std::string& label) const;
   friend class Reports;

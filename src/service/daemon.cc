@@ -139,6 +139,7 @@ Result<Daemon> Daemon::Start(const DaemonOptions& options) {
   return Daemon(std::move(*core));
 }
 
+const DaemonOptions& Daemon::options() const { return core_->options(); }
 std::string Daemon::address() const { return core_->address(); }
 void Daemon::Run() { core_->Run(); }
 void Daemon::Stop() const { core_->Stop(); }

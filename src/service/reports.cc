@@ -164,7 +164,7 @@ Json Reports::Trace(const Json& request) const {
   for (const TraceRecord& record : communicator->trace()) {
     if (record.launched_ns > record.posted_ns)
       event(record, "waits for its turn", record.posted_ns, record.launched_ns);
-    event(record, record.what, record.launched_ns, record.completed_ns);
+    event(record, record.Text(), record.launched_ns, record.completed_ns);
   }
   return {{"traceEvents", events}};
 }

@@ -50,8 +50,9 @@ struct Command {
   std::vector<std::shared_ptr<TenantBuffer>> memory;
   int64_t posted_ns = 0;
 
-  std::string Text() const {
-    return is_exchange ? fmt::format("{} messages", messages.size()) : ToText(call);
+  std::string Text() const { return TextOf(is_exchange, call, messages.size()); }
+  static std::string TextOf(bool is_exchange, const CollectiveCall& call, size_t messages) {
+    return is_exchange ? fmt::format("{} messages", messages) : ToText(call);
   }
 };
 
@@ -60,8 +61,12 @@ struct TraceRecord {
   int32_t rank = 0;
   uint32_t epoch = 0;
   uint64_t sequence = 0;
-  std::string what;
+  bool is_exchange = false;
+  CollectiveCall call;
+  size_t messages = 0;
   int64_t bytes = 0, posted_ns = 0, launched_ns = 0, completed_ns = 0;
+
+  std::string Text() const { return Command::TextOf(is_exchange, call, messages); }
 };
 
 // What all communicators of a daemon share.

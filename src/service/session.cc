@@ -39,7 +39,9 @@ void Session::Refuse(uint64_t request, const Error& why) {
 void Session::Hear() {
   while (!closed_) {
     Result<std::optional<ipc::Received>> received = ipc::Receive(socket_.fd(), false, false);
-    if (!received) return Close(received.error().message);
+    if (!received)
+      return Close(received.error().code == ErrorCode::kPeerFailed ? "its process has ended"
+                                                                   : received.error().message);
     if (!*received) return;
     Handle((*received)->packet);
   }
@@ -106,10 +108,10 @@ void Session::Handle(const ipc::Packet& packet) {
 }
 
 Status Session::Welcome(const ipc::Packet& hello) {
-  Tenant* tenant = host_.FindTenant(user_, hello.text);
+  Tenant* tenant = host_.FindTenant(caller_.user, hello.text);
   if (tenant == nullptr)
     return InvalidArgument(fmt::format(
-        "user {} {} is no tenant of this service", user_,
+        "user {} {} is no tenant of this service", caller_.user,
         hello.text.empty() ? "without a token (TUTTI_SERVICE_TOKEN)" : "with this token"));
   if (tenant->processes >= tenant->options.processes)
     return MakeError(ErrorCode::kResourceExhausted,

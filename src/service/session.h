@@ -46,7 +46,7 @@ class Session final : public RankOwner {
       : host_(host),
         socket_(std::move(socket)),
         process_(ipc::WatchProcess(caller.process)),
-        user_(caller.user) {}
+        caller_(caller) {}
   ~Session() override { Close("its process has ended"); }
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -55,6 +55,7 @@ class Session final : public RankOwner {
   int doorbell() const { return doorbell_.fd(); }
   // Of the process, where it can be watched: children of it may hold the socket, too. Else -1.
   int process() const { return process_.fd(); }
+  int32_t process_number() const { return caller_.process; }
   bool is_open() const { return !closed_; }
   const std::string& why_closed() const { return why_closed_; }
   Tenant* tenant() const { return tenant_; }
@@ -110,7 +111,7 @@ class Session final : public RankOwner {
 
   SessionHost& host_;
   ipc::Descriptor socket_, process_, doorbell_;
-  uint32_t user_;
+  ipc::Caller caller_;
   Tenant* tenant_ = nullptr;
   ipc::Memory command_memory_, status_memory_;
   std::map<uint32_t, std::shared_ptr<TenantBuffer>> buffers_;

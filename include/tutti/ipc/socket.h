@@ -1,7 +1,7 @@
 // The socket, the descriptors that pass it, and memory that two processes share.
 //
 // Threads     A socket may be sent on by any thread, and received from by one at a time.
-// Errors      kIo: what the system said. kPeerFailed: the other end has gone or sends nonsense.
+// Errors      kIo: what the system said. kPeerFailed: the other end has gone. kCorrupt: it sent no packet.
 #pragma once
 
 #include <cstddef>

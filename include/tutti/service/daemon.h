@@ -16,6 +16,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -42,6 +43,8 @@ struct DaemonOptions {
   uint16_t port = 0;      // 0: any
   std::string host = {};  // name in reports; empty: the system's
   std::vector<TenantOptions> tenants = {};
+  // Told what operators may want to read, a line each; in the daemon's thread.
+  std::function<void(const std::string&)> log = {};
   bool anybody = true;  // users that no tenant names are tenants of their own, "user-1000"
 };
 
@@ -57,6 +60,7 @@ class Daemon {
   Daemon& operator=(Daemon&&) noexcept;
   ~Daemon();
 
+  const DaemonOptions& options() const;  // with what was left out filled in
   // "10.0.0.1:7600": where other daemons reach it.
   std::string address() const;
   // Until Stop().

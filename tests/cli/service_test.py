@@ -1,0 +1,196 @@
+"""tuttid and tutti service: as operators and tenants meet them, and what is left when one of them is killed."""
+import json
+import os
+import signal
+import subprocess
+import time
+import unittest
+
+import harness
+
+TUTTID = os.environ.get("TUTTID", "build/release/bin/tuttid")
+
+
+class ServiceTest(harness.CliTest):
+    def daemon(self, name="one", *more, config=None):
+        """A running daemon; its sockets are self.socket(name) and self.admin(name)."""
+        arguments = ["--socket", self.socket(name), "--admin", self.admin(name), "--listen", "127.0.0.1", "--host", name]
+        if config is not None:
+            with open(self.path(f"{name}.json"), "w") as file:
+                json.dump(config, file)
+            arguments += ["--config", self.path(f"{name}.json")]
+        running = subprocess.Popen([TUTTID, *arguments, *more], stderr=subprocess.PIPE, text=True)
+        self.addCleanup(running.stderr.close)
+        self.addCleanup(running.wait)
+        self.addCleanup(running.kill)
+        line = running.stderr.readline()
+        self.assertIn(f"tenants at {self.socket(name)}", line)
+        return running
+
+    def socket(self, name="one"):
+        return self.path(f"{name}.sock")
+
+    def admin(self, name="one"):
+        return self.path(f"{name}.admin")
+
+    def ask(self, command, *more, name="one"):
+        return self.json("service", command, *more, "--admin", self.admin(name))
+
+    def tenant(self, *arguments, name="one", **options):
+        """Ranks that go on until they are stopped, unless told otherwise."""
+        command = [harness.TUTTI, "service", "bench", "--alone", "--socket", self.socket(name), *arguments]
+        running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
+        for stream in (running.stdout, running.stderr):
+            self.addCleanup(stream.close)
+        self.addCleanup(running.wait)
+        self.addCleanup(running.kill)
+        return running
+
+    def until(self, what, seconds=30):
+        deadline = time.monotonic() + seconds
+        while True:
+            value = what()
+            if value or time.monotonic() > deadline:
+                self.assertTrue(value)
+                return value
+            time.sleep(0.02)
+
+    def busy_communicator(self, name="one"):
+        """The label of the communicator that has completed something."""
+        def look():
+            for one in self.ask("comms", name=name)["communicators"]:
+                if any(rank["completed"] > 0 for rank in one["local_ranks"]):
+                    return one["communicator"]
+            return None
+        return self.until(look)
+
+    def ended(self, running, says, within=5):
+        """Ends by itself with one line that says why."""
+        begin = time.monotonic()
+        out, error = running.communicate(timeout=60)
+        self.assertLess(time.monotonic() - begin, within)
+        self.assertEqual((running.returncode, out), (1, ""), error)
+        self.assertRegex(error, r"\Atutti: error: [^\n]+\n\Z")
+        for words in says if isinstance(says, (list, tuple)) else [says]:
+            self.assertIn(words, error)
+
+    def test_an_operator_and_a_tenant(self):
+        daemon = self.daemon()
+        out = self.ok("service", "bench", "--socket", self.socket(), "--ranks", "3", "--size", "8,64KiB", "--batches", "3")
+        self.assertRegex(out, r"size \(B\) +time +algbw +in process +added\n8 +[0-9.]+ us")
+        rows = self.json("service", "bench", "--socket", self.socket(), "--ranks", "2", "--size", "1KiB", "--batches", "3")
+        self.assertEqual(rows["sizes"][0]["bytes"], 1024)
+        self.assertGreater(rows["sizes"][0]["in_process_s"], 0)
+        self.until(lambda: self.ask("status")["communicators"] == 0)
+        tenants = self.ask("tenants")["tenants"]
+        self.assertEqual([tenant["tenant"] for tenant in tenants], [f"user-{os.getuid()}"])
+        self.assertEqual((tenants[0]["ranks"], tenants[0]["memory_bytes"]), (0, 0))
+        self.assertGreater(tenants[0]["operations"], 0)
+        text = self.ok("service", "tenants", "--admin", self.admin())
+        self.assertIn(f"user-{os.getuid()}", text)
+        self.assertEqual(self.ok("service", "comms", "--admin", self.admin()), "no communicators\n")
+        self.assertEqual(self.ok("service", "pending", "--admin", self.admin()), "nothing waits\n")
+        self.refused("service", "quota", "green", "--weight", "2", "--admin", self.admin(), says=["no tenant 'green'"])
+        changed = self.ask("quota", f"user-{os.getuid()}", "--weight", "5", "--memory", "1GiB")["tenants"][0]
+        self.assertEqual((changed["weight"], changed["memory_bytes_quota"]), (5, 1 << 30))
+        daemon.send_signal(signal.SIGTERM)
+        self.assertEqual(daemon.wait(10), 0)
+        self.assertFalse(os.path.exists(self.socket()) or os.path.exists(self.admin()))
+        self.refused("service", "status", "--admin", self.admin(), says=["no daemon answers at", self.admin()])
+        self.refused("service", "bench", "--socket", self.socket(), says=["no service at", self.socket()])
+
+    def test_schedules_change_while_collectives_run_on_two_hosts(self):
+        self.daemon("a")
+        self.daemon("b")
+        ring = self.synth("ring(4)", "all-reduce", "ring", "ring.sched")
+        wrong = self.synth("ring(3)", "all-reduce", "ring", "wrong.sched")
+        meet = ["--ranks", "4", "--size", "64KiB", "--batches", "100000", "--id", self.path("id")]
+        first = self.tenant("--first", "0", "--here", "2", *meet, name="a")
+        second = self.tenant("--first", "2", "--here", "2", *meet, name="b")
+        label = self.busy_communicator("a")
+        comm = self.ask("comms", name="a")["communicators"][0]
+        self.assertEqual((comm["epoch"], comm["strategy"], comm["ranks"]), (0, "built-in", 4))
+        self.assertGreater(comm["connections"], 0)
+        out = self.ok("service", "reconfigure", label, ring, "--admin", self.admin("a"))
+        self.assertIn(f"{label} runs the new schedules; launches were held for", out)
+        for name in ("a", "b"):
+            comm = self.ask("comms", name=name)["communicators"][0]
+            self.assertEqual((comm["epoch"], comm["strategy"], comm["state"]), (1, "ring.sched", "active"))
+        self.refused("service", "reconfigure", label, wrong, "--admin", self.admin("a"),
+                     says=["wrong.sched: is for 3 ranks, wanted 4"])
+        self.refused("service", "reconfigure", label, "--admin", self.admin("b"), says=["ask there"])
+        self.refused("service", "reconfigure", "c-none", "--admin", self.admin("b"), says=["no communicator 'c-none'"])
+        self.assertGreaterEqual(self.ask("reconfigure", label, name="a")["hold_s"], 0)
+        done = [rank["completed"] for rank in self.ask("comms", name="a")["communicators"][0]["local_ranks"]]
+        self.until(lambda: [rank["completed"] for rank in self.ask("comms", name="a")["communicators"][0]["local_ranks"]] > done)
+        written = self.json("service", "trace", label, "-o", self.path("trace.json"), "--admin", self.admin("a"))
+        with open(self.path("trace.json")) as file:
+            events = json.load(file)["traceEvents"]
+        self.assertEqual(len(events), written["events"])
+        self.assertTrue(any(event["name"].startswith("all-reduce of 16384 float") for event in events))
+        self.assertIn("operations/s", self.ok("service", "top", "--admin", self.admin("a")))
+        # One host's ranks die: the others hear whose they were.
+        second.kill()
+        self.ended(first, ["rank ", "its process has ended"])
+        self.until(lambda: self.ask("status", name="b")["communicators"] == 0)
+
+    def test_who_does_not_come_is_named(self):
+        self.daemon()
+        meet = ["--ranks", "3", "--size", "8", "--batches", "1", "--id", self.path("id")]
+        self.tenant("--first", "0", "--here", "2", *meet)
+        self.until(lambda: self.ask("pending")["pending"])
+        self.assertEqual(self.ask("pending")["pending"][0]["missing"], [{"rank": 2, "host": "", "why": "has not joined"}])
+        self.assertIn("rank 2 has not joined", self.ok("service", "pending", "--admin", self.admin()))
+
+    def test_a_daemon_that_is_killed_is_named_and_can_be_replaced(self):
+        daemon = self.daemon("a")
+        other = self.daemon("b")
+        meet = ["--ranks", "2", "--size", "64KiB", "--batches", "100000", "--id", self.path("id")]
+        first = self.tenant("--first", "0", "--here", "1", *meet, name="a")
+        second = self.tenant("--first", "1", "--here", "1", *meet, name="b")
+        self.busy_communicator("b")
+        other.kill()
+        self.ended(second, "the service has gone")
+        self.ended(first, ["rank 1 (b) has gone"])
+        other.wait()
+        self.daemon("b")  # its sockets are still there, and nobody serves them
+        self.ok("service", "bench", "--socket", self.socket("b"), "--size", "8", "--batches", "1", "--alone")
+        daemon.send_signal(signal.SIGINT)
+        self.assertEqual(daemon.wait(10), 0)
+
+    def test_tenants_have_tokens_and_quotas(self):
+        self.daemon(config={"anybody": False, "tenants": [{"name": "blue", "token": "sesame", "memory_bytes": 1 << 20}]})
+        few = ["service", "bench", "--socket", self.socket(), "--batches", "1", "--alone", "--size"]
+        self.refused(*few, "8", says=["is no tenant of this service", "TUTTI_SERVICE_TOKEN"])
+        self.refused(*few, "8", env={**os.environ, "TUTTI_SERVICE_TOKEN": "guess"}, says=["with this token"])
+        blue = {**os.environ, "TUTTI_SERVICE_TOKEN": "sesame"}
+        self.ok(*few, "8", env=blue)
+        self.refused(*few, "4MiB", env=blue, says=["4194304 bytes: tenant blue has", "of its quota of 1048576 bytes left"])
+        self.assertEqual(self.ask("tenants")["tenants"][0]["tenant"], "blue")
+
+    def test_what_a_daemon_refuses(self):
+        def refused(*arguments, says):
+            done = subprocess.run([TUTTID, *arguments], capture_output=True, text=True, timeout=60)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertRegex(done.stderr, r"\Atuttid: error: [^\n]+\n\Z")
+            self.assertIn(says, done.stderr)
+        self.daemon()
+        refused("--socket", self.socket(), "--admin", self.admin(), says="another daemon serves it")
+        self.ask("status")  # and it still does
+        refused("--listen", "somewhere", says="listen: got 'somewhere', wanted an IPv4 address")
+        refused("--listen", "127.0.0.1:http", says="--listen: got '127.0.0.1:http'")
+        refused("--config", self.path("none"), says="none")
+        with open(self.path("file"), "w") as file:
+            file.write("mine")
+        refused("--socket", self.path("file"), "--admin", self.path("x"), says="is there and no socket")
+        with open(self.path("file")) as file:
+            self.assertEqual(file.read(), "mine")
+        with open(self.path("config"), "w") as file:
+            file.write('{"tenants": [{"name": "blue"}]}')
+        refused("--config", self.path("config"), says="tenants[0].needs a token, users, or both")
+        refused("--socket", self.path("s" * 200), says="a path has 1 to 107 bytes")
+        refused("--no-such-flag", says="see 'tuttid --help'")
+
+
+if __name__ == "__main__":
+    unittest.main()
