@@ -33,14 +33,17 @@ Status HtmlFlag::Refuse(const std::string& what) const {
 }
 
 Status HtmlFlag::Write(const PageData& data) const {
-  if (!given()) return {};
-  const Result<std::string> page = MakePage(data.ToJson());
-  if (!page) return tl::unexpected(page.error());
-  return WriteFileAtomically(path_, *page);
+  return given() ? WritePage(path_, data) : Status();
 }
 
 std::string HtmlFlag::Text() const {
   return given() ? fmt::format("page in {}: open it in a browser\n", path_) : "";
+}
+
+Status WritePage(const std::string& path, const PageData& data) {
+  const Result<std::string> page = MakePage(data.ToJson());
+  if (!page) return tl::unexpected(page.error());
+  return WriteFileAtomically(path, *page);
 }
 
 Status AddToPage(PageData& data, const Topology& topology, const Schedule& schedule,

@@ -93,6 +93,59 @@ class Pages(CliTest):
         self.assertEqual(data["networks"][0]["names"][0], hostile)
         self.assertNotIn("onerror=alert", pathlib.Path(path).read_text())
 
+    def traced(self, schedule, name="t.trace.json", size="1MiB"):
+        path = self.path(name)
+        self.ok("run", schedule, "--size", size, "-n", 1, "--trace", path)
+        return path
+
+    def test_explore_joins_schedules_and_executions(self):
+        ring, bfb = (self.synth("torus(3,3)", "all-reduce", name, f"{name}.sched") for name in ("ring", "bfb"))
+        page = self.path("page.html")
+        answer = self.json("explore", ring, bfb, self.traced(bfb, size="9KiB"), "-o", page)
+        data = data_of(page)
+        self.assertEqual(answer["size_bytes"], 9 << 10)
+        self.assertEqual([row["executed"] for row in answer["rows"]], [False, False, True])
+        self.assertEqual([s["label"] for s in data["schedules"]], ["ring", "bfb, simulated", "bfb, executed"])
+        self.assertEqual(len(data["networks"]), 1)
+        for shown, row in zip(data["schedules"], answer["rows"]):
+            self.assertAlmostEqual(shown["simulation"]["time_ps"] / 1e12, row["time_s"], delta=1e-12)
+        simulated, executed = data["schedules"][1:]
+        for a, b in zip(simulated["simulation"]["use"]["bytes"], executed["simulation"]["use"]["bytes"]):
+            self.assertAlmostEqual(a, b, delta=a * 1e-3)
+        twice = self.path("twice.html")
+        self.ok("explore", bfb, bfb, "--size", "1KiB", "-o", twice)
+        self.assertEqual([s["label"] for s in data_of(twice)["schedules"]], ["bfb (bfb.sched)"] * 2)
+
+    def test_explore_shows_executions_through_switches_by_pairs(self):
+        boxes = self.synth("switch(4)", "all-gather", "forest")
+        page = self.path("page.html")
+        self.ok("explore", boxes, self.traced(boxes), "-o", page)
+        data = data_of(page)
+        self.assertEqual(data["networks"][1]["nodes"], data["networks"][0]["ranks"])
+        self.assertEqual(sum(data["schedules"][1]["messages"]["bytes"]) > 0, True)
+
+    def test_explore_refuses_what_does_not_belong_together(self):
+        ring, bfb = (self.synth("ring(4)", "all-reduce", name, f"{name}.sched") for name in ("ring", "bfb"))
+        trace, page, damaged = self.traced(bfb), self.path("page.html"), self.path("damaged.json")
+        simulated = self.path("sim.json")
+        self.ok("sim", bfb, "--size", "1MiB", "--trace", simulated)
+        text = pathlib.Path(trace).read_text()
+        for says, *arguments in [
+                (["name the schedule"], trace),
+                (["trace of another schedule"], ring, trace),
+                (["no trace of an execution"], bfb, simulated),
+                (["1048576 bytes", "2048"], bfb, trace, "--size", "2KiB"),
+                (["at most 8"], *[bfb] * 9),
+                (["one size"], bfb, "--size", "1KiB,2KiB"),
+                (["none.sched"], self.path("none.sched"))]:
+            self.refused("explore", *arguments, "-o", page, says=says)
+        for spoiled, says in [(text[:-20], "cut off or damaged"), (text.replace('"pid":1', '"pid":99'), "of no instruction"),
+                              (text.replace('"ts":', '"ts":-'), "of no instruction"), (text.replace('"size_bytes":', '"size_bytes":-'), "size_bytes")]:
+            pathlib.Path(damaged).write_text(spoiled)
+            self.refused("explore", bfb, damaged, "-o", page, says=["damaged.json", says])
+        self.refused("explore", bfb, "-o", bfb, says=["would be overwritten"])
+        self.assertFalse(os.path.exists(page))
+
     def test_refusals_leave_no_page(self):
         page = self.path("page.html")
         schedule = self.synth("ring(4)", "all-gather", "bfb")

@@ -1,5 +1,7 @@
 // The page: reads its data and puts the views together. What is wrong is said in place of a view, never a blank.
 import './style.css';
+import { clock } from './clock';
+import { compareView, isExecuted, type CompareView } from './compare_view';
 import { readData, type Bounds, type PageData, type Schedule } from './data';
 import { DetailsView } from './details';
 import { button, element } from './dom';
@@ -14,7 +16,7 @@ import { bytes, count, percent, plural, rate, seconds } from './words';
 declare global {
   interface Window {
     // For tests and scripts: where things are drawn, and what is chosen.
-    tutti?: { data: PageData; store: Store; network: NetworkView; timeline: TimelineView | null; heat: HeatView | null; setTime: (ps: number) => void; time: () => number; select: (s: Selection) => void };
+    tutti?: { data: PageData; store?: Store; network?: NetworkView; timeline?: TimelineView | null; heat?: HeatView | null; setTime: (ps: number) => void; time: () => number; select: (s: Selection) => void; compared?: CompareView };
   }
 }
 
@@ -26,9 +28,41 @@ function complain(message: string): void {
 }
 
 function badge(schedule: Schedule): HTMLElement {
+  if (isExecuted(schedule)) return element('span', { class: 'badge open' }, 'executed');
   if (schedule.verified === null) return element('span', { class: 'badge open' }, 'not judged');
   if (schedule.verified) return element('span', { class: 'badge good' }, '\u2713 proven correct');
   return element('span', { class: 'badge bad' }, `\u2717 NOT correct: ${plural(schedule.faults_total, 'violation')}`);
+}
+
+const ALL = -1; // in place of a schedule: all side by side
+const MOST_SIDES = 16;
+
+function chooser(data: PageData, at: number, show: (at: number) => void): HTMLElement {
+  const choice = element('select', { 'aria-label': 'Schedule shown' });
+  const offer = (i: number, text: string): void => choice.append(element('option', i === at ? { value: i, selected: true } : { value: i }, text));
+  data.schedules.forEach((one, i) => offer(i, one.label || one.algorithm));
+  if (data.schedules.length <= MOST_SIDES) offer(ALL, 'all side by side');
+  choice.addEventListener('change', () => show(Number(choice.value)));
+  return choice;
+}
+
+// "all-reduce on torus(4,4)" where all are of that, else how many there are.
+function titleOfAll(data: PageData): string {
+  const network = data.networks[data.schedules[0]!.network]!;
+  const kinds = new Set(data.schedules.map((one) => one.collective)), names = new Set(data.schedules.map((one) => data.networks[one.network]!.name.replace(/, pairs of ranks$/, '')));
+  const what = kinds.size === 1 ? data.schedules[0]!.collective : `${kinds.size} collectives`;
+  return `${what} on ${names.size === 1 ? network.name || 'an unnamed network' : `${names.size} networks`}: ${plural(data.schedules.length, 'result')} side by side`;
+}
+
+function showAll(data: PageData): void {
+  stopClock();
+  const title = titleOfAll(data);
+  document.title = `${title} \u2013 Tutti`;
+  const compared = compareView(data, (at) => show(data, at));
+  stopClock = compared.stop;
+  const faults = data.schedules.flatMap((one) => [...(one.note ? [`${one.label}: ${one.note}.`] : []), ...(one.verified === false ? [`${one.label} is NOT correct: ${plural(one.faults_total, 'violation')}.`] : [])]);
+  page.replaceChildren(element('header', {}, element('h1', {}, title), chooser(data, ALL, (at) => show(data, at))), ...faults.map((text) => element('p', { class: 'note fault' }, text)), compared.root);
+  window.tutti = { data, setTime: (ps) => compared.clock?.set(ps), time: () => compared.clock?.now() ?? 0, select: (s) => compared.sides[0]?.store.select(s), compared };
 }
 
 function header(data: PageData, at: number, show: (at: number) => void): HTMLElement {
@@ -38,12 +72,7 @@ function header(data: PageData, at: number, show: (at: number) => void): HTMLEle
   const title = schedule ? `${schedule.collective} on ${name} by ${schedule.algorithm}` : name;
   document.title = `${title} \u2013 Tutti`;
   const top = element('header', {}, element('h1', {}, title));
-  if (data.schedules.length > 1) {
-    const choice = element('select', { 'aria-label': 'Schedule shown' });
-    data.schedules.forEach((one, i) => choice.append(element('option', i === at ? { value: i, selected: true } : { value: i }, one.label || one.algorithm)));
-    choice.addEventListener('change', () => show(Number(choice.value)));
-    top.append(choice);
-  }
+  if (data.schedules.length > 1) top.append(chooser(data, at, show));
   if (schedule) {
     top.append(badge(schedule));
     const figures = element('span', { class: 'figures' });
@@ -79,45 +108,10 @@ function notes(schedule: Schedule | undefined, run: Run | null, store: Store): H
   return out;
 }
 
-// Play, pause and the place on the clock; one turn of the whole takes ten seconds.
-function clock(run: Run, onTime: (time: number) => void): { root: HTMLElement; set: (time: number) => void; now: () => number; stop: () => void } {
-  const turn = 10_000;
-  let time = 0, playing = false, before = 0, speed = 1, gone = false;
-  const slider = element('input', { type: 'range', min: 0, max: 1000, value: 0, step: 'any', 'aria-label': 'Time in the schedule' });
-  const text = element('output', { 'aria-label': 'Time shown' }, seconds(0));
-  const play = button('\u25b6 Play', 'Play the schedule', () => {
-    playing = !playing;
-    if (playing && time >= run.time) set(0);
-    play.textContent = playing ? '\u23f8 Pause' : '\u25b6 Play';
-    play.setAttribute('aria-label', playing ? 'Pause the schedule' : 'Play the schedule');
-    before = performance.now();
-    if (playing) requestAnimationFrame(tick);
-  });
-  const pace = element('select', { 'aria-label': 'Speed of playing' });
-  for (const [value, name] of [[0.1, '0.1x'], [0.25, '0.25x'], [1, '1x'], [4, '4x']] as const) pace.append(element('option', value === 1 ? { value, selected: true } : { value }, name));
-  pace.addEventListener('change', () => { speed = Number(pace.value); });
-  const set = (to: number): void => {
-    time = Math.max(0, Math.min(run.time, to));
-    slider.value = String(run.time > 0 ? (1000 * time) / run.time : 0);
-    slider.setAttribute('aria-valuetext', seconds(time));
-    text.textContent = `${seconds(time)} of ${seconds(run.time)}`;
-    onTime(time);
-  };
-  const tick = (now: number): void => {
-    if (!playing || gone) return;
-    const elapsed = Math.max(0, now - before);
-    before = now;
-    set(time + (elapsed / turn) * run.time * speed);
-    if (time >= run.time) play.click(); else requestAnimationFrame(tick);
-  };
-  slider.addEventListener('input', () => set((Number(slider.value) / 1000) * run.time));
-  const root = element('div', { class: 'bar', role: 'group', 'aria-label': 'Clock' }, play, slider, text, pace);
-  return { root, set, now: () => time, stop: () => { gone = true; } };
-}
-
 let stopClock: () => void = () => undefined;
 
 function show(data: PageData, at: number): void {
+  if (at === ALL) return showAll(data);
   stopClock();
   const store = new Store();
   const schedule = data.schedules[at];
@@ -126,7 +120,7 @@ function show(data: PageData, at: number): void {
   const network = new NetworkView(graph, run, store);
   const timeline = run && run.flight.count > 0 ? new TimelineView(run, store, (time) => setTime(time)) : null;
   const heat = run?.schedule.simulation && graph.tail.length > 0 ? new HeatView(run, store) : null;
-  const ticking = run && run.flight.count > 0 ? clock(run, (time) => {
+  const ticking = run && run.flight.count > 0 ? clock(run.time, (time) => {
     network.setTime(time);
     timeline?.setNow(time);
   }) : null;
@@ -185,7 +179,8 @@ function busiest(run: Run, store: Store): HTMLElement {
 async function start(): Promise<void> {
   try {
     const data = await readData(document.getElementById('tutti-data'));
-    show(data, 0);
+    const together = data.command === 'explore' && data.schedules.length > 1 && data.schedules.length <= MOST_SIDES;
+    show(data, together ? ALL : 0);
     requestAnimationFrame(() => requestAnimationFrame(() => {
       document.documentElement.dataset['state'] = 'shown';
       document.documentElement.dataset['firstPictureMs'] = performance.now().toFixed(0);

@@ -23,22 +23,20 @@ export class NetworkView {
   private cutLinks: ReadonlySet<number> = new Set();
   private arrivals: Map<number, number> | null = null; // of the chosen shard, by node
   private showUse = false;
+  private readonly use = button('Link use', 'Colour the links by how long they are busy', () => undefined);
 
-  constructor(private readonly graph: Graph, private readonly run: Run | null, private readonly store: Store) {
+  constructor(private readonly graph: Graph, private readonly run: Run | null, private readonly store: Store, private readonly title = 'Network') {
     this.layout = layOut(graph);
     this.turn = bends(graph);
     this.canvas = new Canvas('network', this.label(), () => this.draw());
-    const use = button('Link use', 'Colour the links by how long they are busy', () => {
-      this.showUse = !this.showUse;
-      use.setAttribute('aria-pressed', String(this.showUse));
-      this.canvas.redraw();
-    });
+    const use = this.use;
+    use.addEventListener('click', () => this.setUse(!this.showUse));
     use.setAttribute('aria-pressed', 'false');
-    const bar = element('div', { class: 'bar' }, element('h2', {}, 'Network'), element('span', { class: 'soft' }, this.words()), element('span', { class: 'space' }),
+    const bar = element('div', { class: 'bar' }, element('h2', {}, title), ...(title === 'Network' ? [element('span', { class: 'soft' }, this.words())] : []), element('span', { class: 'space' }),
       ...(run !== null && run.schedule.simulation !== undefined ? [use] : []),
       button('+', 'Enlarge the network', () => this.zoomBy(1.4)), button('\u2212', 'Shrink the network', () => this.zoomBy(1 / 1.4)),
       button('Fit', 'Show the whole network', () => this.fit()));
-    this.root = element('section', { 'aria-label': 'Network' }, bar, this.canvas.canvas);
+    this.root = element('section', { 'aria-label': title === 'Network' ? title : `Network of ${title}` }, bar, this.canvas.canvas);
     onPointer(this.canvas, (dx, dy) => {
       this.panX += dx;
       this.panY += dy;
@@ -50,6 +48,12 @@ export class NetworkView {
     }, { passive: false });
     this.canvas.canvas.addEventListener('keydown', (event) => this.key(event));
     store.onChange(() => this.chosen());
+  }
+
+  setUse(on: boolean): void {
+    this.showUse = on;
+    this.use.setAttribute('aria-pressed', String(on));
+    this.canvas.redraw();
   }
 
   setCut(inside: number[]): void {
@@ -81,7 +85,7 @@ export class NetworkView {
 
   private label(): string {
     const { graph } = this;
-    return `Network ${graph.name}: ${graph.nodes} nodes, ${graph.tail.length} links. Arrow keys choose a node, plus and minus zoom.`;
+    return `Network ${this.title === 'Network' ? '' : `of ${this.title}, `}${graph.name}: ${graph.nodes} nodes, ${graph.tail.length} links. Arrow keys choose a node, plus and minus zoom.`;
   }
 
   private onScreen([x, y]: readonly [number, number]): [number, number] {

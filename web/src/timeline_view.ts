@@ -9,6 +9,10 @@ import { seconds } from './words';
 const AXIS = 22, LABELS = 92;
 type Rows = 'link' | 'rank';
 
+// Beside other timelines: a title of its own, the time that the axis ends at, and who hears when it is moved or zoomed
+// (the part of the axis at the left, and that of one pixel).
+export interface TimelineOptions { title?: string; span?: number; onWindow?: (from: number, perPixel: number) => void }
+
 export class TimelineView {
   readonly root: HTMLElement;
   time = 0;
@@ -24,9 +28,12 @@ export class TimelineView {
   private picture: ImageData | null = null;
   private readonly base = document.createElement('canvas');
   private stale = true;
+  private span: number; // ps, of the whole axis
 
-  constructor(private readonly run: Run, private readonly store: Store, private readonly setTime: (time: number) => void) {
-    this.canvas = new Canvas('timeline', `Timeline of ${run.flight.count} messages. Left and right choose the message before or after, up and down the row, plus and minus zoom.`,
+  constructor(private readonly run: Run, private readonly store: Store, private readonly setTime: (time: number) => void, private readonly options: TimelineOptions = {}) {
+    this.span = Math.max(1, options.span ?? run.time);
+    const title = options.title ?? 'Timeline';
+    this.canvas = new Canvas('timeline', `Timeline of ${options.title === undefined ? '' : `${options.title}: `}${run.flight.count} messages. Left and right choose the message before or after, up and down the row, plus and minus zoom.`,
       () => this.draw());
     const choice = element('select', { 'aria-label': 'Rows of the timeline' }, element('option', { value: 'link' }, 'a row a link'), element('option', { value: 'rank' }, 'a row a sender'));
     choice.addEventListener('change', () => {
@@ -34,17 +41,18 @@ export class TimelineView {
       this.arrange();
       this.fit();
     });
-    const bar = element('div', { class: 'bar' }, element('h2', {}, 'Timeline'), choice, element('span', { class: 'soft' }, 'colour: time at which a message starts'),
+    const bar = element('div', { class: 'bar' }, element('h2', {}, title), choice, ...(options.title === undefined ? [element('span', { class: 'soft' }, 'colour: time at which a message starts')] : []),
       element('span', { class: 'space' }), button('+', 'Enlarge the timeline', () => this.zoomBy(1.6)), button('\u2212', 'Shrink the timeline', () => this.zoomBy(1 / 1.6)),
       button('Taller', 'Make rows taller', () => this.taller(1.6)), button('Lower', 'Make rows lower', () => this.taller(1 / 1.6)),
       button('Fit', 'Show the whole timeline', () => this.fit()));
-    this.root = element('section', { class: 'wide', 'aria-label': 'Timeline' }, bar, this.canvas.canvas);
+    this.root = element('section', { class: 'wide', 'aria-label': options.title === undefined ? 'Timeline' : `Timeline of ${title}` }, bar, this.canvas.canvas);
     this.arrange();
     onPointer(this.canvas, (dx, dy) => {
       this.from -= dx * this.perPixel;
       this.top -= dy / this.rowHeight;
       this.keepInside();
       this.refresh();
+      this.tell();
     }, (x, y) => this.click(x, y));
     this.canvas.canvas.addEventListener('wheel', (event) => {
       event.preventDefault();
@@ -70,6 +78,19 @@ export class TimelineView {
     return [box.left + 1 + x, box.top + 1 + this.y(this.rowOf[flight.link[message]!]!) + this.rowHeight / 2];
   }
 
+  // Shows another part of the axis, or the whole of another length.
+  setWindow(from: number, perPixel: number): void {
+    this.from = from * this.span;
+    this.perPixel = perPixel * this.span;
+    this.refresh();
+  }
+  setSpan(span: number): void {
+    this.span = Math.max(1, span);
+    this.fit();
+  }
+
+  private tell(): void { this.options.onWindow?.(this.from / this.span, this.perPixel / this.span); }
+  private get whole(): number { return this.span / Math.max(10, this.canvas.width - LABELS - 8); }
   private get count(): number { return Math.max(1, this.names.length); }
   private x(time: number): number { return LABELS + (time - this.from) / this.perPixel; }
   private y(row: number): number { return AXIS + (row - this.top) * this.rowHeight; }
@@ -96,24 +117,25 @@ export class TimelineView {
   private fit(): void {
     this.from = 0;
     this.top = 0;
-    this.perPixel = Math.max(1, this.run.time) / Math.max(10, this.canvas.width - LABELS - 8);
+    this.perPixel = this.whole;
     this.rowHeight = (this.canvas.height - AXIS) / this.count;
     this.refresh();
+    this.tell();
   }
 
   private keepInside(): void {
     const shown = (this.canvas.width - LABELS) * this.perPixel;
-    this.from = Math.max(-shown * 0.05, Math.min(this.from, Math.max(0, this.run.time - shown * 0.5)));
+    this.from = Math.max(-shown * 0.05, Math.min(this.from, Math.max(0, this.span - shown * 0.5)));
     this.top = Math.max(0, Math.min(this.top, Math.max(0, this.count - (this.canvas.height - AXIS) / this.rowHeight)));
   }
 
   private zoomBy(factor: number, x = (this.canvas.width + LABELS) / 2): void {
     const at = this.from + (x - LABELS) * this.perPixel;
-    const whole = Math.max(1, this.run.time) / Math.max(10, this.canvas.width - LABELS - 8);
-    this.perPixel = Math.max(whole / 1e6, Math.min(whole, this.perPixel / factor));
+    this.perPixel = Math.max(this.whole / 1e6, Math.min(this.whole, this.perPixel / factor));
     this.from = at - (x - LABELS) * this.perPixel;
     this.keepInside();
     this.refresh();
+    this.tell();
   }
 
   private taller(factor: number): void {
@@ -182,7 +204,7 @@ export class TimelineView {
   }
 
   private drawMessages(context: CanvasRenderingContext2D): void {
-    const { flight, time } = this.run;
+    const { flight } = this.run, time = this.span;
     const [first, last] = this.visible();
     if (this.rowHeight < 2 || last - first > 40000) return this.drawDensity(context, first, last);
     const { height } = this.canvas;
@@ -207,7 +229,7 @@ export class TimelineView {
 
   // Per pixel of the screen: the mean start of the messages there, fainter the less of its links is taken.
   private drawDensity(context: CanvasRenderingContext2D, first: number, last: number): void {
-    const { flight, time } = this.run;
+    const { flight } = this.run, time = this.span;
     const wide = Math.max(1, Math.floor(this.canvas.width - LABELS)), high = Math.max(1, Math.floor(this.canvas.height - AXIS));
     const busy = new Float32Array(wide * high), when = new Float32Array(wide * high);
     const rowsPerPixel = Math.max(1, 1 / this.rowHeight);
@@ -302,7 +324,7 @@ export class TimelineView {
   }
 
   private click(x: number, y: number): void {
-    if (y < AXIS) return this.setTime(Math.max(0, Math.min(this.run.time, this.from + (x - LABELS) * this.perPixel)));
+    if (y < AXIS) return this.setTime(Math.max(0, Math.min(this.span, this.from + (x - LABELS) * this.perPixel)));
     const message = this.hit(x, y);
     this.store.select(message >= 0 ? { kind: 'message', message } : { kind: 'none' });
   }

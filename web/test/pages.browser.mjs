@@ -178,6 +178,40 @@ const tests = {
     await done();
   },
 
+  async 'schedules and an execution side by side'() {
+    const [ring, bfb, trace] = ['ring.sched', 'bfb.sched', 'bfb.trace.json'].map(file);
+    for (const [path, algorithm] of [[ring, 'ring'], [bfb, 'bfb']]) execFileSync(tutti, ['synth', 'torus(3,3)', '-c', 'all-reduce', '-a', algorithm, '-o', path], { stdio: 'ignore' });
+    execFileSync(tutti, ['run', bfb, '--size', '4MiB', '-n', '2', '--trace', trace], { stdio: 'ignore' });
+    execFileSync(tutti, ['explore', bfb, trace, ring, '-o', file('explore.html')], { stdio: 'ignore' });
+    const { page, done } = await open(file('explore.html'));
+    assert.equal(await page.locator('h1').innerText(), 'all-reduce on torus(3,3): 3 results side by side');
+    const rows = (await page.locator('table[aria-label="Figures of each result"] tbody tr').allInnerTexts()).map((row) => row.split('\t'));
+    const times = await page.evaluate(() => window.tutti.data.schedules.map((s) => s.simulation.time_ps));
+    assert.deepEqual(rows.map((row) => row[0]), ['bfb, simulated', 'bfb, executed', 'ring']);
+    assert.equal(rows[1][1], 'executed');
+    rows.forEach((row, i) => assert.equal(row[4], `${(times[i] / Math.min(...times)).toFixed(2)} x`));
+    assert.equal(await page.getByRole('region', { name: 'Bound against reached' }).locator('.fill').count(), 4);
+    // Executed messages are those of the schedule: each pair in each step, with its bytes.
+    const sums = await page.evaluate(() => window.tutti.data.schedules.slice(0, 2).map(({ messages: m }) => Object.fromEntries(m.link.map((l, i) => [`${m.step[i]}/${l}`, Math.round(m.bytes[i] / 64)]).sort())));
+    assert.deepEqual(sums[1], sums[0]);
+    // A link chosen in one is chosen in all, and in the table.
+    await page.getByRole('img', { name: /^Network of bfb, executed/ }).scrollIntoViewIfNeeded();
+    await click(page, await page.evaluate(() => window.tutti.compared.sides[1].network.linkAt(7)));
+    assert.deepEqual(await page.evaluate(() => window.tutti.compared.sides.map((side) => side.store.selection.link)), [7, 7, 7]);
+    assert.equal(await page.locator('table[aria-label="Links used unlike"] tr[aria-selected="true"]').count(), 1);
+    await page.getByLabel('Clock of the results').selectOption('own');
+    await page.evaluate(() => window.tutti.setTime(Math.max(...window.tutti.data.schedules.map((s) => s.simulation.time_ps)) / 2));
+    assert.deepEqual(await page.evaluate(() => window.tutti.compared.sides.map((side) => Math.round((100 * side.network.time) / side.run.time))), [50, 50, 50]);
+    assert.equal(await page.getByLabel('Time shown').innerText(), '50.0 % of each');
+    await shot(page, 'explore');
+    // To one of them and back.
+    await page.locator('table[aria-label="Figures of each result"] tbody tr').nth(1).click();
+    assert.match(await page.locator('header').innerText(), /all-reduce on torus\(3,3\) by bfb[\s\S]*executed/);
+    await page.getByLabel('Schedule shown').selectOption({ label: 'all side by side' });
+    assert.match(await page.locator('h1').innerText(), /3 results side by side/);
+    await done();
+  },
+
   async 'one rank and no transfers are no blank'() {
     const one = await open(make('one.html', 'topo', 'show', 'mesh(1)'));
     assert.match(await one.page.locator('header').innerText(), /1 rank, 0 links/);

@@ -1,5 +1,6 @@
 import { deflateSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
+import { isExecuted, mostUnlikeFirst } from '../src/compare_view';
 import { checkData, unpack, type Network, type PageData, type Schedule } from '../src/data';
 import { layOut } from '../src/layout';
 import { Run, graphOf, linksOut, lowerBound } from '../src/model';
@@ -71,6 +72,14 @@ describe('run', () => {
     for (const value of [0, 1, 2, 3, 5, 6]) expect(lowerBound(values, value)).toBe([...values, Infinity].findIndex((v) => v >= value));
   });
   it('names the links out of a set', () => expect(linksOut(graphOf(pair), new Set([0]))).toEqual([0]));
+});
+
+describe('comparison', () => {
+  it('orders rows by how far apart they are', () => expect(mostUnlikeFirst([[1, 1], [0.2, 0.9], [0.5, 0.1], [2, 2]])).toEqual([1, 2, 0, 3]));
+  it('tells executed from simulated', () => {
+    expect(isExecuted(schedule)).toBe(false);
+    expect(isExecuted({ ...schedule, simulation: { ...schedule.simulation!, mode: 'executed' } })).toBe(true);
+  });
 });
 
 describe('layout', () => {

@@ -51,6 +51,14 @@ struct PageSchedule {
   std::string note = {};   // e.g. why there is no report; for people
 };
 
+// A message as ranks exchanged it, not as it was planned.
+struct PageExecuted {
+  int32_t from = 0, to = 0, step = 0;
+  double start_s = 0, end_s = 0;  // since the ranks began
+  double busy_s = 0;              // of these, while data was moved
+  double bytes = 0;
+};
+
 class PageData {
  public:
   static constexpr int32_t kMostNodes = 4'096;
@@ -61,17 +69,23 @@ class PageData {
   // The command that made it, as a headline: "synth".
   explicit PageData(std::string command) : command_(std::move(command)) {}
 
-  // Its index, for the calls below.
+  // Its index, for the calls below. The same network twice is one.
   int32_t AddNetwork(const Topology& topology);
   // `topology` is the one of AddNetwork().
   void AddLimit(int32_t network, const Topology& topology, CollectiveKind collective,
                 const Bounds& bounds);
   void AddSchedule(int32_t network, const Topology& topology, const Schedule& schedule,
                    const PageSchedule& facts);
+  // The same schedule as it was executed; its report is not looked at. Where messages go between
+  // ranks that no link joins, as through switches, they are drawn on a network of such pairs.
+  void AddExecuted(int32_t network, const Topology& topology, const Schedule& schedule,
+                   const PageSchedule& facts, const std::vector<PageExecuted>& messages);
 
   std::string ToJson() const;
 
  private:
+  int32_t KeepNetwork(std::string json);
+
   std::string command_;
   // JSON texts.
   std::vector<std::string> networks_, limits_, schedules_;

@@ -98,6 +98,41 @@ TEST(PageData, MessagesCarryWhatTransfersSay) {
     }
 }
 
+TEST(PageData, AnExecutionIsShownAsASimulationIs) {
+  const Topology pair = MustParse("complete(2,bw=1GB/s,alpha=1us)");
+  const Schedule schedule = MustMake(pair, CollectiveKind::kAllGather);
+  PageData data("test");
+  const int32_t network = data.AddNetwork(pair);
+  EXPECT_EQ(data.AddNetwork(pair), network);
+  data.AddExecuted(
+      network, pair, schedule, {.label = "x", .size_bytes = 2000},
+      {{.from = 1, .to = 0, .start_s = 2e-6, .end_s = 5e-6, .busy_s = 1e-6, .bytes = 1000},
+       {.from = 0, .to = 1, .start_s = 1e-6, .end_s = 4e-6, .busy_s = 2e-6, .bytes = 1000}});
+  const Json json = Json::parse(data.ToJson());
+  ASSERT_EQ(json["networks"].size(), 1);
+  const Json& made = json["schedules"][0];
+  EXPECT_EQ(made["simulation"]["mode"], "executed");
+  EXPECT_EQ(made["simulation"]["time_ps"], 5'000'000);
+  EXPECT_EQ(made["simulation"]["max_in_flight"], 2);
+  EXPECT_EQ(made["simulation"]["use"]["busy_ps"], Json({2'000'000, 1'000'000}));
+  EXPECT_EQ(made["messages"]["link"], Json({0, 1}));  // by start
+  EXPECT_EQ(made["messages"]["start_ps"], Json({1'000'000, 2'000'000}));
+  EXPECT_FALSE(made.contains("transfers"));
+}
+
+TEST(PageData, AnExecutionThroughSwitchesIsBetweenPairsOfRanks) {
+  const Topology star = MustParse("switch(3)");
+  const Schedule schedule{.collective = *Collective::Make(CollectiveKind::kAllGather, 3)};
+  PageData data("test");
+  data.AddExecuted(data.AddNetwork(star), star, schedule, {.label = "x", .size_bytes = 3},
+                   {{.from = 2, .to = 0, .end_s = 1}, {.from = 0, .to = 1, .end_s = 1}});
+  const Json json = Json::parse(data.ToJson());
+  ASSERT_EQ(json["networks"].size(), 2);
+  EXPECT_EQ(json["networks"][1]["nodes"], 3);
+  EXPECT_EQ(json["networks"][1]["links"]["tail"], Json({0, 2}));
+  EXPECT_EQ(json["schedules"][0]["network"], 1);
+}
+
 TEST(PageData, OneRankHasNothingToDo) {
   const Topology topology = MustParse("mesh(1)");
   PageData data("test");
