@@ -12,9 +12,10 @@
 namespace tutti::cli {
 
 void HtmlFlag::AddTo(Command command) {
-  command.AddOption("--html", path_,
-                    "Also write one self-contained page that shows it: network, schedule, proof "
-                    "and limit; opens from disk in a browser (docs/guide/explore.md)");
+  command.AddOption(
+      "--html", path_,
+      "Also write one self-contained page that shows it; opens from disk in a browser "
+      "(docs/guide/explore.md)");
 }
 
 Status HtmlFlag::Check(const std::vector<std::string>& inputs,

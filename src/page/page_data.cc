@@ -14,10 +14,6 @@
 namespace tutti {
 namespace {
 
-constexpr double kPicoseconds = 1e12;
-
-int64_t Picoseconds(double seconds) { return std::llround(seconds * kPicoseconds); }
-
 bool IsGrouped(const Topology& topology) {
   return topology.num_nodes() > PageData::kMostNodes || topology.num_links() > PageData::kMostLinks;
 }
@@ -97,13 +93,6 @@ std::string LinksJson(const Topology& topology) {
   out.AddColumn("head", count, [&](size_t i) { return topology.head(link(i)).value; });
   out.AddColumn("bandwidth", count, [&](size_t i) { return topology.bandwidth(link(i)); });
   out.AddColumn("alpha_ps", count, [&](size_t i) { return topology.alpha_ps(link(i)); });
-  return out.ToString();
-}
-
-std::string RationalJson(const Rational& value) {
-  JsonObject out;
-  out.AddText("exact", value.ToString());
-  out.AddReal("value", value.ToDouble());
   return out.ToString();
 }
 
@@ -353,6 +342,7 @@ std::string PageData::ToJson() const {
   out.AddRaw("networks", ArrayJson(networks_));
   out.AddRaw("limits", ArrayJson(limits_));
   out.AddRaw("schedules", ArrayJson(schedules_));
+  for (const auto& [key, json] : views_) out.AddRaw(key, json);
   return out.ToString();
 }
 

@@ -93,6 +93,23 @@ class Pages(CliTest):
         self.assertEqual(data["networks"][0]["names"][0], hostile)
         self.assertNotIn("onerror=alert", pathlib.Path(path).read_text())
 
+    def test_compare_draws_what_it_printed(self):
+        data, answer, _ = self.page("compare", "torus(3,3)", "-c", "all-reduce", "-a", "ring,bfb,rhd", "--size", "3KiB,1MiB")
+        shown = data["comparison"]
+        rows = [row for row in answer["rows"] if "error" not in row]
+        self.assertEqual([row["algorithm"] for row in shown["rows"]], [row["algorithm"] for row in rows])
+        for drawn, row in zip(shown["rows"], rows):
+            self.assertAlmostEqual(drawn["time_ps"] / 1e12, row["time_s"], delta=1e-12)
+            curve = next(curve for curve in shown["curves"] if curve["name"] == row["algorithm"])
+            self.assertLessEqual(curve["time_ps"][curve["size_bytes"].index(row["size_bytes"])], drawn["time_ps"])
+        self.assertEqual([best["from_bytes"] for best in shown["best"]], [best["from_bytes"] for best in answer["best_by_size"]])
+        self.assertEqual({one["algorithm"] for one in shown["missing"]}, {row["algorithm"] for row in answer["rows"] if "error" in row})
+
+    def test_compare_without_any_schedule_says_so(self):
+        page = self.path("page.html")
+        self.json("compare", "torus(3,3)", "-c", "all-reduce", "-a", "tto", "--size", "1KiB", "--html", page, code=1)
+        self.assertEqual(data_of(page)["comparison"]["curves"], [])
+
     def traced(self, schedule, name="t.trace.json", size="1MiB"):
         path = self.path(name)
         self.ok("run", schedule, "--size", size, "-n", 1, "--trace", path)

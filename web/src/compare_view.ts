@@ -2,6 +2,7 @@
 // clock, step by step, and the links that they use unlike.
 import type { PageData, Schedule } from './data';
 import { clock, type Clock } from './clock';
+import { SERIES_COLORS } from './colors';
 import { element } from './dom';
 import { bars, table } from './limit_view';
 import { Run, graphOf, linkName, type StepSum } from './model';
@@ -9,8 +10,6 @@ import { NetworkView } from './network_view';
 import { Store, type Selection } from './selection';
 import { TimelineView } from './timeline_view';
 import { bytes, count, percent, rate, seconds } from './words';
-
-const COLORS = ['#0072b2', '#d55e00', '#009e73', '#cc79a7', '#56b4e9', '#e69f00', '#56616e', '#000000'];
 
 interface Side { name: string; color: string; schedule: Schedule; run: Run; store: Store; network: NetworkView; timeline: TimelineView | null }
 
@@ -115,7 +114,7 @@ export function compareView(data: PageData, open: (at: number) => void): Compare
   const sides = data.schedules.map((schedule, i): Side => {
     const graph = graphOf(data.networks[schedule.network]!), run = new Run(graph, schedule), store = new Store();
     const name = schedule.label || schedule.algorithm;
-    return { name, color: COLORS[i % COLORS.length]!, schedule, run, store, network: new NetworkView(graph, run, store, name), timeline: null };
+    return { name, color: SERIES_COLORS[i % SERIES_COLORS.length]!, schedule, run, store, network: new NetworkView(graph, run, store, name), timeline: null };
   });
   shareChoices(sides);
   const longest = Math.max(1, ...sides.map((side) => side.run.time));

@@ -31,8 +31,14 @@ export interface Schedule {
   messages?: Messages; omitted?: string;
 }
 export interface Limit { network: number; collective: string; bounds: Bounds }
+export interface Curve { name: string; size_bytes: number[]; time_ps: number[] }
+export interface Comparison {
+  network: number; collective: string; how: string; bus_factor: number | null;
+  rows: { algorithm: string; size_bytes: number; time_ps: number; analytic_ps: number; bound_ps: number; steps: number }[];
+  curves: Curve[]; bound: Curve; best: { algorithm: string; from_bytes: number }[]; missing: { algorithm: string; reason: string }[];
+}
 export interface PageData {
-  format: string; version: number; command: string; networks: Network[]; limits: Limit[]; schedules: Schedule[];
+  format: string; version: number; command: string; networks: Network[]; limits: Limit[]; schedules: Schedule[]; comparison?: Comparison;
 }
 
 export class DataError extends Error {}
@@ -98,6 +104,14 @@ function checkSchedule(schedule: Schedule, index: number, networks: Network[]): 
   }
 }
 
+function checkComparison(comparison: Comparison, networks: Network[]): void {
+  const where = 'comparison';
+  need(networks[comparison.network] !== undefined, `${where}: its network is missing`);
+  need(Array.isArray(comparison.rows) && Array.isArray(comparison.curves) && Array.isArray(comparison.best) && Array.isArray(comparison.missing) && comparison.bound !== undefined, `${where}: parts of it are missing`);
+  for (const curve of [...comparison.curves, comparison.bound])
+    need(Array.isArray(curve.size_bytes) && isNumberColumn(curve.size_bytes, curve.size_bytes.length) && isNumberColumn(curve.time_ps, curve.size_bytes.length), `${where}: a curve is damaged`);
+}
+
 export function checkData(value: unknown): PageData {
   need(typeof value === 'object' && value !== null, 'the data is no object');
   const data = value as PageData;
@@ -108,6 +122,7 @@ export function checkData(value: unknown): PageData {
   data.networks.forEach(checkNetwork);
   data.limits.forEach((limit, i) => need(data.networks[limit.network] !== undefined && limit.bounds !== undefined, `limit ${i}: its network is missing`));
   data.schedules.forEach((schedule, i) => checkSchedule(schedule, i, data.networks));
+  if (data.comparison) checkComparison(data.comparison, data.networks);
   return data;
 }
 

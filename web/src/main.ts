@@ -2,7 +2,8 @@
 import './style.css';
 import { clock } from './clock';
 import { compareView, isExecuted, type CompareView } from './compare_view';
-import { readData, type Bounds, type PageData, type Schedule } from './data';
+import { ComparisonView } from './comparison_view';
+import { readData, type Bounds, type Comparison, type PageData, type Schedule } from './data';
 import { DetailsView } from './details';
 import { button, element } from './dom';
 import { HeatView } from './heat_view';
@@ -63,6 +64,27 @@ function showAll(data: PageData): void {
   const faults = data.schedules.flatMap((one) => [...(one.note ? [`${one.label}: ${one.note}.`] : []), ...(one.verified === false ? [`${one.label} is NOT correct: ${plural(one.faults_total, 'violation')}.`] : [])]);
   page.replaceChildren(element('header', {}, element('h1', {}, title), chooser(data, ALL, (at) => show(data, at))), ...faults.map((text) => element('p', { class: 'note fault' }, text)), compared.root);
   window.tutti = { data, setTime: (ps) => compared.clock?.set(ps), time: () => compared.clock?.now() ?? 0, select: (s) => compared.sides[0]?.store.select(s), compared };
+}
+
+// Beside a view of its own: the network that it is of, with its cut where that is known.
+function networkBeside(data: PageData, at: number, store: Store): { root: HTMLElement; network: NetworkView; details: HTMLElement } {
+  const graph = graphOf(data.networks[at]!);
+  const network = new NetworkView(graph, null, store);
+  return { root: network.root, network, details: new DetailsView(graph, null, store).root };
+}
+
+function plainHeader(title: string, words: string): HTMLElement {
+  document.title = `${title} \u2013 Tutti`;
+  return element('header', {}, element('h1', {}, title), element('span', { class: 'figures' }, words));
+}
+
+function showComparison(data: PageData, comparison: Comparison): void {
+  const network = data.networks[comparison.network]!, store = new Store();
+  const view = new ComparisonView(comparison), beside = networkBeside(data, comparison.network, store);
+  const algorithms = new Set(comparison.rows.map((row) => row.algorithm));
+  page.replaceChildren(plainHeader(`${comparison.collective} on ${network.name || 'an unnamed network'}: ${plural(algorithms.size, 'algorithm')}`, `${plural(network.ranks, 'rank')}, ${plural(network.links_total, 'link')}, every schedule proven correct`),
+    element('main', {}, view.root, beside.root, element('div', { class: 'column' }, beside.details)));
+  window.tutti = { data, store, network: beside.network, setTime: () => undefined, time: () => 0, select: (s) => store.select(s) };
 }
 
 function header(data: PageData, at: number, show: (at: number) => void): HTMLElement {
@@ -176,11 +198,16 @@ function busiest(run: Run, store: Store): HTMLElement {
   element('div', { class: 'scroll', style: 'max-height:330px' }, element('table', { 'aria-label': 'Busiest links' }, element('thead', {}, element('tr', {}, ...['link', 'busy', 'carries', 'bandwidth'].map((head) => element('th', { scope: 'col' }, head)))), body)));
 }
 
+function showSchedules(data: PageData): void {
+  const together = data.command === 'explore' && data.schedules.length > 1 && data.schedules.length <= MOST_SIDES;
+  show(data, together ? ALL : 0);
+}
+
 async function start(): Promise<void> {
   try {
     const data = await readData(document.getElementById('tutti-data'));
-    const together = data.command === 'explore' && data.schedules.length > 1 && data.schedules.length <= MOST_SIDES;
-    show(data, together ? ALL : 0);
+    if (data.comparison) showComparison(data, data.comparison);
+    else showSchedules(data);
     requestAnimationFrame(() => requestAnimationFrame(() => {
       document.documentElement.dataset['state'] = 'shown';
       document.documentElement.dataset['firstPictureMs'] = performance.now().toFixed(0);

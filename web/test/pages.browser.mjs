@@ -21,7 +21,7 @@ const make = (name, ...command) => {
 
 async function open(path, state = 'shown') {
   const page = await browser.newPage({ viewport: { width: 1280, height: 900 } });
-  page.setDefaultTimeout(120_000);
+  page.setDefaultTimeout(Number(process.env.PAGE_TIMEOUT ?? 120_000));
   const requests = [], faults = [];
   page.on('request', (request) => { if (!/^(file|data|blob):/.test(request.url())) requests.push(request.url()); });
   page.on('pageerror', (error) => faults.push(error.message));
@@ -209,6 +209,35 @@ const tests = {
     assert.match(await page.locator('header').innerText(), /all-reduce on torus\(3,3\) by bfb[\s\S]*executed/);
     await page.getByLabel('Schedule shown').selectOption({ label: 'all side by side' });
     assert.match(await page.locator('h1').innerText(), /3 results side by side/);
+    await done();
+  },
+
+  async 'algorithms over sizes cross where the command says'() {
+    const answer = JSON.parse(execFileSync(tutti, ['compare', 'torus(4,4)', '-c', 'all-reduce', '--size', '4KiB,1MiB,1GiB', '--html', file('compare.html'), '--json'], { stdio: ['ignore', 'pipe', 'ignore'] }));
+    const { page, done } = await open(file('compare.html'));
+    const names = [...new Set(answer.rows.filter((row) => !row.error).map((row) => row.algorithm))];
+    assert.equal(await page.locator('h1').innerText(), `all-reduce on torus(4,4): ${names.length} algorithms`);
+    const labels = await page.locator('svg.chart text.direct').allTextContents();
+    assert.deepEqual([...labels].sort(), [...names, 'bound'].sort());
+    // The curves go through the rows of the table, and the first of each range is fastest there.
+    const curves = await page.evaluate(() => window.tutti.data.comparison.curves);
+    for (const row of answer.rows.filter((one) => !one.error)) {
+      const curve = curves.find((one) => one.name === row.algorithm);
+      assert.ok(curve.time_ps[curve.size_bytes.indexOf(row.size_bytes)] <= row.time_s * 1e12 * 1.0001 + 1, row.algorithm);
+    }
+    for (const range of answer.best_by_size.slice(1)) {
+      const at = (curve) => curve.time_ps[curve.size_bytes.indexOf(range.from_bytes)];
+      assert.equal(at(curves.find((curve) => curve.name === range.algorithm)), Math.min(...curves.filter((curve) => curve.size_bytes.includes(range.from_bytes)).map(at)));
+    }
+    assert.ok((await page.getByRole('region', { name: 'Algorithms over sizes' }).innerText()).includes(`then ${answer.best_by_size.at(-1).algorithm}`));
+    await shot(page, 'compare');
+    await page.getByRole('button', { name: 'ring', exact: true }).press('Enter');
+    assert.match(await page.locator('table[aria-label="Sizes asked for"] tr[aria-selected="true"]').innerText(), /^ring/);
+    await page.getByLabel('What is drawn over the sizes').selectOption('busbw');
+    await shot(page, 'compare-busbw');
+    await page.getByLabel('What is drawn over the sizes').selectOption('share');
+    assert.match(await page.locator('svg.chart').getAttribute('aria-label'), /^share of the bound of \d+ algorithms/);
+    await shot(page, 'compare-share');
     await done();
   },
 

@@ -1,7 +1,9 @@
 import { deflateSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
+import { decades, powersOfTwo, round, spreadOut, whole } from '../src/chart';
+import { bestInWords, busbw, curvesOf } from '../src/comparison_view';
 import { isExecuted, mostUnlikeFirst } from '../src/compare_view';
-import { checkData, unpack, type Network, type PageData, type Schedule } from '../src/data';
+import { checkData, unpack, type Comparison, type Network, type PageData, type Schedule } from '../src/data';
 import { layOut } from '../src/layout';
 import { Run, graphOf, linksOut, lowerBound } from '../src/model';
 import { roundStep } from '../src/timeline_view';
@@ -79,6 +81,39 @@ describe('comparison', () => {
   it('tells executed from simulated', () => {
     expect(isExecuted(schedule)).toBe(false);
     expect(isExecuted({ ...schedule, simulation: { ...schedule.simulation!, mode: 'executed' } })).toBe(true);
+  });
+});
+
+describe('charts', () => {
+  it('place ticks on round numbers', () => {
+    expect(decades(3, 400)).toEqual([5, 10, 20, 50, 100, 200]);
+    expect(decades(1, 1e6)).toEqual([1, 10, 100, 1e3, 1e4, 1e5, 1e6]);
+    expect(powersOfTwo(1024, 2 ** 30)).toEqual([10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30].map((power) => 2 ** power));
+    expect(round(0, 1)).toEqual([0, 0.2, 0.4, 0.6, 0.8, 1]);
+    expect(whole(3, 6)).toEqual([3, 4, 5, 6]);
+  });
+  it('push labels apart, in order, within the room', () => {
+    expect(spreadOut([10, 11, 40], 10, 0, 50)).toEqual([10, 20, 40]);
+    const out = spreadOut([49, 50, 50, 50], 10, 0, 50);
+    expect(out).toEqual([20, 30, 40, 50]);
+    expect(spreadOut([5, 5, 5], 100, 0, 10)).toEqual([0, 5, 10]);
+  });
+});
+
+describe('algorithms over sizes', () => {
+  const row = (algorithm: string, size: number, time: number): Comparison['rows'][number] => ({ algorithm, size_bytes: size, time_ps: time, analytic_ps: time, bound_ps: 1, steps: 1 });
+  const comparison: Comparison = { network: 0, collective: 'all-reduce', how: 'x', bus_factor: 1.5, rows: [row('b', 4096, 9), row('a', 1024, 5), row('b', 1024, 7)], curves: [], bound: { name: 'bound', size_bytes: [1024], time_ps: [1] },
+    best: [{ algorithm: 'a', from_bytes: 1 }, { algorithm: 'b', from_bytes: 2049 }], missing: [] };
+  it('takes the rows where there are no curves', () => expect(curvesOf(comparison)).toEqual([{ name: 'b', size_bytes: [1024, 4096], time_ps: [7, 9] }, { name: 'a', size_bytes: [1024], time_ps: [5] }]));
+  it('says where the fastest changes', () => {
+    expect(bestInWords(comparison.best)).toBe('a up to 2 KiB, then b');
+    expect(bestInWords([{ algorithm: 'a', from_bytes: 1 }])).toBe('a at every size');
+    expect(bestInWords([])).toContain('not known');
+  });
+  it('counts bus bandwidth in bytes a second', () => expect(busbw(1000, 1e6, 1.5)).toBe(1.5e9));
+  it('is refused where a curve is damaged', () => {
+    expect(checkData({ ...page(), comparison })).toBeDefined();
+    expect(() => checkData({ ...page(), comparison: { ...comparison, bound: { name: 'bound', size_bytes: [1, 2], time_ps: [1] } } })).toThrow('a curve is damaged');
   });
 });
 

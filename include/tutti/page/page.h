@@ -22,8 +22,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "tutti/base/rational.h"
 #include "tutti/base/result.h"
 #include "tutti/bounds/bounds.h"
 #include "tutti/sched/schedule.h"
@@ -59,6 +61,54 @@ struct PageExecuted {
   double bytes = 0;
 };
 
+// Algorithms over sizes.
+struct PageCurve {
+  std::string name;
+  std::vector<int64_t> size_bytes;  // ascending
+  std::vector<double> time_s;       // as many
+};
+struct PageComparison {
+  struct Row {
+    std::string algorithm;
+    int64_t size_bytes = 0;
+    double time_s = 0, analytic_s = 0, bound_s = 0;
+    int32_t steps = -1;  // -1: timed
+  };
+  struct Range {
+    std::string algorithm;  // the fastest
+    int64_t from_bytes = 1;
+  };
+  CollectiveKind collective = CollectiveKind::kAllGather;
+  std::string how;        // times are made, for people
+  double bus_factor = 1;  // busbw = size over time x this
+  std::vector<Row> rows = {};
+  std::vector<PageCurve> curves = {};  // one an algorithm
+  PageCurve bound = {};
+  std::vector<Range> best = {};                                   // ascending; empty: unknown
+  std::vector<std::pair<std::string, std::string>> missing = {};  // algorithm, why it has nothing
+};
+
+// Networks of equal size worth wiring: what each costs, and the least that any does.
+struct PageDesigns {
+  struct Row {
+    std::string recipe, algorithm;
+    int32_t network = -1;  // of AddNetwork(); -1: too large to be shown beside the others
+    int32_t tl = 0, diameter = 0;
+    Rational tb;
+    bool bidirectional = false;
+    std::vector<std::string> reasons = {};
+    std::optional<double> time_s = {}, f_lower = {}, f_upper = {};
+  };
+  int32_t ranks = 0, degree = 0;
+  CollectiveKind collective = CollectiveKind::kAllReduce;
+  bool one_way = false;
+  int32_t tl_bound = 0;
+  Rational tb_bound = {};
+  std::optional<double> bound_s = {};
+  int32_t best = -1;  // row; -1: not asked for
+  std::vector<Row> rows = {};
+};
+
 class PageData {
  public:
   static constexpr int32_t kMostNodes = 4'096;
@@ -81,6 +131,9 @@ class PageData {
   void AddExecuted(int32_t network, const Topology& topology, const Schedule& schedule,
                    const PageSchedule& facts, const std::vector<PageExecuted>& messages);
 
+  void AddComparison(int32_t network, const PageComparison& comparison);
+  void AddDesigns(const PageDesigns& designs);
+
   std::string ToJson() const;
 
  private:
@@ -89,6 +142,7 @@ class PageData {
   std::string command_;
   // JSON texts.
   std::vector<std::string> networks_, limits_, schedules_;
+  std::vector<std::pair<std::string, std::string>> views_;  // key and value of others
 };
 
 // The whole page. `json` is an object of docs/formats/explorer-data.md.

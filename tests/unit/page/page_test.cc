@@ -133,6 +133,27 @@ TEST(PageData, AnExecutionThroughSwitchesIsBetweenPairsOfRanks) {
   EXPECT_EQ(json["schedules"][0]["network"], 1);
 }
 
+TEST(PageData, AComparisonIsItsCurvesAndRows) {
+  const Topology pair = MustParse("complete(2)");
+  PageData data("test");
+  data.AddComparison(data.AddNetwork(pair), {.collective = CollectiveKind::kAllReduce,
+                                             .how = "simulated",
+                                             .bus_factor = 1,
+                                             .rows = {{"ring", 1024, 2e-6, 3e-6, 1e-6, 2}},
+                                             .curves = {{"ring", {1024, 2048}, {2e-6, 4e-6}}},
+                                             .bound = {"bound", {1024, 2048}, {1e-6, 2e-6}},
+                                             .best = {{"ring", 1}},
+                                             .missing = {{"rhd", "why"}}});
+  const Json made = Json::parse(data.ToJson())["comparison"];
+  EXPECT_EQ(made["collective"], "all-reduce");
+  EXPECT_EQ(made["rows"][0]["time_ps"], 2'000'000);
+  EXPECT_EQ(made["rows"][0]["steps"], 2);
+  EXPECT_EQ(made["curves"][0]["time_ps"], Json({2'000'000, 4'000'000}));
+  EXPECT_EQ(made["bound"]["size_bytes"], Json({1024, 2048}));
+  EXPECT_EQ(made["best"][0], Json({{"algorithm", "ring"}, {"from_bytes", 1}}));
+  EXPECT_EQ(made["missing"][0]["reason"], "why");
+}
+
 TEST(PageData, OneRankHasNothingToDo) {
   const Topology topology = MustParse("mesh(1)");
   PageData data("test");
