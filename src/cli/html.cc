@@ -24,7 +24,8 @@ Status HtmlFlag::Check(const std::vector<std::string>& inputs,
   namespace fs = std::filesystem;
   if (!other_output.empty() &&
       fs::path(path_).lexically_normal() == fs::path(other_output).lexically_normal())
-    return InvalidArgument(fmt::format("--html {} is also what -o writes", path_));
+    return InvalidArgument(
+        fmt::format("--html {} is also what another option (-o, --trace, --cables) writes", path_));
   return KeepInputs(path_, inputs);
 }
 

@@ -5,7 +5,7 @@ export interface Axis { title: string; log: boolean; ticks: (low: number, high: 
 export interface Point { x: number; y: number; text: string } // text: shown by pointing at it
 export interface Series { name: string; color: string; points: Point[]; line?: boolean; dash?: string; markers?: boolean; quiet?: boolean } // quiet: not to be chosen
 export interface Mark { x: number; text: string } // an upright line
-export interface ChartOptions { label: string; x: Axis; y: Axis; series: Series[]; marks?: Mark[]; chosen?: string | null; choose?: (name: string) => void; labels?: 'right' | 'beside' }
+export interface ChartOptions { label: string; x: Axis; y: Axis; series: Series[]; marks?: Mark[]; notes?: Point[]; chosen?: string | null; choose?: (name: string) => void; labels?: 'right' | 'beside' }
 
 const WIDTH = 1180, HEIGHT = 460, LEFT = 76, TOP = 26, BOTTOM = 48;
 const NS = 'http://www.w3.org/2000/svg';
@@ -129,7 +129,7 @@ function drawLabels(options: ChartOptions, x: Scale, y: Scale, right: number, he
   const shown = options.series.filter((one) => one.points.length > 0 && one.name !== '');
   const ends = shown.map((one) => one.points.at(-1)!);
   const gap = 15;
-  if (options.labels === 'beside') return besides(shown, x, y, right);
+  if (options.labels === 'beside') return besides(shown, x, y);
   const heights = spreadOut(ends.map((end) => y(end.y)), gap, TOP + 4, height - BOTTOM);
   return shown.flatMap((one, i) => {
     const faint = options.chosen != null && options.chosen !== one.name && !one.quiet;
@@ -140,7 +140,7 @@ function drawLabels(options: ChartOptions, x: Scale, y: Scale, right: number, he
 }
 
 // Names right above points of their own, where none is in the way.
-function besides(shown: Series[], x: Scale, y: Scale, right: number): SVGElement[] {
+function besides(shown: Series[], x: Scale, y: Scale): SVGElement[] {
   const taken: [number, number, number, number][] = shown.flatMap((one) => one.points.map((p): [number, number, number, number] => [x(p.x) - 6, y(p.y) - 6, x(p.x) + 6, y(p.y) + 6]));
   return shown.flatMap((one) => {
     if (one.quiet) return [];
@@ -149,7 +149,7 @@ function besides(shown: Series[], x: Scale, y: Scale, right: number): SVGElement
     const wide = 6.6 * text.length + 4;
     for (const [dx, dy] of [[9, -9], [9, 16], [-wide - 9, -9], [-wide - 9, 16], [9, -26], [9, 34]] as const) {
       const box: [number, number, number, number] = [x(point.x) + dx, y(point.y) + dy - 11, x(point.x) + dx + wide, y(point.y) + dy + 3];
-      if (box[0] < LEFT || box[2] > right + 150 || taken.some((other) => box[0] < other[2] && other[0] < box[2] && box[1] < other[3] && other[1] < box[3])) continue;
+      if (box[0] < LEFT || box[2] > WIDTH - 6 || taken.some((other) => box[0] < other[2] && other[0] < box[2] && box[1] < other[3] && other[1] < box[3])) continue;
       taken.push(box);
       return [svg('text', { x: box[0], y: y(point.y) + dy, fill: one.color, class: 'direct' }, text)];
     }
@@ -165,7 +165,7 @@ export function chart(options: ChartOptions): HTMLElement {
   const root = svg('svg', { viewBox: `0 0 ${WIDTH} ${height}`, class: 'chart', role: 'group', 'aria-label': options.label });
   root.append(...drawAxes(options, x, y, right, height), ...drawMarks(options.marks ?? [], x, height));
   options.series.forEach((one, shape) => {
-    const faint = options.chosen != null && options.chosen !== one.name && !one.quiet;
+    const faint = options.chosen != null && options.chosen !== one.name && !one.quiet && one.line !== false;
     const group = svg('g', { opacity: faint ? 0.25 : 1 });
     chooses(group, one, options);
     const way = one.points.map((point, i) => `${i === 0 ? 'M' : 'L'}${x(point.x).toFixed(1)} ${y(point.y).toFixed(1)}`).join(' ');
@@ -177,6 +177,10 @@ export function chart(options: ChartOptions): HTMLElement {
     if (options.chosen === one.name && one.line === false) group.append(...one.points.map((point) => svg('circle', { cx: x(point.x), cy: y(point.y), r: 9, fill: 'none', stroke: '#e69f00', 'stroke-width': 3 })));
     root.append(group);
   });
+  for (const note of options.notes ?? []) {
+    const left = x(note.x) > (LEFT + right) / 2;
+    root.append(svg('text', { x: x(note.x) + (left ? -4 : 6), y: y(note.y) + (left ? 15 : -6), 'text-anchor': left ? 'end' : 'start' }, note.text));
+  }
   root.append(...drawLabels(options, x, y, right, height));
   return element('div', { class: 'chart-box' }, root);
 }

@@ -37,8 +37,12 @@ export interface Comparison {
   rows: { algorithm: string; size_bytes: number; time_ps: number; analytic_ps: number; bound_ps: number; steps: number }[];
   curves: Curve[]; bound: Curve; best: { algorithm: string; from_bytes: number }[]; missing: { algorithm: string; reason: string }[];
 }
+export interface Designs {
+  ranks: number; degree: number; collective: string; one_way: number; tl_bound: number; tb_bound: Exact; bound_ps?: number; best: number;
+  rows: { recipe: string; algorithm: string; network: number; tl: number; tb: Exact; diameter: number; bidirectional: number; reasons: string[]; time_ps?: number; f_lower?: number; f_upper?: number }[];
+}
 export interface PageData {
-  format: string; version: number; command: string; networks: Network[]; limits: Limit[]; schedules: Schedule[]; comparison?: Comparison;
+  format: string; version: number; command: string; networks: Network[]; limits: Limit[]; schedules: Schedule[]; comparison?: Comparison; designs?: Designs;
 }
 
 export class DataError extends Error {}
@@ -112,6 +116,11 @@ function checkComparison(comparison: Comparison, networks: Network[]): void {
     need(Array.isArray(curve.size_bytes) && isNumberColumn(curve.size_bytes, curve.size_bytes.length) && isNumberColumn(curve.time_ps, curve.size_bytes.length), `${where}: a curve is damaged`);
 }
 
+function checkDesigns(designs: Designs, networks: Network[]): void {
+  need(Array.isArray(designs.rows) && designs.rows.length > 0 && designs.tb_bound !== undefined && designs.best < designs.rows.length, 'designs: parts of them are missing');
+  designs.rows.forEach((row, i) => need((row.network === -1 || networks[row.network] !== undefined) && row.tb !== undefined && Array.isArray(row.reasons), `design ${i}: its network is missing`));
+}
+
 export function checkData(value: unknown): PageData {
   need(typeof value === 'object' && value !== null, 'the data is no object');
   const data = value as PageData;
@@ -122,6 +131,7 @@ export function checkData(value: unknown): PageData {
   data.networks.forEach(checkNetwork);
   data.limits.forEach((limit, i) => need(data.networks[limit.network] !== undefined && limit.bounds !== undefined, `limit ${i}: its network is missing`));
   data.schedules.forEach((schedule, i) => checkSchedule(schedule, i, data.networks));
+  if (data.designs) checkDesigns(data.designs, data.networks);
   if (data.comparison) checkComparison(data.comparison, data.networks);
   return data;
 }

@@ -3,7 +3,8 @@ import './style.css';
 import { clock } from './clock';
 import { compareView, isExecuted, type CompareView } from './compare_view';
 import { ComparisonView } from './comparison_view';
-import { readData, type Bounds, type Comparison, type PageData, type Schedule } from './data';
+import { DesignsView } from './designs_view';
+import { readData, type Bounds, type Comparison, type Designs, type PageData, type Schedule } from './data';
 import { DetailsView } from './details';
 import { button, element } from './dom';
 import { HeatView } from './heat_view';
@@ -17,7 +18,7 @@ import { bytes, count, percent, plural, rate, seconds } from './words';
 declare global {
   interface Window {
     // For tests and scripts: where things are drawn, and what is chosen.
-    tutti?: { data: PageData; store?: Store; network?: NetworkView; timeline?: TimelineView | null; heat?: HeatView | null; setTime: (ps: number) => void; time: () => number; select: (s: Selection) => void; compared?: CompareView };
+    tutti?: { data: PageData; store?: Store; network?: NetworkView; timeline?: TimelineView | null; heat?: HeatView | null; setTime: (ps: number) => void; time: () => number; select: (s: Selection) => void; compared?: CompareView; choose?: (row: number) => void };
   }
 }
 
@@ -85,6 +86,20 @@ function showComparison(data: PageData, comparison: Comparison): void {
   page.replaceChildren(plainHeader(`${comparison.collective} on ${network.name || 'an unnamed network'}: ${plural(algorithms.size, 'algorithm')}`, `${plural(network.ranks, 'rank')}, ${plural(network.links_total, 'link')}, every schedule proven correct`),
     element('main', {}, view.root, beside.root, element('div', { class: 'column' }, beside.details)));
   window.tutti = { data, store, network: beside.network, setTime: () => undefined, time: () => 0, select: (s) => store.select(s) };
+}
+
+function showDesigns(data: PageData, designs: Designs): void {
+  const below = element('div', { class: 'wide below' });
+  const view = new DesignsView(designs, (row) => {
+    const at = designs.rows[row]!.network, store = new Store();
+    if (at < 0) return below.replaceChildren(element('p', { class: 'note' }, 'This network is too large to be kept in the page beside the others.'));
+    const beside = networkBeside(data, at, store);
+    below.replaceChildren(beside.root, element('div', { class: 'column' }, beside.details));
+    window.tutti = { data, store, network: beside.network, setTime: () => undefined, time: () => 0, select: (s) => store.select(s), choose: (i) => view.choose(i) };
+  });
+  const ports = designs.one_way ? 'one-way fibres' : 'two-way cables';
+  page.replaceChildren(plainHeader(`${plural(designs.rows.length, 'network')} of ${plural(designs.ranks, 'rank')} with ${plural(designs.degree, 'port')}`, `${ports}, priced for ${designs.collective}; TL in steps, TB in M/B`), element('main', {}, view.root, below));
+  view.choose(view.chosen);
 }
 
 function header(data: PageData, at: number, show: (at: number) => void): HTMLElement {
@@ -207,6 +222,7 @@ async function start(): Promise<void> {
   try {
     const data = await readData(document.getElementById('tutti-data'));
     if (data.comparison) showComparison(data, data.comparison);
+    else if (data.designs) showDesigns(data, data.designs);
     else showSchedules(data);
     requestAnimationFrame(() => requestAnimationFrame(() => {
       document.documentElement.dataset['state'] = 'shown';

@@ -241,6 +241,23 @@ const tests = {
     await done();
   },
 
+  async 'each point of a frontier shows its network'() {
+    const answer = JSON.parse(execFileSync(tutti, ['design', '-n', '72', '-d', '2', '--one-way', '-c', 'all-gather', '--size', '1MiB', '--no-database', '--html', file('design.html'), '--json'], { stdio: ['ignore', 'pipe', 'ignore'] }));
+    const { page, done } = await open(file('design.html'));
+    assert.equal(await page.locator('h1').innerText(), `${answer.frontier.length} networks of 72 ranks with 2 ports`);
+    const rows = (await page.locator('table[aria-label="Designs"] tbody tr').allInnerTexts()).map((row) => row.split('\t'));
+    assert.deepEqual(rows.map((row) => [row[1], row[2]]), answer.frontier.map((row) => [row.recipe, String(row.tl)]));
+    assert.equal(await page.locator('table[aria-label="Designs"] tr[aria-selected="true"] td').nth(1).innerText(), answer.frontier[answer.best].recipe);
+    await shot(page, 'design');
+    for (const i of [0, answer.frontier.length - 1]) {
+      await page.getByRole('button', { name: `${i + 1}: ${answer.frontier[i].recipe}`, exact: true }).press('Enter');
+      assert.ok((await page.locator('#reasons').innerText()).startsWith(`${i + 1}: ${answer.frontier[i].recipe}`));
+      const network = await page.evaluate((at) => { const d = window.tutti.data; return d.networks[d.designs.rows[at].network].name; }, i);
+      assert.ok((await page.getByRole('img', { name: /^Network / }).getAttribute('aria-label')).startsWith(`Network ${network}: 72 nodes`));
+    }
+    await done();
+  },
+
   async 'one rank and no transfers are no blank'() {
     const one = await open(make('one.html', 'topo', 'show', 'mesh(1)'));
     assert.match(await one.page.locator('header').innerText(), /1 rank, 0 links/);

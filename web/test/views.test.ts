@@ -2,8 +2,9 @@ import { deflateSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { decades, powersOfTwo, round, spreadOut, whole } from '../src/chart';
 import { bestInWords, busbw, curvesOf } from '../src/comparison_view';
+import { optimalIn, staircase } from '../src/designs_view';
 import { isExecuted, mostUnlikeFirst } from '../src/compare_view';
-import { checkData, unpack, type Comparison, type Network, type PageData, type Schedule } from '../src/data';
+import { checkData, unpack, type Comparison, type Designs, type Network, type PageData, type Schedule } from '../src/data';
 import { layOut } from '../src/layout';
 import { Run, graphOf, linksOut, lowerBound } from '../src/model';
 import { roundStep } from '../src/timeline_view';
@@ -114,6 +115,17 @@ describe('algorithms over sizes', () => {
   it('is refused where a curve is damaged', () => {
     expect(checkData({ ...page(), comparison })).toBeDefined();
     expect(() => checkData({ ...page(), comparison: { ...comparison, bound: { name: 'bound', size_bytes: [1, 2], time_ps: [1] } } })).toThrow('a curve is damaged');
+  });
+});
+
+describe('designs', () => {
+  const design = (tl: number, exact: string): Designs['rows'][number] => ({ recipe: 'x', algorithm: 'bfb', network: 0, tl, tb: { exact, value: 1 }, diameter: 1, bidirectional: 1, reasons: [] });
+  const designs: Designs = { ranks: 4, degree: 2, collective: 'all-gather', one_way: 0, tl_bound: 2, tb_bound: { exact: '3/4', value: 0.75 }, best: -1, rows: [design(2, '1'), design(3, '3/4'), design(2, '3/4'), design(4, '1')] };
+  it('are optimal by exact values', () => expect(designs.rows.map((_, i) => optimalIn(designs, i))).toEqual(['steps', 'bandwidth', 'steps and bandwidth', '-']));
+  it('bound what is reached by a staircase', () => expect(staircase([{ tl: 7, tb: 1 }, { tl: 6, tb: 2 }])).toEqual([{ x: 6, y: 2 }, { x: 7, y: 2 }, { x: 7, y: 1 }]));
+  it('are refused without their network', () => {
+    expect(checkData({ ...page(), designs })).toBeDefined();
+    expect(() => checkData({ ...page(), designs: { ...designs, rows: [{ ...design(1, '1'), network: 5 }] } })).toThrow('design 0: its network is missing');
   });
 });
 

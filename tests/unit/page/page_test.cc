@@ -154,6 +154,31 @@ TEST(PageData, AComparisonIsItsCurvesAndRows) {
   EXPECT_EQ(made["missing"][0]["reason"], "why");
 }
 
+TEST(PageData, DesignsKeepExactCosts) {
+  PageData data("test");
+  const int32_t network = data.AddNetwork(MustParse("ring(3)"));
+  data.AddDesigns({.ranks = 3,
+                   .degree = 2,
+                   .tl_bound = 2,
+                   .tb_bound = Rational(4, 3),
+                   .rows = {{.recipe = "ring(3)",
+                             .algorithm = "bfb",
+                             .network = network,
+                             .tl = 2,
+                             .diameter = 1,
+                             .tb = Rational(4, 3),
+                             .reasons = {"why"},
+                             .time_s = 1e-6}}});
+  const Json made = Json::parse(data.ToJson())["designs"];
+  EXPECT_EQ(made["tb_bound"]["exact"], "4/3");
+  EXPECT_EQ(made["best"], -1);
+  EXPECT_FALSE(made.contains("bound_ps"));
+  EXPECT_EQ(made["rows"][0]["tb"], made["tb_bound"]);
+  EXPECT_EQ(made["rows"][0]["time_ps"], 1'000'000);
+  EXPECT_EQ(made["rows"][0]["reasons"], Json({"why"}));
+  EXPECT_FALSE(made["rows"][0].contains("f_lower"));
+}
+
 TEST(PageData, OneRankHasNothingToDo) {
   const Topology topology = MustParse("mesh(1)");
   PageData data("test");
