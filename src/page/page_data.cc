@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <utility>
 
+#include "drawn_links.h"
 #include "executed.h"
 #include "grouping.h"
 #include "json_text.h"
@@ -13,10 +13,6 @@
 
 namespace tutti {
 namespace {
-
-bool IsGrouped(const Topology& topology) {
-  return topology.num_nodes() > PageData::kMostNodes || topology.num_links() > PageData::kMostLinks;
-}
 
 std::string GridJson(const GridShape& grid) {
   JsonObject out;
@@ -33,38 +29,6 @@ std::string NamesJson(const Topology& topology) {
   std::vector<std::string> names;
   for (const NodeId node : topology.Nodes()) names.push_back(QuotedJson(topology.node_name(node)));
   return ArrayJson(names);
-}
-
-// All links from one group to another are one, in order of groups.
-struct GroupLinks {
-  std::map<std::pair<int32_t, int32_t>, size_t> index;
-  std::vector<std::pair<int32_t, int32_t>> ends;
-  std::vector<int64_t> links, bandwidth;
-};
-
-GroupLinks SumLinks(const Topology& topology, const Grouping& grouping) {
-  GroupLinks out;
-  const auto ends = [&](LinkId link) {
-    return std::pair(grouping.group_of[topology.tail(link).index()],
-                     grouping.group_of[topology.head(link).index()]);
-  };
-  for (const LinkId link : topology.Links()) {
-    const auto key = ends(link);
-    if (key.first != key.second) out.index.emplace(key, 0);
-  }
-  for (auto& [key, position] : out.index) {
-    position = out.ends.size();
-    out.ends.push_back(key);
-  }
-  out.links.resize(out.ends.size());
-  out.bandwidth.resize(out.ends.size());
-  for (const LinkId link : topology.Links()) {
-    const auto found = out.index.find(ends(link));
-    if (found == out.index.end()) continue;
-    ++out.links[found->second];
-    out.bandwidth[found->second] += topology.bandwidth(link);
-  }
-  return out;
 }
 
 std::string GroupsJson(const Topology& topology) {
@@ -161,18 +125,8 @@ std::string UseJson(const std::vector<double>& busy_s, const std::vector<double>
 
 // Busy time and bytes of each link, or of all links from one group to another.
 std::string UseJson(const Topology& topology, const SimReport& report) {
-  if (!IsGrouped(topology)) return UseJson(report.link_busy_s, report.link_bytes);
-  const Grouping grouping = GroupNodes(topology, PageData::kMostGroups);
-  const GroupLinks sums = SumLinks(topology, grouping);
-  std::vector<double> busy_s(sums.ends.size()), bytes(sums.ends.size());
-  for (const LinkId link : topology.Links()) {
-    const auto found = sums.index.find({grouping.group_of[topology.tail(link).index()],
-                                        grouping.group_of[topology.head(link).index()]});
-    if (found == sums.index.end()) continue;
-    busy_s[found->second] += report.link_busy_s[link.index()];
-    bytes[found->second] += report.link_bytes[link.index()];
-  }
-  return UseJson(busy_s, bytes);
+  return UseJson(OnDrawnLinks(topology, report.link_busy_s),
+                 OnDrawnLinks(topology, report.link_bytes));
 }
 
 std::string SimulationJson(const SimReport& report, std::string_view link_model,
@@ -342,6 +296,7 @@ std::string PageData::ToJson() const {
   out.AddRaw("networks", ArrayJson(networks_));
   out.AddRaw("limits", ArrayJson(limits_));
   out.AddRaw("schedules", ArrayJson(schedules_));
+  if (!flows_.empty()) out.AddRaw("flows", ArrayJson(flows_));
   for (const auto& [key, json] : views_) out.AddRaw(key, json);
   return out.ToString();
 }

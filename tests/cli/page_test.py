@@ -125,6 +125,27 @@ class Pages(CliTest):
         self.refused("design", "--all-up-to", 20, "--html", page, says=["-n and -d"])
         self.assertFalse(os.path.exists(page) or os.path.exists(cables))
 
+    def test_flow_draws_what_each_link_carries(self):
+        data, answer, _ = self.page("flow", "mesh(2,3)", "--exact")
+        flow, links = data["flows"][0], data["networks"][0]["links"]
+        self.assertAlmostEqual(flow["f"]["value"], answer["f"]["value"])
+        self.assertEqual(flow["proven"], 1)
+        shares = [load / bandwidth for load, bandwidth in zip(flow["load"], links["bandwidth"])]
+        self.assertAlmostEqual(max(shares), 1)
+        # What rank 0 sends and receives is what it exchanges with all others, and what it passes on.
+        pair = answer["f_bytes_per_s"]
+        out = sum(load for load, tail in zip(flow["load"], links["tail"]) if tail == 0)
+        self.assertGreaterEqual(out, 5 * pair * 0.999)
+        limited = self.path("limited.json")
+        pathlib.Path(limited).write_text(json.dumps({
+            "format": "tutti-topology", "version": 2, "nodes": [{"name": name, "kind": "rank", "host_bandwidth": "1GB/s"} for name in "abc"],
+            "links": [{"from": a, "to": b, "duplex": True, "bandwidth": "1GB/s", "alpha": "1us"} for a, b in ("ab", "bc", "ca")]}))
+        data, answer, _ = self.page("flow", limited)
+        self.assertGreater(data["networks"][0]["nodes"], 3)
+        several, page = self.json("flow", "ring(4)", "ring(5)", "--html", self.path("x.html")), data_of(self.path("x.html"))
+        self.assertEqual(len(page["flows"]), len(several["rows"]))
+        self.refused("flow", "ring(4)", "-o", self.path("y"), "--html", self.path("y"), says=["--html"])
+
     def traced(self, schedule, name="t.trace.json", size="1MiB"):
         path = self.path(name)
         self.ok("run", schedule, "--size", size, "-n", 1, "--trace", path)

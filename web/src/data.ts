@@ -41,8 +41,9 @@ export interface Designs {
   ranks: number; degree: number; collective: string; one_way: number; tl_bound: number; tb_bound: Exact; bound_ps?: number; best: number;
   rows: { recipe: string; algorithm: string; network: number; tl: number; tb: Exact; diameter: number; bidirectional: number; reasons: string[]; time_ps?: number; f_lower?: number; f_upper?: number }[];
 }
+export interface Flow { network: number; f: Exact; f_upper: Exact; proven: number; min_bandwidth: number; demand: number; load: number[]; length: number[] }
 export interface PageData {
-  format: string; version: number; command: string; networks: Network[]; limits: Limit[]; schedules: Schedule[]; comparison?: Comparison; designs?: Designs;
+  format: string; version: number; command: string; networks: Network[]; limits: Limit[]; schedules: Schedule[]; comparison?: Comparison; designs?: Designs; flows?: Flow[];
 }
 
 export class DataError extends Error {}
@@ -116,6 +117,13 @@ function checkComparison(comparison: Comparison, networks: Network[]): void {
     need(Array.isArray(curve.size_bytes) && isNumberColumn(curve.size_bytes, curve.size_bytes.length) && isNumberColumn(curve.time_ps, curve.size_bytes.length), `${where}: a curve is damaged`);
 }
 
+function checkFlow(flow: Flow, index: number, networks: Network[]): void {
+  const where = `flow ${index}`, network = networks[flow.network];
+  need(network !== undefined, `${where}: its network is missing`);
+  const links = (network.groups ?? network.links)!.tail.length;
+  need(isNumberColumn(flow.load, links) && (flow.length.length === 0 || isNumberColumn(flow.length, links)), `${where}: its loads are damaged`);
+}
+
 function checkDesigns(designs: Designs, networks: Network[]): void {
   need(Array.isArray(designs.rows) && designs.rows.length > 0 && designs.tb_bound !== undefined && designs.best < designs.rows.length, 'designs: parts of them are missing');
   designs.rows.forEach((row, i) => need((row.network === -1 || networks[row.network] !== undefined) && row.tb !== undefined && Array.isArray(row.reasons), `design ${i}: its network is missing`));
@@ -131,6 +139,7 @@ export function checkData(value: unknown): PageData {
   data.networks.forEach(checkNetwork);
   data.limits.forEach((limit, i) => need(data.networks[limit.network] !== undefined && limit.bounds !== undefined, `limit ${i}: its network is missing`));
   data.schedules.forEach((schedule, i) => checkSchedule(schedule, i, data.networks));
+  data.flows?.forEach((flow, i) => checkFlow(flow, i, data.networks));
   if (data.designs) checkDesigns(data.designs, data.networks);
   if (data.comparison) checkComparison(data.comparison, data.networks);
   return data;

@@ -4,9 +4,10 @@ import { clock } from './clock';
 import { compareView, isExecuted, type CompareView } from './compare_view';
 import { ComparisonView } from './comparison_view';
 import { DesignsView } from './designs_view';
-import { readData, type Bounds, type Comparison, type Designs, type PageData, type Schedule } from './data';
+import { readData, type Bounds, type Comparison, type Designs, type Flow, type PageData, type Schedule } from './data';
 import { DetailsView } from './details';
 import { button, element } from './dom';
+import { flowView, rateOf } from './flow_view';
 import { HeatView } from './heat_view';
 import { cutButton, cutWords, limitView, limitsTable } from './limit_view';
 import { Run, graphOf } from './model';
@@ -85,6 +86,20 @@ function showComparison(data: PageData, comparison: Comparison): void {
   const algorithms = new Set(comparison.rows.map((row) => row.algorithm));
   page.replaceChildren(plainHeader(`${comparison.collective} on ${network.name || 'an unnamed network'}: ${plural(algorithms.size, 'algorithm')}`, `${plural(network.ranks, 'rank')}, ${plural(network.links_total, 'link')}, every schedule proven correct`),
     element('main', {}, view.root, beside.root, element('div', { class: 'column' }, beside.details)));
+  window.tutti = { data, store, network: beside.network, setTime: () => undefined, time: () => 0, select: (s) => store.select(s) };
+}
+
+function showFlow(data: PageData, flows: Flow[], at: number): void {
+  const flow = flows[at]!, network = data.networks[flow.network]!, store = new Store();
+  const beside = networkBeside(data, flow.network, store), view = flowView(flow, graphOf(network), beside.network, store);
+  const top = plainHeader(`all-to-all on ${network.name || 'an unnamed network'}`, `${plural(network.ranks, 'rank')}, ${plural(network.links_total, 'link')}`);
+  if (flows.length > 1) {
+    const choice = element('select', { 'aria-label': 'Network shown' });
+    flows.forEach((one, i) => choice.append(element('option', i === at ? { value: i, selected: true } : { value: i }, `${data.networks[one.network]!.name}: ${rate(rateOf(one))} a pair`)));
+    choice.addEventListener('change', () => showFlow(data, flows, Number(choice.value)));
+    top.append(choice);
+  }
+  page.replaceChildren(top, element('main', {}, beside.root, element('div', { class: 'column' }, view.side, beside.details), view.links));
   window.tutti = { data, store, network: beside.network, setTime: () => undefined, time: () => 0, select: (s) => store.select(s) };
 }
 
@@ -222,6 +237,7 @@ async function start(): Promise<void> {
   try {
     const data = await readData(document.getElementById('tutti-data'));
     if (data.comparison) showComparison(data, data.comparison);
+    else if (data.flows?.length) showFlow(data, data.flows, 0);
     else if (data.designs) showDesigns(data, data.designs);
     else showSchedules(data);
     requestAnimationFrame(() => requestAnimationFrame(() => {

@@ -23,6 +23,8 @@ export class NetworkView {
   private cutLinks: ReadonlySet<number> = new Set();
   private arrivals: Map<number, number> | null = null; // of the chosen shard, by node
   private showUse = false;
+  private shares: number[] | null = null;
+  private readonly legend = element('span', { class: 'soft legend', hidden: true, 'aria-label': 'Colours of links: from dark for 0 to light for 100 %' });
   private readonly use = button('Link use', 'Colour the links by how long they are busy', () => undefined);
 
   constructor(private readonly graph: Graph, private readonly run: Run | null, private readonly store: Store, private readonly title = 'Network') {
@@ -36,6 +38,8 @@ export class NetworkView {
       ...(run !== null && run.schedule.simulation !== undefined ? [use] : []),
       button('+', 'Enlarge the network', () => this.zoomBy(1.4)), button('\u2212', 'Shrink the network', () => this.zoomBy(1 / 1.4)),
       button('Fit', 'Show the whole network', () => this.fit()));
+    this.legend.append('0 ', element('span', { class: 'ramp', style: `background:linear-gradient(to right,${[0, 0.25, 0.5, 0.75, 1].map(heatColor).join(',')})` }), ' 100 %');
+    bar.insertBefore(this.legend, bar.querySelector('.space'));
     this.root = element('section', { 'aria-label': title === 'Network' ? title : `Network of ${title}` }, bar, this.canvas.canvas);
     onPointer(this.canvas, (dx, dy) => {
       this.panX += dx;
@@ -53,6 +57,15 @@ export class NetworkView {
   setUse(on: boolean): void {
     this.showUse = on;
     this.use.setAttribute('aria-pressed', String(on));
+    this.legend.hidden = !on && this.shares === null;
+    this.canvas.redraw();
+  }
+
+  // Colours links by numbers from 0 to 1; null: no more.
+  setShares(shares: number[] | null): void {
+    this.shares = shares;
+    this.legend.hidden = shares === null && !this.showUse;
+    this.baseKey = '';
     this.canvas.redraw();
   }
 
@@ -186,8 +199,9 @@ export class NetworkView {
     const thin = Math.max(0.4, Math.min(1.6, radius / 5));
     for (let link = 0; link < this.paths.length; ++link) {
       if (this.cutLinks.has(link) || chosen.has(link)) continue;
-      context.lineWidth = use ? thin * 1.8 : thin;
-      context.strokeStyle = use && time > 0 ? heatColor(use[link]! / (time * this.graph.links[link]!)) : LINK;
+      const share = this.shares ? this.shares[link]! : use && time > 0 ? use[link]! / (time * this.graph.links[link]!) : undefined;
+      context.lineWidth = share === undefined ? thin : thin * 1.8;
+      context.strokeStyle = share === undefined ? LINK : heatColor(share);
       this.stroke(context, link);
     }
     context.lineWidth = Math.max(2, thin * 1.6);

@@ -258,6 +258,29 @@ const tests = {
     await done();
   },
 
+  async 'a flow shows its loads and why nothing is faster'() {
+    const answer = JSON.parse(execFileSync(tutti, ['flow', 'mesh(4,3)', 'torus(4,4)', '--html', file('flow.html'), '--json'], { stdio: ['ignore', 'pipe', 'ignore'] }));
+    const { page, done } = await open(file('flow.html'));
+    const figures = await page.getByRole('region', { name: 'Rate of the flow' }).innerText();
+    assert.ok(figures.includes(String(Number(answer.rows[0].f.value.toPrecision(6)))), figures);
+    assert.match(figures, /Nothing is faster than/);
+    // No link carries more than it can, some as much; each row of the table is its link.
+    const flow = await page.evaluate(() => { const d = window.tutti.data, f = d.flows[0], l = d.networks[f.network].links; return { shares: f.load.map((x, i) => x / l.bandwidth[i]), names: l.tail.map((t, i) => `${t} -> ${l.head[i]}`) }; });
+    assert.ok(Math.abs(Math.max(...flow.shares) - 1) < 1e-9);
+    for (const row of await page.locator('table[aria-label="Links by load"] tbody tr').allInnerTexts()) {
+      const [name, , share] = row.split('\t');
+      assert.equal(share, `${(100 * flow.shares[flow.names.indexOf(name)]).toFixed(1)} %`);
+    }
+    await shot(page, 'flow');
+    await click(page, await page.evaluate(() => window.tutti.network.linkAt(3)));
+    assert.match(await details(page), /^Link 3: /);
+    await page.getByLabel('What colours the links').selectOption('length');
+    await shot(page, 'flow-length');
+    await page.getByLabel('Network shown').selectOption({ index: 1 });
+    assert.match(await page.locator('h1').innerText(), /all-to-all on torus\(4,4\)/);
+    await done();
+  },
+
   async 'one rank and no transfers are no blank'() {
     const one = await open(make('one.html', 'topo', 'show', 'mesh(1)'));
     assert.match(await one.page.locator('header').innerText(), /1 rank, 0 links/);

@@ -3,8 +3,9 @@ import { describe, expect, it } from 'vitest';
 import { decades, powersOfTwo, round, spreadOut, whole } from '../src/chart';
 import { bestInWords, busbw, curvesOf } from '../src/comparison_view';
 import { optimalIn, staircase } from '../src/designs_view';
+import { certificate, lengthShares, loadShares } from '../src/flow_view';
 import { isExecuted, mostUnlikeFirst } from '../src/compare_view';
-import { checkData, unpack, type Comparison, type Designs, type Network, type PageData, type Schedule } from '../src/data';
+import { checkData, unpack, type Comparison, type Designs, type Flow, type Network, type PageData, type Schedule } from '../src/data';
 import { layOut } from '../src/layout';
 import { Run, graphOf, linksOut, lowerBound } from '../src/model';
 import { roundStep } from '../src/timeline_view';
@@ -126,6 +127,20 @@ describe('designs', () => {
   it('are refused without their network', () => {
     expect(checkData({ ...page(), designs })).toBeDefined();
     expect(() => checkData({ ...page(), designs: { ...designs, rows: [{ ...design(1, '1'), network: 5 }] } })).toThrow('design 0: its network is missing');
+  });
+});
+
+describe('flows', () => {
+  const flow: Flow = { network: 0, f: { exact: '1/2', value: 0.5 }, f_upper: { exact: '1/2', value: 0.5 }, proven: 1, min_bandwidth: 1e9, demand: 0, load: [1e9, 5e8], length: [4, 1] };
+  it('load links up to their bandwidth', () => expect(loadShares(flow, graphOf(pair))).toEqual([1, 0.5]));
+  it('measure lengths by the largest', () => expect([lengthShares(flow), lengthShares({ ...flow, length: [] })]).toEqual([[1, 0.25], []]));
+  it('say what proves them', () => {
+    expect(certificate(flow, graphOf(pair))).toMatch(/^Reached: 1 of 2 links are full at the rate 0.5, .* the optimum is proven\.$/);
+    expect(certificate({ ...flow, proven: 0 }, graphOf(pair))).not.toContain('optimum');
+  });
+  it('are refused with too few loads', () => {
+    expect(checkData({ ...page(), flows: [flow] })).toBeDefined();
+    expect(() => checkData({ ...page(), flows: [{ ...flow, load: [1] }] })).toThrow('flow 0: its loads are damaged');
   });
 });
 

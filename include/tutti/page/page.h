@@ -109,6 +109,14 @@ struct PageDesigns {
   std::vector<Row> rows = {};
 };
 
+// The rate of all-to-all on a network between its two limits, and what proves them.
+struct PageFlow {
+  Rational f_lower, f_upper;    // in units of the smallest link
+  bool demand = false;          // of a demand matrix, not the same for every pair
+  std::vector<double> load;     // by link: bytes/s at the rate f_lower
+  std::vector<int64_t> length;  // by link: of the certificate behind f_upper
+};
+
 class PageData {
  public:
   static constexpr int32_t kMostNodes = 4'096;
@@ -133,6 +141,8 @@ class PageData {
 
   void AddComparison(int32_t network, const PageComparison& comparison);
   void AddDesigns(const PageDesigns& designs);
+  // `topology` is the one of AddNetwork().
+  void AddFlow(int32_t network, const Topology& topology, const PageFlow& flow);
 
   std::string ToJson() const;
 
@@ -141,7 +151,7 @@ class PageData {
 
   std::string command_;
   // JSON texts.
-  std::vector<std::string> networks_, limits_, schedules_;
+  std::vector<std::string> networks_, limits_, schedules_, flows_;
   std::vector<std::pair<std::string, std::string>> views_;  // key and value of others
 };
 

@@ -179,6 +179,32 @@ TEST(PageData, DesignsKeepExactCosts) {
   EXPECT_FALSE(made["rows"][0].contains("f_lower"));
 }
 
+TEST(PageData, AFlowIsALoadAndALengthALink) {
+  const Topology pair = MustParse("complete(2,bw=1GB/s)");
+  PageData data("test");
+  data.AddFlow(data.AddNetwork(pair), pair,
+               {Rational(1, 2), Rational(1), false, {5e8, 1e9}, {3, 4}});
+  const Json made = Json::parse(data.ToJson())["flows"][0];
+  EXPECT_EQ(made["f"]["exact"], "1/2");
+  EXPECT_EQ(made["proven"], 0);
+  EXPECT_EQ(made["load"], Json({500'000'000, 1'000'000'000}));
+  EXPECT_EQ(made["length"], Json({3, 4}));
+  EXPECT_EQ(made["min_bandwidth"], 1'000'000'000);
+}
+
+TEST(PageData, AFlowOfALargeNetworkIsSummedUp) {
+  const Topology torus = MustParse("torus(80,80,bw=1GB/s)");
+  PageData data("test");
+  const auto links = static_cast<size_t>(torus.num_links());
+  data.AddFlow(data.AddNetwork(torus), torus,
+               {Rational(1), Rational(1), false, std::vector<double>(links, 1e9),
+                std::vector<int64_t>(links, 1)});
+  const Json json = Json::parse(data.ToJson());
+  const Json& made = json["flows"][0];
+  EXPECT_EQ(made["load"], json["networks"][0]["groups"]["bandwidth"]);  // every link is full
+  EXPECT_TRUE(made["length"].empty());
+}
+
 TEST(PageData, OneRankHasNothingToDo) {
   const Topology topology = MustParse("mesh(1)");
   PageData data("test");
