@@ -146,6 +146,24 @@ class Pages(CliTest):
         self.assertEqual(len(page["flows"]), len(several["rows"]))
         self.refused("flow", "ring(4)", "-o", self.path("y"), "--html", self.path("y"), says=["--html"])
 
+    def test_run_draws_predicted_beside_executed(self):
+        schedule, page = self.synth("ring(4)", "all-reduce", "bfb"), self.path("page.html")
+        answer = self.json("run", schedule, "--size", "4KiB,64KiB", "-n", 2, "--predict", "--html", page)
+        shown = data_of(page)["schedules"]
+        self.assertEqual([s["simulation"]["mode"] for s in shown], ["barrier", "executed"] * 2)
+        for predicted, executed, row in zip(shown[::2], shown[1::2], answer["rows"]):
+            self.assertAlmostEqual(predicted["simulation"]["time_ps"] / 1e6, row["predicted_us"], delta=1e-6)
+            self.assertEqual(executed["size_bytes"], row["size"])
+            self.assertIn("mean", executed["note"])
+            self.assertEqual(executed["simulation"]["messages"], predicted["simulation"]["messages"])
+        self.assertNotIn("predicted_us", self.json("run", schedule, "--size", "4KiB", "-n", 1, "--html", page)["rows"][0])
+        os.remove(page)
+        self.ok("lower", schedule, "--to", "plan-file", "-o", self.path("plan"))
+        self.refused("run", self.path("plan"), "--size", "4KiB", "--html", page, says=["--html is for schedules"])
+        self.refused("run", schedule, "-b", "1K", "-e", "1M", "-f", 2, "--html", page, says=["at most 8 sizes, got 11"])
+        self.refused("run", schedule, "--size", "1K", "--trace", page, "--html", page, says=["--html", "--trace"])
+        self.assertFalse(os.path.exists(page))
+
     def traced(self, schedule, name="t.trace.json", size="1MiB"):
         path = self.path(name)
         self.ok("run", schedule, "--size", size, "-n", 1, "--trace", path)

@@ -25,9 +25,9 @@ function meanUse(run: Run): number {
 }
 
 function figures(sides: Side[], open: (at: number) => void): HTMLElement {
-  const least = Math.min(...sides.filter((side) => side.schedule.simulation).map((side) => side.run.time));
+  const leastOf = (size: number): number => Math.min(...sides.filter((side) => side.schedule.simulation && side.schedule.size_bytes === size).map((side) => side.run.time));
   const made = table('Figures of each result', ['result', 'how', 'size', 'time', 'to the fastest', 'of the bound', 'busbw', 'steps', 'messages', 'mean link use', 'proof'], sides.map((side, at) => {
-    const { schedule, run } = side, sim = schedule.simulation;
+    const { schedule, run } = side, sim = schedule.simulation, least = leastOf(schedule.size_bytes);
     return { cells: [side.name, how(schedule), bytes(schedule.size_bytes), sim ? seconds(run.time) : '-', sim && least > 0 ? `${(run.time / least).toFixed(2)} x` : '-',
       sim && schedule.bound_ps !== undefined ? percent(run.time > 0 ? schedule.bound_ps / run.time : 1) : '-', rate(sim?.busbw ?? null), schedule.kind === 'step' ? count(schedule.steps) : 'timed',
       count(sim?.messages ?? 0), sim ? percent(meanUse(run)) : '-', schedule.verified === null ? 'not judged' : schedule.verified ? 'proven correct' : 'NOT correct'],
@@ -38,11 +38,11 @@ function figures(sides: Side[], open: (at: number) => void): HTMLElement {
 
 function limits(sides: Side[]): HTMLElement {
   const rows: [string, number, string, string][] = [];
-  const bounds = new Set(sides.map((side) => side.schedule.bound_ps));
-  const one = bounds.size === 1;
-  if (one && sides[0]!.schedule.bound_ps !== undefined) rows.push(['bound', sides[0]!.schedule.bound_ps, seconds(sides[0]!.schedule.bound_ps), '#8a939e']);
+  let before: number | undefined; // the bound of the rows above
   for (const side of sides) {
-    if (!one && side.schedule.bound_ps !== undefined) rows.push([`bound of ${side.name}`, side.schedule.bound_ps, seconds(side.schedule.bound_ps), '#8a939e']);
+    const bound = side.schedule.bound_ps;
+    if (bound !== undefined && bound !== before) rows.push([sides.every((other) => other.schedule.bound_ps === bound) ? 'bound' : `bound for ${bytes(side.schedule.size_bytes)}`, bound, seconds(bound), '#8a939e']);
+    before = bound;
     if (side.schedule.simulation) rows.push([side.name, side.run.time, seconds(side.run.time), side.color]);
   }
   return element('section', { class: 'wide', 'aria-label': 'Bound against reached' }, element('div', { class: 'bar' }, element('h2', {}, 'Bound against reached'),
@@ -97,11 +97,11 @@ function shareChoices(sides: Side[]): void {
     });
 }
 
-function timelines(sides: Side[], span: number, setTime: (time: number, side: Side) => void): void {
+function timelines(sides: Side[], spanOf: (side: Side) => number, setTime: (time: number, side: Side) => void): void {
   let busy = false;
   for (const side of sides) {
     if (side.run.flight.count === 0) continue;
-    side.timeline = new TimelineView(side.run, side.store, (time) => setTime(time, side), { title: side.name, span, onWindow: (from, perPixel) => {
+    side.timeline = new TimelineView(side.run, side.store, (time) => setTime(time, side), { title: side.name, span: spanOf(side), onWindow: (from, perPixel) => {
       if (busy) return;
       busy = true;
       for (const other of sides) if (other !== side) other.timeline?.setWindow(from, perPixel);
@@ -118,7 +118,9 @@ export function compareView(data: PageData, open: (at: number) => void): Compare
   });
   shareChoices(sides);
   const longest = Math.max(1, ...sides.map((side) => side.run.time));
-  let same = true; // one clock for all, or each as long as itself
+  // One clock for all, or each as long as itself: where one is many times longer, the others would be specks.
+  const shortest = Math.min(...sides.filter((side) => side.run.time > 0).map((side) => side.run.time));
+  let same = !(longest > 8 * shortest);
   const spanOf = (side: Side): number => (same ? longest : side.run.time);
   const moving = sides.some((side) => side.run.flight.count > 0);
   const ticking = moving ? clock(longest, (time) => sides.forEach((side) => {
@@ -126,12 +128,14 @@ export function compareView(data: PageData, open: (at: number) => void): Compare
     side.network.setTime(at);
     side.timeline?.setNow((time / longest) * spanOf(side));
   })) : null;
-  timelines(sides, longest, (time, side) => ticking?.set((time / Math.max(1, spanOf(side))) * longest));
-  const choice = element('select', { 'aria-label': 'Clock of the results' }, element('option', { value: 'one' }, 'one clock for all'), element('option', { value: 'own' }, 'each its own length'));
+  timelines(sides, spanOf, (time, side) => ticking?.set((time / Math.max(1, spanOf(side))) * longest));
+  const say = (time: number): string => (same ? `${seconds(time)} of ${seconds(longest)}` : `${percent(time / longest)} of each`);
+  ticking?.setSpan(longest, say);
+  const choice = element('select', { 'aria-label': 'Clock of the results' }, element('option', { value: 'one' }, 'one clock for all'), element('option', same ? { value: 'own' } : { value: 'own', selected: true }, 'each its own length'));
   choice.addEventListener('change', () => {
     same = choice.value === 'one';
     sides.forEach((side) => side.timeline?.setSpan(spanOf(side)));
-    ticking?.setSpan(longest, same ? undefined : (time) => `${percent(time / longest)} of each`);
+    ticking?.setSpan(longest, say);
   });
   const main = element('main', {}, figures(sides, open), limits(sides));
   if (ticking) {

@@ -64,7 +64,7 @@ function showAll(data: PageData): void {
   const compared = compareView(data, (at) => show(data, at));
   stopClock = compared.stop;
   const faults = data.schedules.flatMap((one) => [...(one.note ? [`${one.label}: ${one.note}.`] : []), ...(one.verified === false ? [`${one.label} is NOT correct: ${plural(one.faults_total, 'violation')}.`] : [])]);
-  page.replaceChildren(element('header', {}, element('h1', {}, title), chooser(data, ALL, (at) => show(data, at))), ...faults.map((text) => element('p', { class: 'note fault' }, text)), compared.root);
+  page.replaceChildren(element('header', {}, element('h1', {}, title), chooser(data, ALL, (at) => show(data, at))), ...faults.map((text) => element('p', { class: 'note' }, text)), compared.root);
   window.tutti = { data, setTime: (ps) => compared.clock?.set(ps), time: () => compared.clock?.now() ?? 0, select: (s) => compared.sides[0]?.store.select(s), compared };
 }
 
@@ -229,7 +229,7 @@ function busiest(run: Run, store: Store): HTMLElement {
 }
 
 function showSchedules(data: PageData): void {
-  const together = data.command === 'explore' && data.schedules.length > 1 && data.schedules.length <= MOST_SIDES;
+  const together = (data.command === 'explore' || data.command === 'run') && data.schedules.length > 1 && data.schedules.length <= MOST_SIDES;
   show(data, together ? ALL : 0);
 }
 

@@ -281,6 +281,20 @@ const tests = {
     await done();
   },
 
+  async 'predicted beside executed'() {
+    const schedule = file('direct.sched');
+    execFileSync(tutti, ['synth', 'complete(4)', '-c', 'all-reduce', '-a', 'direct', '-o', schedule], { stdio: 'ignore' });
+    const { page, done } = await open(make('run.html', 'run', schedule, '--size', '64KiB,4MiB', '-n', '3'));
+    assert.equal(await page.locator('h1').innerText(), 'all-reduce on complete(4): 4 results side by side');
+    const rows = (await page.locator('table[aria-label="Figures of each result"] tbody tr').allInnerTexts()).map((row) => row.split('\t').slice(0, 2));
+    assert.deepEqual(rows, [['64 KiB, predicted', 'simulated, barrier, links held'], ['64 KiB, executed', 'executed'], ['4 MiB, predicted', 'simulated, barrier, links held'], ['4 MiB, executed', 'executed']].map(([a, b]) => [a.replace(' KiB', 'KiB').replace(' MiB', 'MiB'), b]));
+    assert.match(await page.locator('.note').first().innerText(), /The last of 3 iterations; their mean is/);
+    assert.equal((await page.locator('table[aria-label="Step by step"] tbody tr').count()), 2);
+    assert.equal(await page.getByRole('region', { name: 'Bound against reached' }).locator('.fill').count(), 6);
+    await shot(page, 'run');
+    await done();
+  },
+
   async 'one rank and no transfers are no blank'() {
     const one = await open(make('one.html', 'topo', 'show', 'mesh(1)'));
     assert.match(await one.page.locator('header').innerText(), /1 rank, 0 links/);
