@@ -6,6 +6,7 @@ import os
 import pathlib
 import re
 import unittest
+import xml.etree.ElementTree
 import zlib
 
 from harness import CliTest
@@ -163,6 +164,26 @@ class Pages(CliTest):
         self.refused("run", schedule, "-b", "1K", "-e", "1M", "-f", 2, "--html", page, says=["at most 8 sizes, got 11"])
         self.refused("run", schedule, "--size", "1K", "--trace", page, "--html", page, says=["--html", "--trace"])
         self.assertFalse(os.path.exists(page))
+
+    def test_topo_show_draws_a_picture(self):
+        picture = self.path("net.svg")
+        for expression in ["torus(4,4)", "dgx_h100(2)", "genkautz(3,24)", "mesh(1)", "fat_tree(8)"]:
+            self.assertIn(f"written to {picture}", self.ok("topo", "show", expression, "-o", picture))
+            root = xml.etree.ElementTree.parse(picture).getroot()
+            self.assertEqual(root.tag, "{http://www.w3.org/2000/svg}svg")
+            tags = {element.tag.split("}")[1] for element in root.iter()}
+            self.assertLessEqual(tags, {"svg", "title", "rect", "text", "defs", "marker", "path", "g", "circle"})
+            width, height = (float(root.get(side)) for side in ("width", "height"))
+            for circle in root.iter("{http://www.w3.org/2000/svg}circle"):
+                self.assertTrue(0 < float(circle.get("cx")) < width and 0 < float(circle.get("cy")) < height, expression)
+        hostile = self.path("net.json")
+        pathlib.Path(hostile).write_text(json.dumps({
+            "format": "tutti-topology", "version": 1, "nodes": [{"name": "<script>alert(1)</script>", "kind": "rank"}, {"name": "b&\"", "kind": "rank"}],
+            "links": [{"from": "<script>alert(1)</script>", "to": "b&\"", "duplex": True, "bandwidth": "1GB/s", "alpha": "1us"}]}))
+        self.ok("topo", "show", hostile, "-o", picture)
+        titles = [element.text for element in xml.etree.ElementTree.parse(picture).iter("{http://www.w3.org/2000/svg}title")]
+        self.assertEqual(titles[1:], ["<script>alert(1)</script>", "b&\""])
+        self.assertNotIn("<script", pathlib.Path(picture).read_text())
 
     def traced(self, schedule, name="t.trace.json", size="1MiB"):
         path = self.path(name)

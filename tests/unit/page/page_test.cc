@@ -4,13 +4,18 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "grouping.h"
 #include "json_text.h"
+#include "node_places.h"
 #include "tutti/bounds/proven_bounds.h"
+#include "tutti/page/network_svg.h"
 #include "tutti/synth/synthesizer.h"
 #include "tutti/topo/expression.h"
 #include "tutti/verify/verifier.h"
@@ -252,6 +257,77 @@ TEST(Grouping, CoversEveryNodeAndLeavesNoGroupEmpty) {
       for (const int32_t group : grouping.group_of) ++sizes.at(static_cast<size_t>(group));
       EXPECT_EQ(std::count(sizes.begin(), sizes.end(), 0), 0);
     }
+}
+
+TEST(NodePlaces, AreInTheUnitSquareAndApart) {
+  using Kind = NodePlaces::Kind;
+  const std::vector<std::pair<std::string, Kind>> cases = {
+      {"torus(3,4)", Kind::kGrid},       {"mesh(2,3,4)", Kind::kGrid},
+      {"ring(7)", Kind::kCircle},        {"dgx1", Kind::kCircle},
+      {"switch(5)", Kind::kLayers},      {"fat_tree(4)", Kind::kLayers},
+      {"genkautz(3,30)", Kind::kForces}, {"mesh(1)", Kind::kGrid},
+      {"torus(3,2,3,2)", Kind::kGrid}};
+  for (const auto& [expression, kind] : cases) {
+    SCOPED_TRACE(expression);
+    const Topology topology = MustParse(expression);
+    std::vector<std::pair<int32_t, int32_t>> cables;
+    for (const LinkId link : topology.Links())
+      cables.emplace_back(topology.tail(link).value, topology.head(link).value);
+    const NodePlaces places =
+        PlaceNodes(topology.num_nodes(), topology.num_ranks(), topology.grid(), cables);
+    EXPECT_EQ(places.kind, kind);
+    std::set<std::pair<int64_t, int64_t>> taken;
+    for (size_t i = 0; i < places.x.size(); ++i) {
+      EXPECT_GE(std::min(places.x[i], places.y[i]), -1e-9);
+      EXPECT_LE(std::max(places.x[i], places.y[i]), 1 + 1e-9);
+      taken.emplace(std::llround(places.x[i] * 1e4), std::llround(places.y[i] * 1e4));
+    }
+    EXPECT_EQ(taken.size(), static_cast<size_t>(topology.num_nodes()));
+  }
+}
+
+// How often `part` stands in `text`.
+size_t Count(const std::string& text, const std::string& part) {
+  size_t count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+TEST(NetworkSvg, DrawsANodeARankAndALineACable) {
+  const std::string svg = NetworkSvg(MustParse("mesh(2,3,bw=[1,3]GB/s)"));
+  EXPECT_EQ(Count(svg, "<circle"), 6U);
+  EXPECT_EQ(Count(svg, "<path d=\"M") - 4, 7U);  // of those, two arrow heads and two of the legend
+  EXPECT_NE(svg.find(">1GB/s: 3 lines<"), std::string::npos);
+  EXPECT_NE(svg.find(">3GB/s: 4 lines<"), std::string::npos);
+  EXPECT_EQ(svg.find("marker-end"), std::string::npos);  // all cables are two-way
+  EXPECT_EQ(svg.find("nan"), std::string::npos);
+  EXPECT_EQ(NetworkSvg(MustParse("mesh(2,3,bw=[1,3]GB/s)")), svg);
+}
+
+TEST(NetworkSvg, LinksOfOneWayAreArrows) {
+  const Topology topology = MustParse("genkautz(2,7)");
+  EXPECT_GT(Count(NetworkSvg(topology), "marker-end"), 0U);
+  EXPECT_EQ(Count(NetworkSvg(MustParse("switch(4)")), "<rect x="), 1U);  // a switch is a square
+}
+
+TEST(NetworkSvg, LargeNetworksAreGroups) {
+  const std::string svg = NetworkSvg(MustParse("torus(80,80)"));
+  EXPECT_NE(svg.find("drawn as "), std::string::npos);
+  EXPECT_LT(svg.size(), 200'000U);
+}
+
+TEST(NetworkSvg, NamesAreTextAndNoMarkup) {
+  Topology::Builder builder(2);
+  builder.AddDuplex(NodeId{0}, NodeId{1}, {});
+  builder.SetNodeNames({"<script>alert(1)</script>", "\xff\"&"});
+  builder.SetName("</title><a href=\"x\">");
+  const Result<Topology> topology = std::move(builder).Build();
+  ASSERT_TRUE(topology.has_value());
+  const std::string svg = NetworkSvg(*topology);
+  EXPECT_EQ(svg.find("<script"), std::string::npos);
+  EXPECT_EQ(svg.find("<a "), std::string::npos);
+  EXPECT_EQ(svg.find('\xff'), std::string::npos);
+  EXPECT_NE(svg.find("&lt;script&gt;"), std::string::npos);
 }
 
 TEST(JsonText, EscapesWhatFilesNameThemselves) {
