@@ -43,7 +43,9 @@ export class ComparisonView {
     });
     const drawn = element('section', { class: 'wide', 'aria-label': 'Algorithms over sizes' },
       element('div', { class: 'bar' }, element('h2', {}, 'Algorithms over sizes'), choice, element('span', { class: 'soft' }, `${comparison.how}; a click on a line chooses it`)), this.place,
-      element('p', {}, `Fastest: ${bestInWords(comparison.best)}.`));
+      element('p', {}, `Fastest: ${bestInWords(comparison.best)}.`),
+      ...(comparison.curves.length === 0 && comparison.rows.length > 0 ? [element('p', { class: 'note' }, 'Too many transfers to simulate all sizes: drawn are those asked for, and the fastest is by the analytic cost.')] : []),
+      ...(comparison.rows.length === 0 ? [element('p', { class: 'note' }, 'No algorithm makes a schedule here; below stands why.')] : []));
     this.rows = this.table();
     const missing = comparison.missing.map((one) => element('p', { class: 'soft' }, `${one.algorithm}: ${one.reason}`));
     this.root = element('div', { class: 'wide column' }, drawn, element('section', { 'aria-label': 'Rows' }, element('div', { class: 'bar' }, element('h2', {}, 'Sizes asked for')), this.rows.root),
