@@ -185,6 +185,20 @@ class Pages(CliTest):
         self.assertEqual(titles[1:], ["<script>alert(1)</script>", "b&\""])
         self.assertNotIn("<script", pathlib.Path(picture).read_text())
 
+    def test_train_draws_iterations_event_by_event(self):
+        data, answer, _ = self.page("train", "resnet-50", "torus(2,2)", "-a", "ring,tto,bfb")
+        rows = data["training"]["rows"]
+        self.assertEqual([row["algorithm"] for row in rows], ["ring", "bfb", "bound"])
+        for shown, row in zip(rows, [row for row in answer["rows"] if "error" not in row] + [answer["bound"]]):
+            self.assertAlmostEqual(shown["iteration_ps"] / 1e12, row["iteration_s"], delta=1e-12)
+            events = shown["events"]
+            self.assertEqual(max(events["end_ps"]), shown["iteration_ps"])
+            busy = sum(end - start for kind, start, end in zip(events["activity"], events["start_ps"], events["end_ps"]) if kind == 0)
+            self.assertEqual(busy, shown["forward_ps"] + shown["backward_ps"])
+        workload = self.path("w.csv")
+        pathlib.Path(workload).write_text("x")
+        self.refused("train", workload, "ring(4)", "-a", "ring", "--html", workload, says=["would be overwritten"])
+
     def traced(self, schedule, name="t.trace.json", size="1MiB"):
         path = self.path(name)
         self.ok("run", schedule, "--size", size, "-n", 1, "--trace", path)

@@ -42,8 +42,13 @@ export interface Designs {
   rows: { recipe: string; algorithm: string; network: number; tl: number; tb: Exact; diameter: number; bidirectional: number; reasons: string[]; time_ps?: number; f_lower?: number; f_upper?: number }[];
 }
 export interface Flow { network: number; f: Exact; f_upper: Exact; proven: number; min_bandwidth: number; demand: number; load: number[]; length: number[] }
+export interface TrainingRow {
+  algorithm: string; iteration_ps: number; forward_ps: number; backward_ps: number; tensor_ps: number; all_to_all_ps: number; exposed_ps: number; gradients_ps: number;
+  events: { activity: number[]; start_ps: number[]; end_ps: number[]; name: string[] };
+}
+export interface Training { network: number; workload: string; how: string; omitted: string; rows: TrainingRow[] }
 export interface PageData {
-  format: string; version: number; command: string; networks: Network[]; limits: Limit[]; schedules: Schedule[]; comparison?: Comparison; designs?: Designs; flows?: Flow[];
+  format: string; version: number; command: string; networks: Network[]; limits: Limit[]; schedules: Schedule[]; comparison?: Comparison; designs?: Designs; flows?: Flow[]; training?: Training;
 }
 
 export class DataError extends Error {}
@@ -124,6 +129,14 @@ function checkFlow(flow: Flow, index: number, networks: Network[]): void {
   need(isNumberColumn(flow.load, links) && (flow.length.length === 0 || isNumberColumn(flow.length, links)), `${where}: its loads are damaged`);
 }
 
+function checkTraining(training: Training, networks: Network[]): void {
+  need(networks[training.network] !== undefined && Array.isArray(training.rows), 'training: its network is missing');
+  training.rows.forEach(({ events }, i) => {
+    const count = Array.isArray(events?.activity) ? events.activity.length : -1;
+    need(isIndexColumn(events.activity, count, 4) && isNumberColumn(events.start_ps, count) && isNumberColumn(events.end_ps, count) && events.name?.length === count, `training ${i}: its events are damaged`);
+  });
+}
+
 function checkDesigns(designs: Designs, networks: Network[]): void {
   need(Array.isArray(designs.rows) && designs.rows.length > 0 && designs.tb_bound !== undefined && designs.best < designs.rows.length, 'designs: parts of them are missing');
   designs.rows.forEach((row, i) => need((row.network === -1 || networks[row.network] !== undefined) && row.tb !== undefined && Array.isArray(row.reasons), `design ${i}: its network is missing`));
@@ -140,6 +153,7 @@ export function checkData(value: unknown): PageData {
   data.limits.forEach((limit, i) => need(data.networks[limit.network] !== undefined && limit.bounds !== undefined, `limit ${i}: its network is missing`));
   data.schedules.forEach((schedule, i) => checkSchedule(schedule, i, data.networks));
   data.flows?.forEach((flow, i) => checkFlow(flow, i, data.networks));
+  if (data.training) checkTraining(data.training, data.networks);
   if (data.designs) checkDesigns(data.designs, data.networks);
   if (data.comparison) checkComparison(data.comparison, data.networks);
   return data;

@@ -4,7 +4,7 @@ import { clock } from './clock';
 import { compareView, isExecuted, type CompareView } from './compare_view';
 import { ComparisonView } from './comparison_view';
 import { DesignsView } from './designs_view';
-import { readData, type Bounds, type Comparison, type Designs, type Flow, type PageData, type Schedule } from './data';
+import { readData, type Bounds, type Comparison, type Designs, type Flow, type PageData, type Schedule, type Training } from './data';
 import { DetailsView } from './details';
 import { button, element } from './dom';
 import { flowView, rateOf } from './flow_view';
@@ -14,6 +14,7 @@ import { Run, graphOf } from './model';
 import { NetworkView } from './network_view';
 import { Store, type Selection } from './selection';
 import { TimelineView } from './timeline_view';
+import { trainingView } from './training_view';
 import { bytes, count, percent, plural, rate, seconds } from './words';
 
 declare global {
@@ -101,6 +102,15 @@ function showFlow(data: PageData, flows: Flow[], at: number): void {
   }
   page.replaceChildren(top, element('main', {}, beside.root, element('div', { class: 'column' }, view.side, beside.details), view.links));
   window.tutti = { data, store, network: beside.network, setTime: () => undefined, time: () => 0, select: (s) => store.select(s) };
+}
+
+function showTraining(data: PageData, training: Training): void {
+  const network = data.networks[training.network]!, view = trainingView(training), store = new Store();
+  const beside = networkBeside(data, training.network, store);
+  page.replaceChildren(plainHeader(`${training.workload} on ${network.name || 'an unnamed network'}`, `an iteration of training on ${plural(network.ranks, 'rank')}`),
+    element('main', {}, ...view.roots, beside.root, element('div', { class: 'column' }, beside.details)));
+  view.clock?.set(0);
+  window.tutti = { data, store: view.store, network: beside.network, timeline: view.timeline, setTime: (ps) => view.clock?.set(ps), time: () => view.clock?.now() ?? 0, select: (s) => view.store.select(s) };
 }
 
 function showDesigns(data: PageData, designs: Designs): void {
@@ -238,6 +248,7 @@ async function start(): Promise<void> {
     const data = await readData(document.getElementById('tutti-data'));
     if (data.comparison) showComparison(data, data.comparison);
     else if (data.flows?.length) showFlow(data, data.flows, 0);
+    else if (data.training) showTraining(data, data.training);
     else if (data.designs) showDesigns(data, data.designs);
     else showSchedules(data);
     requestAnimationFrame(() => requestAnimationFrame(() => {

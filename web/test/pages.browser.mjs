@@ -295,6 +295,24 @@ const tests = {
     await done();
   },
 
+  async 'an iteration of training by its parts and its events'() {
+    const answer = JSON.parse(execFileSync(tutti, ['train', 'resnet-50', 'torus(4,4,bw=3GB/s)', '-a', 'ring,bfb', '--html', file('train.html'), '--json'], { stdio: ['ignore', 'pipe', 'ignore'] }));
+    const { page, done } = await open(file('train.html'));
+    assert.match(await page.locator('h1').innerText(), /^resnet-50.* on torus\(4,4,/i);
+    const rows = await page.evaluate(() => window.tutti.data.training.rows);
+    assert.deepEqual(rows.map((row) => row.algorithm), ['ring', 'bfb', 'bound']);
+    answer.rows.forEach((row, i) => assert.ok(Math.abs(rows[i].iteration_ps / 1e12 - row.iteration_s) < 1e-11));
+    const cells = (await page.locator('table[aria-label="Iterations"] tbody tr').allInnerTexts()).map((row) => row.split('\t'));
+    cells.forEach((row, i) => assert.equal(row[8], `${((100 * rows[2].iteration_ps) / rows[i].iteration_ps).toFixed(1)} %`));
+    // The parts of each bar make the iteration.
+    for (const row of rows) assert.equal(row.forward_ps + row.backward_ps + row.tensor_ps + row.all_to_all_ps + row.exposed_ps, row.iteration_ps);
+    await page.getByRole('img', { name: /^Timeline of What runs when/ }).focus();
+    await page.keyboard.press('ArrowRight');
+    assert.ok((await page.locator('#event').innerText()).includes(`compute ${rows[0].events.name[0]} from 0 ps`), await page.locator('#event').innerText());
+    await shot(page, 'train');
+    await done();
+  },
+
   async 'one rank and no transfers are no blank'() {
     const one = await open(make('one.html', 'topo', 'show', 'mesh(1)'));
     assert.match(await one.page.locator('header').innerText(), /1 rank, 0 links/);

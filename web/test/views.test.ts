@@ -5,10 +5,11 @@ import { bestInWords, busbw, curvesOf } from '../src/comparison_view';
 import { optimalIn, staircase } from '../src/designs_view';
 import { certificate, lengthShares, loadShares } from '../src/flow_view';
 import { isExecuted, mostUnlikeFirst } from '../src/compare_view';
-import { checkData, unpack, type Comparison, type Designs, type Flow, type Network, type PageData, type Schedule } from '../src/data';
+import { checkData, unpack, type Comparison, type Designs, type Flow, type Network, type PageData, type Schedule, type Training } from '../src/data';
 import { layOut } from '../src/layout';
 import { Run, graphOf, linksOut, lowerBound } from '../src/model';
 import { roundStep } from '../src/timeline_view';
+import { lanesOf, partsOf } from '../src/training_view';
 import { bytes, percent, rate, seconds } from '../src/words';
 
 function network(nodes: number, pairs: [number, number][], more: Partial<Network> = {}): Network {
@@ -141,6 +142,22 @@ describe('flows', () => {
   it('are refused with too few loads', () => {
     expect(checkData({ ...page(), flows: [flow] })).toBeDefined();
     expect(() => checkData({ ...page(), flows: [{ ...flow, load: [1] }] })).toThrow('flow 0: its loads are damaged');
+  });
+});
+
+describe('training', () => {
+  const events = { activity: [0, 2], start_ps: [0, 5], end_ps: [10, 20], name: ['layer', 'bucket'] };
+  const training: Training = { network: 0, workload: 'x', how: '', omitted: '', rows: [{ algorithm: 'ring', iteration_ps: 20, forward_ps: 4, backward_ps: 6, tensor_ps: 0, all_to_all_ps: 0, exposed_ps: 10, gradients_ps: 15, events }] };
+  it('is made of parts', () => expect(partsOf(training.rows[0]!).map(([name, , ps]) => [name, ps])).toEqual([['forward', 4], ['backward', 6], ['gradients that show', 10]]));
+  it('runs in two lanes', () => {
+    const { graph, schedule: lanes, names } = lanesOf(training);
+    expect(graph.labels).toEqual(['ring: compute', 'ring: network']);
+    expect([lanes.messages?.link, lanes.messages?.step, names]).toEqual([[0, 1], [0, 2], ['layer', 'bucket']]);
+    expect(new Run(graph, lanes).time).toBe(20);
+  });
+  it('is refused with damaged events', () => {
+    expect(checkData({ ...page(), training })).toBeDefined();
+    expect(() => checkData({ ...page(), training: { ...training, rows: [{ ...training.rows[0]!, events: { ...events, activity: [0, 9] } }] } })).toThrow('training 0: its events are damaged');
   });
 });
 

@@ -7,7 +7,7 @@
 //             P2  No text of the data can end its place in the page or run: it is base64 there,
 //                 and the program shows texts as texts.
 //             P3  What is too large to be drawn is summed up (kMostNodes, kMostLinks) or left out
-//                 with a sentence that says so (kMostTransfers); a page always opens.
+//                 with a sentence that says so (kMostTransfers, kMostEvents); a page always opens.
 // Units       Times in whole picoseconds, sizes in bytes, bandwidths in bytes a second.
 // Complexity  O(nodes + links + transfers + messages) time and bytes.
 // Errors      kResourceExhausted: the data does not fit the compressor.
@@ -117,12 +117,32 @@ struct PageFlow {
   std::vector<int64_t> length;  // by link: of the certificate behind f_upper
 };
 
+// Iterations of a training job, one an algorithm of its collectives.
+struct PageTraining {
+  enum class Activity : uint8_t { kCompute, kAllToAll, kAllReduce, kTensorAllReduce };
+  struct Event {
+    Activity activity = Activity::kCompute;
+    std::string name;
+    int64_t start_ps = 0, end_ps = 0;
+  };
+  struct Row {
+    std::string algorithm;  // or what takes its place: a bound
+    int64_t iteration_ps = 0, forward_ps = 0, backward_ps = 0;
+    int64_t tensor_ps = 0, all_to_all_ps = 0;
+    int64_t exposed_ps = 0, gradients_ps = 0;  // all-reduces of gradients: that show, that run
+    std::vector<Event> events = {};
+  };
+  std::string workload, how;  // for people
+  std::vector<Row> rows = {};
+};
+
 class PageData {
  public:
   static constexpr int32_t kMostNodes = 4'096;
   static constexpr int32_t kMostLinks = 131'072;
   static constexpr int64_t kMostTransfers = 2'000'000;
   static constexpr int32_t kMostGroups = 256;
+  static constexpr int64_t kMostEvents = 200'000;  // of training
 
   // The command that made it, as a headline: "synth".
   explicit PageData(std::string command) : command_(std::move(command)) {}
@@ -141,6 +161,7 @@ class PageData {
 
   void AddComparison(int32_t network, const PageComparison& comparison);
   void AddDesigns(const PageDesigns& designs);
+  void AddTraining(int32_t network, const PageTraining& training);
   // `topology` is the one of AddNetwork().
   void AddFlow(int32_t network, const Topology& topology, const PageFlow& flow);
 

@@ -210,6 +210,28 @@ TEST(PageData, AFlowOfALargeNetworkIsSummedUp) {
   EXPECT_TRUE(made["length"].empty());
 }
 
+TEST(PageData, TrainingIsItsEvents) {
+  using Activity = PageTraining::Activity;
+  PageTraining training{.workload = "w", .how = "x"};
+  training.rows.push_back({.algorithm = "ring", .iteration_ps = 30, .exposed_ps = 10});
+  training.rows[0].events = {{Activity::kCompute, "a<b", 0, 20},
+                             {Activity::kAllReduce, "c", 20, 30}};
+  const auto made = [&training] {
+    PageData data("test");
+    data.AddTraining(data.AddNetwork(MustParse("ring(3)")), training);
+    return Json::parse(data.ToJson())["training"];
+  };
+  const Json whole = made();
+  EXPECT_EQ(whole["rows"][0]["iteration_ps"], 30);
+  EXPECT_EQ(whole["rows"][0]["events"]["activity"], Json({0, 2}));
+  EXPECT_EQ(whole["rows"][0]["events"]["end_ps"], Json({20, 30}));
+  EXPECT_EQ(whole["rows"][0]["events"]["name"], Json({"a<b", "c"}));
+  EXPECT_EQ(whole["omitted"], "");
+  training.rows[0].events.resize(PageData::kMostEvents + 1);
+  EXPECT_TRUE(made()["rows"][0]["events"]["name"].empty());
+  EXPECT_NE(made()["omitted"], "");
+}
+
 TEST(PageData, OneRankHasNothingToDo) {
   const Topology topology = MustParse("mesh(1)");
   PageData data("test");
