@@ -353,6 +353,18 @@ const tests = {
     assert.ok((await details(page)).includes(names[1]));
     assert.equal(await page.evaluate(() => document.querySelectorAll('img, svg').length), 0);
     await done();
+    // Names in charts, lists and titles of the other pages; the file's own name too.
+    const network = file('<img src=x onerror=alert(4)>.topo.json'), schedule = file('<svg onload=alert(5)>.sched');
+    writeFileSync(network, readFileSync(file('hostile.topo.json')));
+    execFileSync(tutti, ['synth', network, '-c', 'all-gather', '-a', 'bfb', '-o', schedule], { stdio: 'ignore' });
+    execFileSync(tutti, ['explore', schedule, schedule, '--size', '1KiB', '-o', file('hostile-explore.html')], { stdio: 'ignore' });
+    for (const path of [file('hostile-explore.html'), make('hostile-compare.html', 'compare', network, '-c', 'all-gather', '-a', 'bfb,ring,tto', '--size', '1KiB'), make('hostile-flow.html', 'flow', network, network), make('hostile-run.html', 'run', schedule, '--size', '1KiB', '-n', '1'), make('hostile-train.html', 'train', 'resnet-50', network, '-a', 'ring')]) {
+      const other = await open(path);
+      assert.equal(await other.page.evaluate(() => document.querySelectorAll('img, svg:not(.chart)').length), 0, path);
+      const nameless = await other.page.evaluate(() => [...document.querySelectorAll('button, select, input, canvas, [role=button]')].filter((e) => !(e.getAttribute('aria-label') || e.textContent.trim())).length);
+      assert.equal(nameless, 0, path);
+      await other.done();
+    }
   },
 
   async 'a network of thousands opens as groups'() {
