@@ -218,7 +218,8 @@ class Painter {
     }
     const double room = layers ? (width_ - 2 * kMargin) / widest : Nearest();
     radius_ = std::clamp(0.36 * room, 2.0, 15.0);
-    label_room_ = room;
+    for (const double y : places_.y)
+      label_room_.push_back(layers ? (width_ - 2 * kMargin) / in_row[std::llround(y * 1e6)] : room);
   }
 
   // Between the two nodes nearest to each other, or a usual distance where many are.
@@ -352,7 +353,7 @@ class Painter {
         return Add("<text x=\"{:.1f}\" y=\"{:.1f}\" fill=\"{}\">{}</text>\n", x,
                    y + 0.36 * FontSize(), node.is_switch ? "#ffffff" : "#1a1a1a", Escaped(text));
     for (const std::string& text : {whole, part})
-      if (wide(text) <= label_room_ - 3)
+      if (wide(text) <= label_room_[i] - 3)
         return Add(
             "<text x=\"{:.1f}\" y=\"{:.1f}\" paint-order=\"stroke\" stroke=\"#ffffff\" "
             "stroke-width=\"3\">{}</text>\n",
@@ -382,7 +383,8 @@ class Painter {
   Drawing drawing_;
   std::vector<SpeedClass> classes_;  // by bandwidth
   NodePlaces places_;
-  double width_ = 0, height_ = 0, first_y_ = 0, radius_ = 1, label_room_ = 0;
+  double width_ = 0, height_ = 0, first_y_ = 0, radius_ = 1;
+  std::vector<double> label_room_;  // by node
   std::string text_;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <map>
 #include <numbers>
 
 namespace tutti {
@@ -160,6 +161,77 @@ NodePlaces InLayers(const Neighbours& near, int32_t ranks) {
   return places;
 }
 
+// --- Boxes of ranks behind a switch of their own, joined by rails ------------------------------------
+
+struct Box {
+  int32_t node = 0;            // its switch
+  std::vector<int32_t> ranks;  // numbered one after the other
+};
+
+// Every rank in one box, by the smallest switches; fewer where that cannot be.
+std::vector<Box> BoxesOf(const Neighbours& near, int32_t ranks) {
+  std::vector<Box> candidates, boxes;
+  for (size_t node = static_cast<size_t>(ranks); node < near.size(); ++node) {
+    Box box{static_cast<int32_t>(node), {}};
+    for (const int32_t other : near[node])
+      if (other < ranks) box.ranks.push_back(other);
+    const auto count = static_cast<int32_t>(box.ranks.size());
+    if (count >= 2 && box.ranks.back() - box.ranks.front() + 1 == count)
+      candidates.push_back(std::move(box));
+  }
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [](const Box& a, const Box& b) { return a.ranks.size() < b.ranks.size(); });
+  std::vector<bool> taken(static_cast<size_t>(ranks));
+  for (Box& box : candidates) {
+    const auto is_taken = [&taken](int32_t rank) { return taken[static_cast<size_t>(rank)]; };
+    if (std::any_of(box.ranks.begin(), box.ranks.end(), is_taken)) continue;
+    for (const int32_t rank : box.ranks) taken[static_cast<size_t>(rank)] = true;
+    boxes.push_back(std::move(box));
+  }
+  std::sort(boxes.begin(), boxes.end(),
+            [](const Box& a, const Box& b) { return a.ranks[0] < b.ranks[0]; });
+  if (std::count(taken.begin(), taken.end(), false) > 0) boxes.clear();
+  return boxes;
+}
+
+// Ranks in a row by box, the switch of each below, the other switches above as in InLayers(), of
+// which at least one must join ranks.
+std::optional<NodePlaces> InBoxes(const Neighbours& near, int32_t ranks) {
+  const std::vector<Box> boxes = BoxesOf(near, ranks);
+  std::vector<bool> owned(near.size());
+  for (const Box& box : boxes) owned[static_cast<size_t>(box.node)] = true;
+  bool has_rails = false;
+  for (size_t node = static_cast<size_t>(ranks); node < near.size(); ++node)
+    has_rails = has_rails || (!owned[node] && !near[node].empty() && near[node].front() < ranks);
+  if (boxes.size() < 2 || !has_rails) return std::nullopt;
+  NodePlaces places = InLayers(near, ranks);
+  std::map<double, std::vector<size_t>> rows;  // of rails, by height
+  for (size_t node = static_cast<size_t>(ranks); node < near.size(); ++node)
+    if (!owned[node]) rows[places.y[node]].push_back(node);
+  constexpr double kRailsTo = 0.45, kRanksAt = 0.72;
+  double row_y = 0;
+  for (auto& [y, row] : rows) {
+    for (size_t i = 0; i < row.size(); ++i) {
+      places.x[row[i]] = (static_cast<double>(i) + 0.5) / static_cast<double>(row.size());
+      places.y[row[i]] = row_y;
+    }
+    row_y += kRailsTo / static_cast<double>(rows.size());
+  }
+  const double width = ranks + static_cast<double>(boxes.size()) - 1;  // a gap between boxes
+  double left = 0;
+  for (const Box& box : boxes) {
+    for (size_t i = 0; i < box.ranks.size(); ++i) {
+      places.x[static_cast<size_t>(box.ranks[i])] = (left + static_cast<double>(i) + 0.5) / width;
+      places.y[static_cast<size_t>(box.ranks[i])] = kRanksAt;
+    }
+    const auto count = static_cast<double>(box.ranks.size());
+    places.x[static_cast<size_t>(box.node)] = (left + count / 2) / width;
+    places.y[static_cast<size_t>(box.node)] = 1;
+    left += count + 1;
+  }
+  return places;
+}
+
 // One round of forces; `reach`: how far a node moves at most, `apart`: a cable's natural length.
 void Push(const std::vector<std::pair<int32_t, int32_t>>& cables, double apart, double reach,
           NodePlaces& places) {
@@ -225,7 +297,10 @@ NodePlaces PlaceNodes(int32_t nodes, int32_t ranks, const std::optional<GridShap
     if (product == nodes) return OnGrid(sides, nodes);
   }
   const Neighbours near = NeighboursOf(nodes, cables);
-  if (ranks < nodes) return InLayers(near, ranks);
+  if (ranks < nodes) {
+    if (std::optional<NodePlaces> boxes = InBoxes(near, ranks)) return *std::move(boxes);
+    return InLayers(near, ranks);
+  }
   if (const auto order = RingOrder(near)) return OnCircle(*order);
   size_t pairs = 0;
   for (const std::vector<int32_t>& list : near) pairs += list.size();

@@ -1,8 +1,8 @@
 // Where the nodes of a picture stand: by the structure of the network where it has one.
 //
 // Model       Grids as grids (of three sides and more as grids beside each other), rings and small
-//             dense networks on a circle, switches in layers above their ranks, the rest by forces:
-//             nodes push each other away, cables pull.
+//             dense networks on a circle, switches in layers above their ranks or below the box of
+//             theirs, the rest by forces: nodes push each other away, cables pull.
 // Invariants  The same network gives the same places on every machine: the forces need no more than
 //             + - * / and square roots.
 // Complexity  O(nodes + cables), by forces O(rounds (nodes^2 + cables)) with fewer rounds for more.

@@ -308,6 +308,18 @@ TEST(NodePlaces, AreInTheUnitSquareAndApart) {
   }
 }
 
+TEST(NodePlaces, BoxesStandAboveTheirSwitchAndBelowTheRails) {
+  // Two boxes of two ranks behind switches 4 and 5; rails 6 and 7 join the first and the second.
+  const NodePlaces places = PlaceNodes(
+      8, 4, std::nullopt, {{0, 4}, {1, 4}, {2, 5}, {3, 5}, {0, 6}, {2, 6}, {1, 7}, {3, 7}});
+  for (const size_t rank : {0U, 1U, 2U, 3U}) {
+    EXPECT_LT(places.y[rank], places.y[rank < 2 ? 4 : 5]);
+    EXPECT_GT(places.y[rank], places.y[6]);
+  }
+  EXPECT_EQ(places.x[4], (places.x[0] + places.x[1]) / 2);
+  EXPECT_GT(places.x[2] - places.x[1], places.x[1] - places.x[0]);
+}
+
 // How often `part` stands in `text`.
 size_t Count(const std::string& text, const std::string& part) {
   size_t count = 0;
