@@ -4,11 +4,13 @@ import hashlib
 import json
 import os
 import pathlib
+import random
 import re
 import unittest
 import xml.etree.ElementTree
 import zlib
 
+import harness
 from harness import CliTest
 
 WEB = pathlib.Path(__file__).resolve().parent.parent.parent / "web"
@@ -251,6 +253,34 @@ class Pages(CliTest):
             self.refused("explore", bfb, damaged, "-o", page, says=["damaged.json", says])
         self.refused("explore", bfb, "-o", bfb, says=["would be overwritten"])
         self.assertFalse(os.path.exists(page))
+
+    def test_explore_survives_damaged_traces(self):
+        """Bytes of a trace are replaced, left out and doubled: it is refused in one line, or still a trace."""
+        schedule = self.synth("ring(3)", "all-reduce", "ring")
+        text = pathlib.Path(self.traced(schedule, size="9KiB")).read_bytes()
+        damaged, page, draw = self.path("damaged.json"), self.path("page.html"), random.Random(7)
+        for _ in range(120):
+            spoiled = bytearray(text)
+            for _ in range(draw.randint(1, 4)):
+                at = draw.randrange(20, len(spoiled))
+                spoiled[at:at + draw.randint(0, 3)] = bytes(draw.choice(b'0-9e.{}[]",:null\xff') for _ in range(draw.randint(0, 3)))
+            pathlib.Path(damaged).write_bytes(spoiled)
+            done = harness.run("explore", schedule, damaged, "-o", page)
+            self.assertIn(done.returncode, (0, 2), spoiled)
+            if done.returncode == 2:
+                self.assertRegex(done.stderr, r"\Atutti: error: [^\n]+\n\Z")
+                self.assertNotRegex(done.stderr, r"terminate|what\(\)|internal error")
+
+    def test_explore_joins_networks_and_wrong_schedules(self):
+        ring, torus = self.synth("ring(4)", "all-gather", "bfb", "a.json"), self.synth("torus(3,3)", "all-reduce", "bfb", "b.sched")
+        file = json.loads(pathlib.Path(ring).read_text())
+        file["transfers"].pop()
+        pathlib.Path(ring).write_text(json.dumps(file))
+        page = self.path("page.html")
+        answer = self.json("explore", ring, torus, "--size", "1MiB", "-o", page)
+        self.assertEqual([row["verified"] for row in answer["rows"]], [False, True])
+        self.assertEqual(len(data_of(page)["networks"]), 2)
+        self.assertEqual(len(data_of(page)["schedules"][0]["faults"]), 1)
 
     def test_refusals_leave_no_page(self):
         page = self.path("page.html")

@@ -41,7 +41,7 @@ function limits(sides: Side[]): HTMLElement {
   let before: number | undefined; // the bound of the rows above
   for (const side of sides) {
     const bound = side.schedule.bound_ps;
-    if (bound !== undefined && bound !== before) rows.push([sides.every((other) => other.schedule.bound_ps === bound) ? 'bound' : `bound for ${bytes(side.schedule.size_bytes)}`, bound, seconds(bound), '#8a939e']);
+    if (bound !== undefined && bound !== before) rows.push([sides.every((other) => other.schedule.bound_ps === bound) ? 'bound' : sides.every((other) => other.schedule.size_bytes === side.schedule.size_bytes) ? `bound of ${side.name}` : `bound for ${bytes(side.schedule.size_bytes)}`, bound, seconds(bound), '#8a939e']);
     before = bound;
     if (side.schedule.simulation) rows.push([side.name, side.run.time, seconds(side.run.time), side.color]);
   }

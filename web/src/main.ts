@@ -64,8 +64,9 @@ function showAll(data: PageData): void {
   document.title = `${title} \u2013 Tutti`;
   const compared = compareView(data, (at) => show(data, at));
   stopClock = compared.stop;
-  const faults = data.schedules.flatMap((one) => [...(one.note ? [`${one.label}: ${one.note}.`] : []), ...(one.verified === false ? [`${one.label} is NOT correct: ${plural(one.faults_total, 'violation')}.`] : [])]);
-  page.replaceChildren(element('header', {}, element('h1', {}, title), chooser(data, ALL, (at) => show(data, at))), ...faults.map((text) => element('p', { class: 'note' }, text)), compared.root);
+  const lines = data.schedules.flatMap((one): [string, string][] => [...(one.verified === false ? [['note fault', `${one.label} is NOT correct: ${plural(one.faults_total, 'violation')}.`] as [string, string]] : []),
+    ...[one.note ? `${one.note}.` : '', one.omitted ?? ''].filter((text) => text !== '').map((text): [string, string] => ['note', `${one.label}: ${text}`])]);
+  page.replaceChildren(element('header', {}, element('h1', {}, title), chooser(data, ALL, (at) => show(data, at))), ...lines.map(([kind, text]) => element('p', { class: kind }, text)), compared.root);
   window.tutti = { data, setTime: (ps) => compared.clock?.set(ps), time: () => compared.clock?.now() ?? 0, select: (s) => compared.sides[0]?.store.select(s), compared };
 }
 

@@ -22,6 +22,7 @@ export class NetworkView {
   private cutInside: ReadonlySet<number> = new Set();
   private cutLinks: ReadonlySet<number> = new Set();
   private arrivals: Map<number, number> | null = null; // of the chosen shard, by node
+  private readonly inRow: number; // nodes beside each other, at most
   private showUse = false;
   private shares: number[] | null = null;
   private readonly legend = element('span', { class: 'soft legend', hidden: true, 'aria-label': 'Colours of links: from dark for 0 to light for 100 %' });
@@ -29,6 +30,8 @@ export class NetworkView {
 
   constructor(private readonly graph: Graph, private readonly run: Run | null, private readonly store: Store, private readonly title = 'Network') {
     this.layout = layOut(graph);
+    const { x, y, kind } = this.layout;
+    this.inRow = isWide(this.layout) ? mostInRow(y) : Math.max(Math.sqrt(graph.nodes), kind === 'grid' && (graph.grid?.dims.length ?? 0) <= 2 ? Math.max(mostInRow(x), mostInRow(y)) : 0);
     this.turn = bends(graph);
     this.canvas = new Canvas('network', this.label(), () => this.draw());
     const use = this.use;
@@ -111,7 +114,7 @@ export class NetworkView {
     const wide = isWide(this.layout);
     const margin = 34;
     const side = Math.max(20, Math.min(width, height) - 2 * margin);
-    const radius = Math.max(1.2, Math.min(13, (0.36 * (wide ? width : side) * this.zoom) / Math.max(2, wide ? mostInRow(this.layout.y) : Math.sqrt(this.graph.nodes))));
+    const radius = Math.max(1.2, Math.min(13, (0.36 * (wide ? width : side) * this.zoom) / Math.max(2, this.inRow)));
     return { radius, side, left: (width - side) / 2, top: (height - side) / 2 };
   }
 
@@ -250,7 +253,7 @@ export class NetworkView {
   // Inside where it is short, below where there is room; of long names the part behind the last point.
   private drawLabel(context: CanvasRenderingContext2D, node: number, x: number, y: number, radius: number): void {
     if (radius < 7) return;
-    const room = isWide(this.layout) ? (this.zoom * this.canvas.width) / mostInRow(this.layout.y) : 5 * radius;
+    const room = isWide(this.layout) ? (this.zoom * this.canvas.width) / this.inRow : 5 * radius;
     const whole = this.graph.labels[node]!, part = whole.slice(whole.lastIndexOf('.') + 1);
     const fits = (text: string, most: number): boolean => text.length > 0 && context.measureText(text).width <= most;
     const inside = [whole, part].find((text) => fits(text, 2 * radius - 2));

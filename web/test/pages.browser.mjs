@@ -212,6 +212,24 @@ const tests = {
     await done();
   },
 
+  async 'results of unlike networks, and wrong ones, stand side by side'() {
+    const wrong = file('wrong.json');
+    execFileSync(tutti, ['synth', 'ring(4)', '-c', 'all-gather', '-a', 'bfb', '-o', wrong], { stdio: 'ignore' });
+    const made = JSON.parse(readFileSync(wrong, 'utf8'));
+    made.transfers.pop();
+    writeFileSync(wrong, JSON.stringify(made));
+    const torus = file('unlike.sched');
+    execFileSync(tutti, ['synth', 'torus(80,80)', '-c', 'broadcast', '-a', 'bfb', '-o', torus], { stdio: 'ignore' });
+    execFileSync(tutti, ['explore', wrong, torus, '--size', '1MiB', '-o', file('unlike.html')], { stdio: 'ignore' });
+    const { page, done } = await open(file('unlike.html'));
+    assert.equal(await page.locator('h1').innerText(), '2 collectives on 2 networks: 2 results side by side');
+    assert.match(await page.locator('.note').first().innerText(), /bfb \(wrong\.json\) is NOT correct: 1 violation/);
+    assert.equal(await page.getByRole('region', { name: /^Network of / }).count(), 2);
+    assert.equal(await page.getByRole('region', { name: 'Links used unlike' }).count(), 0);
+    await shot(page, 'unlike');
+    await done();
+  },
+
   async 'algorithms over sizes cross where the command says'() {
     const answer = JSON.parse(execFileSync(tutti, ['compare', 'torus(4,4)', '-c', 'all-reduce', '--size', '4KiB,1MiB,1GiB', '--html', file('compare.html'), '--json'], { stdio: ['ignore', 'pipe', 'ignore'] }));
     const { page, done } = await open(file('compare.html'));
