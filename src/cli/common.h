@@ -54,6 +54,7 @@ void AddSim(Program& program);
 void AddCompare(Program& program);
 void AddExplain(Program& program);
 void AddDiff(Program& program);
+void AddExplore(Program& program);
 void AddAdvise(Program& program);
 void AddFlow(Program& program);
 void AddLower(Program& program);

@@ -12,6 +12,9 @@
 #include "best_ranges.h"
 #include "choice.h"
 #include "common.h"
+#include "compare_page.h"
+#include "files.h"
+#include "html.h"
 #include "routing.h"
 #include "sim_flags.h"
 #include "tutti/base/cancel.h"
@@ -35,6 +38,7 @@ struct Flags {
   ChunksFlag chunks;
   ElementFlag element;
   uint64_t seed = 1;
+  HtmlFlag html;
 };
 
 // A name and what it stands for; nothing: the best of all.
@@ -243,6 +247,7 @@ class Held {
     ExtendDown();
     const Result<std::vector<BestRange>> by_cost = BestByCost(schedules_);
     if (!by_cost) return tl::unexpected(by_cost.error());
+    best_ = *by_cost;
     out["best_by_size_analytic"] = ToJson(*by_cost);
     out["best_by_size"] = nullptr;
     if (transfers_ > kMostToSimulate)
@@ -250,10 +255,20 @@ class Held {
                          Text(*by_cost));
     const Result<std::vector<BestRange>> simulated = BestBySimulation(schedules_, options);
     if (!simulated) return tl::unexpected(simulated.error());
+    best_ = *simulated;
     out["best_by_size"] = ToJson(*simulated);
     const std::string one = Text(*by_cost), other = Text(*simulated);
     if (one == other) return fmt::format("best: {}\n", one);
     return fmt::format("best, analytic: {}\nbest, simulated: {}\n", one, other);
+  }
+
+  // Of Describe(): simulated where that is not too much.
+  const std::vector<BestRange>& best() const { return best_; }
+  // Of all sizes to draw, or where that is too much none.
+  Result<std::vector<PageCurve>> Curves(const SimOptions& options,
+                                        const std::vector<int64_t>& sizes) const {
+    if (transfers_ > kMostToSimulate) return std::vector<PageCurve>();
+    return CurvesOf(schedules_, options, sizes);
   }
 
  private:
@@ -271,6 +286,7 @@ class Held {
   }
 
   std::vector<HeldSchedule> schedules_;
+  std::vector<BestRange> best_;
   size_t transfers_ = 0;
 };
 
@@ -280,6 +296,7 @@ struct Row {
   std::vector<std::string> cells;
   size_t size_index = 0;
   double time_s = 0;
+  PageComparison::Row shown;
 };
 
 class Comparison {
@@ -317,6 +334,30 @@ class Comparison {
   // Whether rows have a network each.
   bool has_unwound() const { return has_unwound_; }
   Result<std::string> DescribeBest(Json& out) { return held_.Describe(options_, out); }
+
+  // After DescribeBest().
+  Result<PageComparison> ForPage() const {
+    PageComparison page{
+        .collective = wanted_.kind(),
+        .how = fmt::format("simulated, links {}, steps {}", flags_.sim.links.name, flags_.sim.mode),
+        .bus_factor = wanted_.BusFactor().ToDouble()};
+    const std::vector<int64_t> sizes = SizesToDraw(sizes_, held_.best());
+    const Result<Bounds> bounds = networks_.BoundsOn(networks_.whole(), wanted_);
+    if (!bounds) return tl::unexpected(bounds.error());
+    page.bound = BoundCurve(*bounds, sizes);
+    Result<std::vector<PageCurve>> curves = held_.Curves(options_, sizes);
+    if (!curves) return tl::unexpected(curves.error());
+    page.curves = *std::move(curves);
+    for (const BestRange& range : held_.best())
+      page.best.push_back({range.algorithm, range.from_bytes});
+    for (const Row& row : rows_) page.rows.push_back(row.shown);
+    for (const Json& row : failed_) {
+      std::pair missing(row["algorithm"].get<std::string>(), row["error"].get<std::string>());
+      if (std::count(page.missing.begin(), page.missing.end(), missing) == 0)
+        page.missing.push_back(std::move(missing));
+    }
+    return page;
+  }
 
   Json JsonRows() const {
     Json rows = Json::array();
@@ -378,6 +419,9 @@ class Comparison {
     const double efficiency = Efficiency(evaluation.bound_s, sim.time_s);
     Row row;
     row.time_s = sim.time_s;
+    row.shown = {entry.name,         size,
+                 sim.time_s,         evaluation.time_s,
+                 evaluation.bound_s, step ? evaluation.cost.tl : -1};
     Json& json = row.json;
     json["algorithm"] = entry.name;
     json["best"] = false;
@@ -452,10 +496,21 @@ std::string Headline(const Flags& flags, const Networks& networks, const Compari
                             flags.sim.links.name, flags.sim.mode, rows.Text());
 }
 
+Status WriteComparison(const Flags& flags, const Topology& topology, const Comparison& rows) {
+  if (!flags.html.given()) return {};
+  const Result<PageComparison> comparison = rows.ForPage();
+  if (!comparison) return tl::unexpected(comparison.error());
+  PageData data("compare");
+  data.AddComparison(data.AddNetwork(topology), *comparison);
+  return flags.html.Write(data);
+}
+
 int Compare(const Program& program, const Flags& flags) {
   const Result<std::vector<int64_t>> sizes = ParseSizes(flags.size);
   if (!sizes) return Report(sizes.error());
   if (const Status known = flags.element.Check(); !known) return Report(known.error());
+  if (const Status kept = flags.html.Check(FilesOf(flags.topology), ""); !kept)
+    return Report(kept.error());
   Result<Networks> networks = MakeNetworks(flags);
   if (!networks) return Report(networks.error());
   const Topology& topology = networks->whole();
@@ -486,6 +541,8 @@ int Compare(const Program& program, const Flags& flags) {
     if (!text) return Report(text.error());
     routings = *text;
   }
+  if (const Status written = WriteComparison(flags, topology, rows); !written)
+    return Report(written.error());
   out["peak_rss_bytes"] = PeakRssBytes();
   const int code = rows.some() || !routings.empty() ? kDone : kAnswerIsNo;
   if (program.json) {
@@ -498,6 +555,7 @@ int Compare(const Program& program, const Flags& flags) {
     fmt::print("routings, every one verified; times are those of the busiest link\n\n{}\n",
                routings);
   if (!reasons.empty()) fmt::print("not in the table:\n{}", reasons);
+  fmt::print("{}", flags.html.Text());
   return code;
 }
 
@@ -525,6 +583,7 @@ void AddCompare(Program& program) {
       "auto by itself");
   command.AddOption("--seed", flags->seed, "Seed of algorithms that draw").ShowDefault();
   flags->sim.AddTo(command);
+  flags->html.AddTo(command);
   command.Runs([&program, flags] { return Compare(program, *flags); });
 }
 

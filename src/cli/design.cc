@@ -258,6 +258,7 @@ int Answered(const Program& program, const DesignFlags& flags) {
   if (Status chosen = ChooseBest(flags, shown); !chosen) return Report(chosen.error());
   const Result<std::vector<WrittenFile>> written = WriteDesign(flags, shown);
   if (!written) return Report(written.error());
+  if (const Status drawn = WriteDesignPage(flags, shown); !drawn) return Report(drawn.error());
   if (program.json)
     PrintDesignsJson(flags, shown, *written, elapsed.count());
   else
@@ -269,6 +270,10 @@ int RunDesign(const Program& program, const DesignFlags& flags, const Command& c
   if (!flags.output.empty())
     if (const Status kept = KeepInputs(flags.output + ".topo.json", flags.bases); !kept)
       return Report(kept.error());
+  if (const Status kept = flags.html.Check(flags.bases, flags.cables); !kept)
+    return Report(kept.error());
+  if (flags.html.given() && flags.all_up_to != 0 && flags.ranks == 0)
+    return Report({ErrorCode::kInvalidArgument, "--html shows designs: say -n and -d"});
   if (flags.all_up_to != 0) {
     const std::string path = flags.database.empty() ? DefaultDatabase() : flags.database;
     if (path.empty())
@@ -326,6 +331,7 @@ void AddDesign(Program& program) {
   command.AddOption("--cables", flags->cables,
                     "Write the cabling list of the picked design (CSV): a cable, or with "
                     "--one-way a fibre, a line, with rank and port at both ends");
+  flags->html.AddTo(command);
   command
       .AddOption("--all-up-to", flags->all_up_to,
                  "Search all sizes up to this one and keep the answers in the database")

@@ -1,5 +1,5 @@
 // What the parts of `tutti design` hand each other: design.cc asks and chooses, design_files.cc
-// writes, design_output.cc prints.
+// writes, design_page.cc draws, design_output.cc prints.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common.h"
+#include "html.h"
 #include "tutti/design/finder.h"
 #include "tutti/design/workload.h"
 
@@ -23,6 +24,7 @@ struct DesignFlags {
   std::vector<int32_t> degrees{2, 4, 8, 16};
   double flow_gap = 1e-3;
   int64_t pick = 0;
+  HtmlFlag html;
 };
 
 // Between what is reached and what is proven possible.
@@ -61,6 +63,9 @@ struct WrittenFile {
 // what its row was priced for, proven first; the cabling list. Nothing is written before all of it
 // is made.
 Result<std::vector<WrittenFile>> WriteDesign(const DesignFlags& flags, const ShownDesigns& shown);
+
+// What --html asks for.
+Status WriteDesignPage(const DesignFlags& flags, const ShownDesigns& shown);
 
 void PrintDesigns(const DesignFlags& flags, const ShownDesigns& shown,
                   const std::vector<WrittenFile>& written);

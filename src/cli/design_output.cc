@@ -129,6 +129,7 @@ void PrintDesigns(const DesignFlags& flags, const ShownDesigns& shown,
   fmt::print("{}", table.ToString());
   if (shown.best) PrintBest(flags, shown);
   for (const WrittenFile& file : written) fmt::print("written to {}: {}\n", file.path, file.what);
+  fmt::print("{}", flags.html.Text());
 }
 
 void PrintDesignsJson(const DesignFlags& flags, const ShownDesigns& shown,

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include "common.h"
 #include "files.h"
+#include "html.h"
 #include "tutti/flow/concurrent_flow.h"
 #include "tutti/flow/flow_file.h"
 #include "tutti/topo/expression.h"
@@ -21,6 +23,7 @@ struct Flags {
   std::vector<std::string> topologies;
   std::string demand_path, output, start_path;
   ConcurrentFlowOptions options;
+  HtmlFlag html;
 };
 
 bool IsProven(const ConcurrentFlow& flow) { return flow.f_lower == flow.f_upper; }
@@ -90,6 +93,50 @@ void PrintOne(const Topology& topology, const HostedFlow& hosted, const Flags& f
   fmt::print("  took         {} in {} passes, {} MiB; both limits checked\n", Seconds(flow.seconds),
              flow.passes, PeakRssBytes() >> 20);
   if (!flags.output.empty()) fmt::print("written to {}\n", flags.output);
+  fmt::print("{}", flags.html.Text());
+}
+
+// What each link carries at the rate reached: the busiest for its bandwidth all that it can.
+std::vector<double> LoadsOf(const Topology& network, const ConcurrentFlow& flow,
+                            const std::vector<size_t>& bundle_of) {
+  std::vector<double> units(flow.bundles.size());
+  for (const std::vector<BundleFlow>& source : flow.flow_from)
+    for (const BundleFlow& part : source)
+      units[static_cast<size_t>(part.bundle)] += static_cast<double>(part.units);
+  double most = 0;
+  for (size_t i = 0; i < units.size(); ++i) {
+    units[i] /= static_cast<double>(flow.bundles[i].bandwidth);
+    most = std::max(most, units[i]);
+  }
+  std::vector<double> loads;
+  for (const LinkId link : network.Links())
+    loads.push_back(most > 0 ? units[bundle_of[link.index()]] / most *
+                                   static_cast<double>(network.bandwidth(link))
+                             : 0);
+  return loads;
+}
+
+// The bundle of each link.
+std::vector<size_t> BundleOfLinks(const Topology& network, const ConcurrentFlow& flow) {
+  std::map<std::pair<NodeId, NodeId>, size_t> by_ends;
+  for (size_t i = 0; i < flow.bundles.size(); ++i)
+    by_ends.emplace(std::pair(flow.bundles[i].tail, flow.bundles[i].head), i);
+  std::vector<size_t> bundle_of;
+  for (const LinkId link : network.Links())
+    bundle_of.push_back(by_ends.at({network.tail(link), network.head(link)}));
+  return bundle_of;
+}
+
+// Drawn on the network that was solved, whose host limits are links.
+void AddToPage(const HostedFlow& hosted, PageData& data) {
+  const std::vector<size_t> bundle_of = BundleOfLinks(hosted.network, hosted.flow);
+  PageFlow shown{hosted.f_lower,
+                 hosted.f_upper,
+                 !hosted.flow.demand.empty(),
+                 LoadsOf(hosted.network, hosted.flow, bundle_of),
+                 {}};
+  for (const size_t bundle : bundle_of) shown.length.push_back(hosted.flow.lengths[bundle]);
+  data.AddFlow(data.AddNetwork(hosted.network), hosted.network, shown);
 }
 
 Result<HostedFlow> SolveAndCheck(const Topology& topology, const ConcurrentFlowOptions& options) {
@@ -105,6 +152,8 @@ int FlowOf(const Program& program, const Flags& flags) {
   std::vector<std::string> inputs = FilesOf(flags.topologies[0]);
   inputs.insert(inputs.end(), {flags.start_path, flags.demand_path});
   if (const Status kept = KeepInputs(flags.output, inputs); !kept) return Report(kept.error());
+  if (const Status kept = flags.html.Check(inputs, flags.output); !kept)
+    return Report(kept.error());
   const Result<Topology> topology = ParseTopology(flags.topologies[0]);
   if (!topology) return Report(topology.error());
   ConcurrentFlowOptions options = flags.options;
@@ -120,6 +169,9 @@ int FlowOf(const Program& program, const Flags& flags) {
   if (!flags.output.empty())
     if (const Status written = WriteFlowFile(flags.output, flow->network, flow->flow); !written)
       return Report(written.error());
+  PageData data("flow");
+  if (flags.html.given()) AddToPage(*flow, data);
+  if (const Status written = flags.html.Write(data); !written) return Report(written.error());
   if (!program.json) {
     PrintOne(*topology, *flow, flags);
   } else {
@@ -137,6 +189,10 @@ int FlowsOf(const Program& program, const Flags& flags) {
   Json out;
   out["rows"] = Json::array();
   int answer = kDone;
+  PageData data("flow");
+  for (const std::string& expression : flags.topologies)
+    if (const Status kept = flags.html.Check(FilesOf(expression), ""); !kept)
+      return Report(kept.error());
   for (const std::string& expression : flags.topologies) {
     const Result<Topology> topology = ParseTopology(expression);
     if (!topology) return Report(topology.error());
@@ -155,11 +211,13 @@ int FlowsOf(const Program& program, const Flags& flags) {
          moore ? Percent((flow->f_lower / *moore).ToDouble()) : "-", Seconds(flow->flow.seconds)});
     out["rows"].push_back(std::move(row));
     answer = std::max(answer, AnswerOf(flow->flow, flags.options));
+    if (flags.html.given()) AddToPage(*flow, data);
   }
+  if (const Status written = flags.html.Write(data); !written) return Report(written.error());
   if (program.json) {
     Print(out);
   } else {
-    fmt::print("{}", table.ToString());
+    fmt::print("{}{}", table.ToString(), flags.html.Text());
   }
   return answer;
 }
@@ -218,6 +276,7 @@ void AddFlow(Program& program) {
                     "Start from the flow in this file, of a network with most of the same nodes "
                     "and links, as after the loss of a link");
   command.AddOption("-o,--output", flags->output, "Write flow and lengths as JSON to this file");
+  flags->html.AddTo(command);
   command.Runs([&program, flags] { return Flow(program, *flags); });
 }
 

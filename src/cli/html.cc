@@ -12,9 +12,10 @@
 namespace tutti::cli {
 
 void HtmlFlag::AddTo(Command command) {
-  command.AddOption("--html", path_,
-                    "Also write one self-contained page that shows it: network, schedule, proof "
-                    "and limit; opens from disk in a browser (docs/guide/explore.md)");
+  command.AddOption(
+      "--html", path_,
+      "Also write one self-contained page that shows it; opens from disk in a browser "
+      "(docs/guide/explore.md)");
 }
 
 Status HtmlFlag::Check(const std::vector<std::string>& inputs,
@@ -23,7 +24,8 @@ Status HtmlFlag::Check(const std::vector<std::string>& inputs,
   namespace fs = std::filesystem;
   if (!other_output.empty() &&
       fs::path(path_).lexically_normal() == fs::path(other_output).lexically_normal())
-    return InvalidArgument(fmt::format("--html {} is also what -o writes", path_));
+    return InvalidArgument(
+        fmt::format("--html {} is also what another option (-o, --trace, --cables) writes", path_));
   return KeepInputs(path_, inputs);
 }
 
@@ -33,14 +35,17 @@ Status HtmlFlag::Refuse(const std::string& what) const {
 }
 
 Status HtmlFlag::Write(const PageData& data) const {
-  if (!given()) return {};
-  const Result<std::string> page = MakePage(data.ToJson());
-  if (!page) return tl::unexpected(page.error());
-  return WriteFileAtomically(path_, *page);
+  return given() ? WritePage(path_, data) : Status();
 }
 
 std::string HtmlFlag::Text() const {
   return given() ? fmt::format("page in {}: open it in a browser\n", path_) : "";
+}
+
+Status WritePage(const std::string& path, const PageData& data) {
+  const Result<std::string> page = MakePage(data.ToJson());
+  if (!page) return tl::unexpected(page.error());
+  return WriteFileAtomically(path, *page);
 }
 
 Status AddToPage(PageData& data, const Topology& topology, const Schedule& schedule,

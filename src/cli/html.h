@@ -28,6 +28,9 @@ class HtmlFlag {
   std::string path_;
 };
 
+// Whole or not at all.
+Status WritePage(const std::string& path, const PageData& data);
+
 // Simulates the schedule and adds it with its network to the page. What cannot be simulated is
 // shown without times, with the reason. kCancelled.
 Status AddToPage(PageData& data, const Topology& topology, const Schedule& schedule,

@@ -13,6 +13,7 @@ void AddCommands(Program& program) {
   AddCompare(program);
   AddExplain(program);
   AddDiff(program);
+  AddExplore(program);
   AddAdvise(program);
   AddFlow(program);
   AddLower(program);

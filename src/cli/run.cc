@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "common.h"
+#include "executed.h"
 #include "files.h"
+#include "html.h"
 #include "run_remote.h"
 #include "tutti/base/file.h"
 #include "tutti/base/units.h"
@@ -35,6 +37,7 @@ struct Flags {
   int32_t factor = 1;  // 1: by steps
   int32_t iterations = 20, warmup = 1;
   bool no_check = false, predict = false;
+  HtmlFlag html;
 };
 
 // The sizes from -b to -e as nccl-tests steps through them: times -f, else plus -i.
@@ -119,7 +122,7 @@ struct Job {
   std::vector<BlockProgram> programs;
   std::string subject;                  // "NETWORK by ALGORITHM"
   std::unique_ptr<RemoteRanks> remote;  // null: the ranks are local
-  std::optional<Bounds> bounds;         // with --predict
+  std::optional<Bounds> bounds;         // with --predict or --html
 
   const Collective& collective() const {
     return plan ? plan->collective : programs.front().collective;
@@ -134,7 +137,7 @@ RunOptions OptionsOf(const Flags& flags, const Job& job, int64_t size) {
           .warmup = flags.warmup,
           .iterations = flags.iterations,
           .check = !flags.no_check,
-          .record_trace = !flags.trace.empty(),
+          .record_trace = !flags.trace.empty() || flags.html.given(),
           .hang_timeout_s = flags.remote.timeout_s};
 }
 
@@ -185,6 +188,18 @@ Result<int64_t> SizeThatRuns(const Job& job, const RunOptions& options) {
                   : tutti::SizeThatRuns(job.programs.front(), options);
 }
 
+// A page holds a predicted and an executed result a size.
+Status CheckPage(const Flags& flags, const Job& job) {
+  constexpr size_t kMostSizes = 8;
+  if (!flags.html.given()) return {};
+  if (job.remote)
+    return InvalidArgument("--html is for ranks on this host, without --hosts and launchers");
+  if (job.sizes.size() > kMostSizes)
+    return InvalidArgument(
+        fmt::format("--html shows at most {} sizes, got {}", kMostSizes, job.sizes.size()));
+  return flags.html.Check({flags.path}, flags.trace);
+}
+
 // All that can be refused is refused here, before anything is printed.
 Result<Job> MakeJob(const Flags& flags) {
   Result<std::vector<int64_t>> sizes = SizesOf(flags);
@@ -214,11 +229,12 @@ Result<Job> MakeJob(const Flags& flags) {
       RemoteRanks::Plan(flags.remote, *transport, job.collective().num_ranks());
   if (!remote) return tl::unexpected(remote.error());
   job.remote = std::move(*remote);
-  if (flags.predict) {
+  if (const Status fits = CheckPage(flags, job); !fits) return tl::unexpected(fits.error());
+  if (flags.predict || flags.html.given()) {
     if (!job.file)
-      return InvalidArgument(
-          fmt::format("--predict is for schedules, which know their network: {} is {}", flags.path,
-                      Describe(*kind)));
+      return InvalidArgument(fmt::format("{} is for schedules, which know their network: {} is {}",
+                                         flags.predict ? "--predict" : "--html", flags.path,
+                                         Describe(*kind)));
     Result<Bounds> bounds = BoundsOf(job.file->topology, job.file->schedule.collective);
     if (!bounds) return tl::unexpected(bounds.error());
     job.bounds = std::move(*bounds);
@@ -245,7 +261,7 @@ void PrintHeader(const Flags& flags, const Job& job) {
                                 : fmt::format("{}(bytes)", flags.step));
   fmt::print("#\n");
   for (size_t line = 0; line < kHeader.size(); ++line)
-    fmt::print("{}{}\n", kHeader[line], job.bounds ? kPredictHeader[line] : "");
+    fmt::print("{}{}\n", kHeader[line], flags.predict ? kPredictHeader[line] : "");
 }
 
 // The columns of one row; nothing for a way that the file is not for.
@@ -293,6 +309,22 @@ Result<Promise> PromiseOf(const Job& job, int64_t size) {
       Simulate(job.file->topology, job.file->schedule, {.size_bytes = size});
   if (!report) return Within("--predict", report.error());
   return Promise{report->time_s, job.bounds->Seconds(size)};
+}
+
+// What was predicted of one size, and the last iteration that was executed.
+Status AddResults(const Flags& flags, const Job& job, const RunReport& run, PageData& data) {
+  const auto& [topology, schedule] = *job.file;
+  const std::string size = ReadableSize(run.size_bytes);
+  const PageSchedule facts{
+      .label = size + ", predicted", .size_bytes = run.size_bytes, .bounds = &*job.bounds};
+  if (const Status added = AddToPage(data, topology, schedule, facts); !added) return added;
+  PageSchedule executed = facts;
+  executed.label = size + ", executed";
+  executed.note = fmt::format("The last of {} iterations; their mean is {}", flags.iterations,
+                              Seconds(run.time_s));
+  data.AddExecuted(data.AddNetwork(topology), topology, schedule, executed,
+                   ExecutedMessages(*job.plan, run));
+  return {};
 }
 
 // Prints the row of one size, or adds it to `rows`.
@@ -354,16 +386,20 @@ int Run(const Program& program, const Flags& flags) {
   if (!program.json) PrintHeader(flags, *job);
   int64_t wrong = 0;
   double busbw_sum = 0;
+  PageData data("run");
   for (size_t i = 0; i < job->sizes.size(); ++i) {
     const Result<Ways> reports = RunAll(*job, OptionsOf(flags, *job, job->sizes[i]));
     if (!reports) return Report(reports.error());
     std::optional<Promise> promise;
-    if (job->bounds) {
+    if (flags.predict) {
       Result<Promise> promised = PromiseOf(*job, reports->any().size_bytes);
       if (!promised) return Report(promised.error());
       promise = *promised;
     }
     ShowRow(program.json, *job, i, *reports, promise, out["rows"]);
+    if (flags.html.given())
+      if (const Status added = AddResults(flags, *job, *reports->apart, data); !added)
+        return Report(added.error());
     double busbw = 0;
     int32_t ways = 0;
     for (const auto* report : {&reports->apart, &reports->in_place}) {
@@ -378,6 +414,7 @@ int Run(const Program& program, const Flags& flags) {
     if (const Status written = WriteFileAtomically(flags.trace, trace); !written)
       return Report(written.error());
   }
+  if (const Status written = flags.html.Write(data); !written) return Report(written.error());
   const double average = busbw_sum / static_cast<double>(job->sizes.size()) / 1e9;
   out["avg_busbw"] = average;
   out["wrong"] = flags.no_check ? Json(nullptr) : Json(wrong);
@@ -390,6 +427,7 @@ int Run(const Program& program, const Flags& flags) {
                               : "FAILED",
                average);
     if (!flags.trace.empty()) fmt::print("# Timeline             : {}\n", flags.trace);
+    if (flags.html.given()) fmt::print("# Page                 : {}\n", flags.html.path());
   }
   return wrong == 0 ? kDone : kAnswerIsNo;
 }
@@ -450,6 +488,7 @@ void AddRun(Program& program) {
   command.AddOption(
       "--trace", flags->trace,
       "Write a timeline of the last out-of-place iteration in the Chrome trace format");
+  flags->html.AddTo(command);
   command.Runs([&program, flags] { return Run(program, *flags); });
 }
 

@@ -11,10 +11,12 @@
 #include "html.h"
 #include "topo_import.h"
 #include "tutti/base/cancel.h"
+#include "tutti/base/file.h"
 #include "tutti/base/units.h"
 #include "tutti/bounds/bounds.h"
 #include "tutti/bounds/proven_bounds.h"
 #include "tutti/graph/distance_regular.h"
+#include "tutti/page/network_svg.h"
 #include "tutti/topo/expression.h"
 #include "tutti/topo/json.h"
 #include "tutti/topo/properties.h"
@@ -200,6 +202,12 @@ Json JsonOf(const ProvenBounds& proven) {
   return row;
 }
 
+// By the ending of the path: a picture, or the network as JSON.
+Status WriteNetwork(const std::string& path, const Topology& topology) {
+  return path.ends_with(".svg") ? WriteFileAtomically(path, NetworkSvg(topology))
+                                : WriteTopologyFile(path, topology);
+}
+
 int Show(const Program& program, const std::string& expression, const std::string& output,
          const HtmlFlag& html) {
   if (const Status kept = KeepInputs(output, FilesOf(expression)); !kept)
@@ -225,7 +233,7 @@ int Show(const Program& program, const std::string& expression, const std::strin
     out["bounds"][std::string(Name(kind))] = JsonOf(*proven);
   }
   if (!output.empty())
-    if (const Status written = WriteTopologyFile(output, *topology); !written)
+    if (const Status written = WriteNetwork(output, *topology); !written)
       return Report(written.error());
   if (const Status written = html.Write(data); !written) return Report(written.error());
   if (program.json) {
@@ -276,7 +284,9 @@ void AddTopo(Program& program) {
       topo, "show", "Sizes, degrees, diameter, symmetry, bounds of every collective",
       "tutti topo show 'torus(4,4,bw=50GB/s,alpha=0.5us)'");
   show.AddOption("topology", flags->expression, "Expression or path of a .json file").Required();
-  show.AddOption("-o,--output", flags->output, "Also write the topology as JSON to this file");
+  show.AddOption(
+      "-o,--output", flags->output,
+      "Also write the topology to this file: as a picture where it ends in .svg, else as JSON");
   flags->html.AddTo(show);
   show.Runs(
       [&program, flags] { return Show(program, flags->expression, flags->output, flags->html); });

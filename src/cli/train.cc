@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "common.h"
+#include "files.h"
+#include "html.h"
 #include "sim_flags.h"
 #include "tutti/base/cancel.h"
 #include "tutti/base/units.h"
@@ -36,6 +38,7 @@ struct Flags {
   int32_t chunks = 0;
   uint64_t seed = 1;
   SimFlags sim;
+  HtmlFlag html;
 };
 
 Result<Accelerator> MakeAccelerator(const Flags& flags) {
@@ -285,7 +288,45 @@ std::string Text(const Job& job, const Topology& topology, const Flags& flags) {
          fmt::format("  simulated    links {}, steps {}\n", flags.sim.links.name, flags.sim.mode);
 }
 
+PageTraining::Activity ActivityOf(TrainingActivity activity) {
+  switch (activity) {
+    case TrainingActivity::kCompute:
+      return PageTraining::Activity::kCompute;
+    case TrainingActivity::kAllToAll:
+      return PageTraining::Activity::kAllToAll;
+    case TrainingActivity::kAllReduce:
+      return PageTraining::Activity::kAllReduce;
+    case TrainingActivity::kTensorAllReduce:
+      break;
+  }
+  return PageTraining::Activity::kTensorAllReduce;
+}
+
+PageTraining::Row PageRow(const std::string& name, const TrainingTimeline& line) {
+  PageTraining::Row row{.algorithm = name,
+                        .iteration_ps = line.iteration_ps,
+                        .forward_ps = line.compute_ps - line.backward_compute_ps,
+                        .backward_ps = line.backward_compute_ps,
+                        .tensor_ps = line.tensor_ps,
+                        .all_to_all_ps = line.all_to_all_ps,
+                        .exposed_ps = line.exposed_all_reduce_ps,
+                        .gradients_ps = line.all_reduce_ps};
+  for (const TrainingEvent& event : line.events)
+    row.events.push_back({ActivityOf(event.activity), event.name, event.start_ps, event.end_ps});
+  return row;
+}
+
+Status WriteTraining(const Flags& flags, const Topology& topology, const PageTraining& training) {
+  if (!flags.html.given()) return {};
+  PageData data("train");
+  data.AddTraining(data.AddNetwork(topology), training);
+  return flags.html.Write(data);
+}
+
 int Train(const Program& program, const Flags& flags) {
+  std::vector<std::string> inputs = FilesOf(flags.topology);
+  inputs.push_back(flags.workload);
+  if (const Status kept = flags.html.Check(inputs, ""); !kept) return Report(kept.error());
   const Result<Topology> topology = ParseTopology(flags.topology);
   if (!topology) return Report(topology.error());
   const Result<Job> job = MakeJob(flags, *topology);
@@ -309,6 +350,9 @@ int Train(const Program& program, const Flags& flags) {
   out["rows"] = Json::array();
   Table table({"all-reduce by", "iteration", "forward", "backward", "tensor all-reduces",
                "gradients exposed", "gradients busy", "efficiency"});
+  PageTraining page{
+      .workload = job->workload.name,
+      .how = fmt::format("simulated, links {}, steps {}", flags.sim.links.name, flags.sim.mode)};
   std::string reasons;
   bool some = false;
   for (const Entry& entry : chosen) {
@@ -327,7 +371,11 @@ int Train(const Program& program, const Flags& flags) {
     row["efficiency"] = InSeconds(bound.iteration_ps) / InSeconds(line->iteration_ps);
     out["rows"].push_back(row);
     table.AddRow(Cells(entry.name, *line, bound));
+    page.rows.push_back(PageRow(entry.name, *line));
   }
+  page.rows.push_back(PageRow("bound", bound));
+  if (const Status written = WriteTraining(flags, *topology, page); !written)
+    return Report(written.error());
   out["bound"] = ToJson(bound);
   out["ideal"] = ToJson(ideal);
   out["peak_rss_bytes"] = PeakRssBytes();
@@ -340,6 +388,7 @@ int Train(const Program& program, const Flags& flags) {
   fmt::print("{}", Text(*job, *topology, flags));
   if (some) fmt::print("\n{}", table.ToString());
   if (!reasons.empty()) fmt::print("\nnot in the table:\n{}", reasons);
+  fmt::print("{}", flags.html.Text());
   return some ? kDone : kAnswerIsNo;
 }
 
@@ -386,6 +435,7 @@ void AddTrain(Program& program) {
       .Within(0, 1 << 30);
   command.AddOption("--seed", flags->seed, "Seed of algorithms that draw").ShowDefault();
   flags->sim.AddTo(command);
+  flags->html.AddTo(command);
   command.Runs([&program, flags] { return Train(program, *flags); });
 }
 

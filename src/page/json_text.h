@@ -10,12 +10,28 @@
 #include <string_view>
 #include <vector>
 
+#include "tutti/base/rational.h"
+
 namespace tutti {
 
 // Quoted and escaped; bytes that are no UTF-8 are replaced.
 std::string QuotedJson(std::string_view text);
 // "[a,b]" of the texts of values.
 std::string ArrayJson(const std::vector<std::string>& values);
+
+// The same of the texts that `json` makes of values.
+template <class Value, class Json>
+std::string ArrayOf(const std::vector<Value>& values, Json json) {
+  std::vector<std::string> texts;
+  for (const Value& value : values) texts.push_back(json(value));
+  return ArrayJson(texts);
+}
+
+// Times in pages are whole picoseconds.
+int64_t Picoseconds(double seconds);
+
+// {"exact": "num/den", "value": a decimal}.
+std::string RationalJson(const Rational& value);
 
 class JsonObject {
  public:

@@ -3,23 +3,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <utility>
 
+#include "drawn_links.h"
+#include "executed.h"
 #include "grouping.h"
 #include "json_text.h"
 #include "tutti/page/page.h"
 
 namespace tutti {
 namespace {
-
-constexpr double kPicoseconds = 1e12;
-
-int64_t Picoseconds(double seconds) { return std::llround(seconds * kPicoseconds); }
-
-bool IsGrouped(const Topology& topology) {
-  return topology.num_nodes() > PageData::kMostNodes || topology.num_links() > PageData::kMostLinks;
-}
 
 std::string GridJson(const GridShape& grid) {
   JsonObject out;
@@ -36,38 +29,6 @@ std::string NamesJson(const Topology& topology) {
   std::vector<std::string> names;
   for (const NodeId node : topology.Nodes()) names.push_back(QuotedJson(topology.node_name(node)));
   return ArrayJson(names);
-}
-
-// All links from one group to another are one, in order of groups.
-struct GroupLinks {
-  std::map<std::pair<int32_t, int32_t>, size_t> index;
-  std::vector<std::pair<int32_t, int32_t>> ends;
-  std::vector<int64_t> links, bandwidth;
-};
-
-GroupLinks SumLinks(const Topology& topology, const Grouping& grouping) {
-  GroupLinks out;
-  const auto ends = [&](LinkId link) {
-    return std::pair(grouping.group_of[topology.tail(link).index()],
-                     grouping.group_of[topology.head(link).index()]);
-  };
-  for (const LinkId link : topology.Links()) {
-    const auto key = ends(link);
-    if (key.first != key.second) out.index.emplace(key, 0);
-  }
-  for (auto& [key, position] : out.index) {
-    position = out.ends.size();
-    out.ends.push_back(key);
-  }
-  out.links.resize(out.ends.size());
-  out.bandwidth.resize(out.ends.size());
-  for (const LinkId link : topology.Links()) {
-    const auto found = out.index.find(ends(link));
-    if (found == out.index.end()) continue;
-    ++out.links[found->second];
-    out.bandwidth[found->second] += topology.bandwidth(link);
-  }
-  return out;
 }
 
 std::string GroupsJson(const Topology& topology) {
@@ -96,13 +57,6 @@ std::string LinksJson(const Topology& topology) {
   out.AddColumn("head", count, [&](size_t i) { return topology.head(link(i)).value; });
   out.AddColumn("bandwidth", count, [&](size_t i) { return topology.bandwidth(link(i)); });
   out.AddColumn("alpha_ps", count, [&](size_t i) { return topology.alpha_ps(link(i)); });
-  return out.ToString();
-}
-
-std::string RationalJson(const Rational& value) {
-  JsonObject out;
-  out.AddText("exact", value.ToString());
-  out.AddReal("value", value.ToDouble());
   return out.ToString();
 }
 
@@ -162,40 +116,31 @@ std::string MessagesJson(const std::vector<SimMessage>& all) {
   return out.ToString();
 }
 
-// Busy time and bytes of each link, or of all links from one group to another.
-std::string UseJson(const Topology& topology, const SimReport& report) {
-  std::vector<double> busy_s = report.link_busy_s, bytes = report.link_bytes;
-  if (IsGrouped(topology)) {
-    const Grouping grouping = GroupNodes(topology, PageData::kMostGroups);
-    const GroupLinks sums = SumLinks(topology, grouping);
-    busy_s.assign(sums.ends.size(), 0);
-    bytes.assign(sums.ends.size(), 0);
-    for (const LinkId link : topology.Links()) {
-      const auto found = sums.index.find({grouping.group_of[topology.tail(link).index()],
-                                          grouping.group_of[topology.head(link).index()]});
-      if (found == sums.index.end()) continue;
-      busy_s[found->second] += report.link_busy_s[link.index()];
-      bytes[found->second] += report.link_bytes[link.index()];
-    }
-  }
+std::string UseJson(const std::vector<double>& busy_s, const std::vector<double>& bytes) {
   JsonObject out;
   out.AddColumn("busy_ps", busy_s.size(), [&](size_t i) { return Picoseconds(busy_s[i]); });
   out.AddColumn("bytes", bytes.size(), [&](size_t i) { return std::llround(bytes[i]); });
   return out.ToString();
 }
 
-void AddSimulation(const Topology& topology, const PageSchedule& facts, JsonObject& out) {
-  const SimReport& report = *facts.report;
+// Busy time and bytes of each link, or of all links from one group to another.
+std::string UseJson(const Topology& topology, const SimReport& report) {
+  return UseJson(OnDrawnLinks(topology, report.link_busy_s),
+                 OnDrawnLinks(topology, report.link_bytes));
+}
+
+std::string SimulationJson(const SimReport& report, std::string_view link_model,
+                           std::string_view mode, std::string_view use) {
   JsonObject sim;
-  sim.AddText("link_model", facts.options.link_model == LinkModel::kHeld ? "held" : "pipelined");
-  sim.AddText("mode", facts.options.step_mode == StepMode::kBarrier ? "barrier" : "eager");
+  sim.AddText("link_model", link_model);
+  sim.AddText("mode", mode);
   sim.AddInt("time_ps", Picoseconds(report.time_s));
   sim.AddReal("algbw", report.algbw);
   sim.AddReal("busbw", report.busbw);
   sim.AddInt("messages", report.messages);
   sim.AddInt("max_in_flight", report.max_in_flight);
-  sim.AddRaw("use", UseJson(topology, report));
-  out.AddRaw("simulation", sim.ToString());
+  sim.AddRaw("use", use);
+  return sim.ToString();
 }
 
 std::string FaultsJson(const std::vector<PageFault>& faults) {
@@ -231,7 +176,58 @@ void AddDetails(const Topology& topology, const Schedule& schedule, const PageSc
   if (facts.report != nullptr) out.AddRaw("messages", MessagesJson(facts.report->trace));
 }
 
+// What both a simulated and an executed schedule have.
+void AddFacts(int32_t network, const Topology& topology, const Schedule& schedule,
+              const PageSchedule& facts, JsonObject& out) {
+  out.AddInt("network", network);
+  out.AddText("label", facts.label);
+  out.AddText("collective", Name(schedule.collective.kind()));
+  out.AddText("algorithm", schedule.algorithm);
+  out.AddText("kind", schedule.kind == ScheduleKind::kStep ? "step" : "timed");
+  out.AddInt("steps", schedule.num_steps);
+  out.AddInt("shards", schedule.collective.num_shards());
+  out.AddInt("units_per_shard", schedule.units_per_shard);
+  out.AddInt("transfers_total", std::ssize(schedule.transfers));
+  out.AddInt("size_bytes", facts.size_bytes);
+  out.AddRaw("verified", !facts.verified ? "null" : *facts.verified ? "true" : "false");
+  out.AddInt("faults_total", facts.num_faults);
+  out.AddRaw("faults", FaultsJson(facts.faults));
+  out.AddText("note", facts.note);
+  if (facts.bounds == nullptr) return;
+  out.AddRaw("bounds", BoundsJson(topology, *facts.bounds));
+  out.AddInt("bound_ps", Picoseconds(facts.bounds->Seconds(facts.size_bytes)));
+}
+
+// The ranks alone, each pair that exchanged messages as a link of unknown bandwidth.
+std::string PairsJson(const Topology& topology,
+                      const std::vector<std::pair<int32_t, int32_t>>& pairs) {
+  std::vector<std::string> names;
+  for (const NodeId rank : topology.Ranks()) names.push_back(QuotedJson(topology.node_name(rank)));
+  JsonObject links;
+  links.AddColumn("tail", pairs.size(), [&](size_t i) { return pairs[i].first; });
+  links.AddColumn("head", pairs.size(), [&](size_t i) { return pairs[i].second; });
+  links.AddColumn("bandwidth", pairs.size(), [](size_t) { return 0; });
+  links.AddColumn("alpha_ps", pairs.size(), [](size_t) { return 0; });
+  JsonObject out;
+  out.AddText("name", topology.name() + ", pairs of ranks");
+  out.AddInt("ranks", topology.num_ranks());
+  out.AddInt("nodes", topology.num_ranks());
+  out.AddInt("links_total", std::ssize(pairs));
+  out.AddInt("host_limits", 0);
+  out.AddRaw("names", ArrayJson(names));
+  out.AddRaw("grid", "null");
+  out.AddRaw("links", links.ToString());
+  return out.ToString();
+}
+
 }  // namespace
+
+int32_t PageData::KeepNetwork(std::string json) {
+  const auto known = std::find(networks_.begin(), networks_.end(), json);
+  const auto index = static_cast<int32_t>(known - networks_.begin());
+  if (known == networks_.end()) networks_.push_back(std::move(json));
+  return index;
+}
 
 int32_t PageData::AddNetwork(const Topology& topology) {
   JsonObject out;
@@ -247,8 +243,7 @@ int32_t PageData::AddNetwork(const Topology& topology) {
     out.AddRaw("grid", topology.grid() ? GridJson(*topology.grid()) : "null");
     out.AddRaw("links", LinksJson(topology));
   }
-  networks_.push_back(out.ToString());
-  return static_cast<int32_t>(networks_.size()) - 1;
+  return KeepNetwork(out.ToString());
 }
 
 void PageData::AddLimit(int32_t network, const Topology& topology, CollectiveKind collective,
@@ -263,26 +258,33 @@ void PageData::AddLimit(int32_t network, const Topology& topology, CollectiveKin
 void PageData::AddSchedule(int32_t network, const Topology& topology, const Schedule& schedule,
                            const PageSchedule& facts) {
   JsonObject out;
-  out.AddInt("network", network);
-  out.AddText("label", facts.label);
-  out.AddText("collective", Name(schedule.collective.kind()));
-  out.AddText("algorithm", schedule.algorithm);
-  out.AddText("kind", schedule.kind == ScheduleKind::kStep ? "step" : "timed");
-  out.AddInt("steps", schedule.num_steps);
-  out.AddInt("shards", schedule.collective.num_shards());
-  out.AddInt("units_per_shard", schedule.units_per_shard);
-  out.AddInt("transfers_total", static_cast<int64_t>(schedule.transfers.size()));
-  out.AddInt("size_bytes", facts.size_bytes);
-  out.AddRaw("verified", !facts.verified ? "null" : *facts.verified ? "true" : "false");
-  out.AddInt("faults_total", facts.num_faults);
-  out.AddRaw("faults", FaultsJson(facts.faults));
-  out.AddText("note", facts.note);
-  if (facts.bounds != nullptr) {
-    out.AddRaw("bounds", BoundsJson(topology, *facts.bounds));
-    out.AddInt("bound_ps", Picoseconds(facts.bounds->Seconds(facts.size_bytes)));
-  }
-  if (facts.report != nullptr) AddSimulation(topology, facts, out);
+  AddFacts(network, topology, schedule, facts, out);
+  if (facts.report != nullptr)
+    out.AddRaw("simulation",
+               SimulationJson(*facts.report,
+                              facts.options.link_model == LinkModel::kHeld ? "held" : "pipelined",
+                              facts.options.step_mode == StepMode::kBarrier ? "barrier" : "eager",
+                              UseJson(topology, *facts.report)));
   AddDetails(topology, schedule, facts, out);
+  schedules_.push_back(out.ToString());
+}
+
+void PageData::AddExecuted(int32_t network, const Topology& topology, const Schedule& schedule,
+                           const PageSchedule& facts, const std::vector<PageExecuted>& messages) {
+  const ExecutedRun run = RunOf(topology, schedule.collective, facts.size_bytes, messages);
+  if (!run.pairs.empty()) network = KeepNetwork(PairsJson(topology, run.pairs));
+  const bool grouped = run.pairs.empty() && IsGrouped(topology);
+  JsonObject out;
+  AddFacts(network, topology, schedule, facts, out);
+  out.AddRaw("simulation",
+             SimulationJson(run.report, "", "executed",
+                            grouped ? UseJson(topology, run.report)
+                                    : UseJson(run.report.link_busy_s, run.report.link_bytes)));
+  if (grouped || std::ssize(messages) > kMostTransfers)
+    out.AddText("omitted",
+                fmt::format("A page does not show each of {} messages.", messages.size()));
+  else
+    out.AddRaw("messages", MessagesJson(run.report.trace));
   schedules_.push_back(out.ToString());
 }
 
@@ -294,6 +296,8 @@ std::string PageData::ToJson() const {
   out.AddRaw("networks", ArrayJson(networks_));
   out.AddRaw("limits", ArrayJson(limits_));
   out.AddRaw("schedules", ArrayJson(schedules_));
+  if (!flows_.empty()) out.AddRaw("flows", ArrayJson(flows_));
+  for (const auto& [key, json] : views_) out.AddRaw(key, json);
   return out.ToString();
 }
 

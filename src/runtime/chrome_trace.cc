@@ -58,7 +58,13 @@ std::string ToChromeTrace(const Plan& plan, const RunReport& report) {
                       {"dur", (event.end_s - event.start_s) * 1e6},
                       {"args", {{"instruction", event.instruction}, {"step", instruction.step}}}});
   }
-  return Json{{"traceEvents", std::move(events)}, {"displayTimeUnit", "ns"}}.dump();
+  return Json{{"traceEvents", std::move(events)},
+              {"displayTimeUnit", "ns"},
+              {"otherData",
+               {{"executed", Name(plan.collective.kind())},
+                {"algorithm", plan.algorithm},
+                {"size_bytes", report.size_bytes}}}}
+      .dump();
 }
 
 }  // namespace tutti

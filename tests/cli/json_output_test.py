@@ -79,6 +79,7 @@ class JsonOutput(harness.CliTest):
                 ["explain", "dgx_h100(2)", "-a", "forest", "--size", "1MiB"],
                 ["explain", sched, "--size", "1KiB,1MiB"],
                 ["diff", sched, sched],
+                ["explore", sched, sched, "--size", "1MiB", "-o", self.path("page.html")],
                 ["advise", "mesh(4)", "--size", "1MiB"],
                 ["advise", "dgx_h100(2)", "-c", "all-reduce", "--size", "1MiB"],
                 ["flow", "torus(3,3)", "genkautz(2,7)"],

@@ -15,3 +15,6 @@ export function heatTone(share: number): [number, number, number] {
   }
   return found;
 }
+
+// Of lines and points, told apart by the colour-blind and in grey together with their markers and labels: Okabe and Ito's, the light ones darker.
+export const SERIES_COLORS = ['#0072b2', '#d55e00', '#009e73', '#b5518f', '#2f9fd6', '#a87600', '#56616e', '#7a1f1f'];

@@ -31,8 +31,24 @@ export interface Schedule {
   messages?: Messages; omitted?: string;
 }
 export interface Limit { network: number; collective: string; bounds: Bounds }
+export interface Curve { name: string; size_bytes: number[]; time_ps: number[] }
+export interface Comparison {
+  network: number; collective: string; how: string; bus_factor: number | null;
+  rows: { algorithm: string; size_bytes: number; time_ps: number; analytic_ps: number; bound_ps: number; steps: number }[];
+  curves: Curve[]; bound: Curve; best: { algorithm: string; from_bytes: number }[]; missing: { algorithm: string; reason: string }[];
+}
+export interface Designs {
+  ranks: number; degree: number; collective: string; one_way: number; tl_bound: number; tb_bound: Exact; bound_ps?: number; best: number;
+  rows: { recipe: string; algorithm: string; network: number; tl: number; tb: Exact; diameter: number; bidirectional: number; reasons: string[]; time_ps?: number; f_lower?: number; f_upper?: number }[];
+}
+export interface Flow { network: number; f: Exact; f_upper: Exact; proven: number; min_bandwidth: number; demand: number; load: number[]; length: number[] }
+export interface TrainingRow {
+  algorithm: string; iteration_ps: number; forward_ps: number; backward_ps: number; tensor_ps: number; all_to_all_ps: number; exposed_ps: number; gradients_ps: number;
+  events: { activity: number[]; start_ps: number[]; end_ps: number[]; name: string[] };
+}
+export interface Training { network: number; workload: string; how: string; omitted: string; rows: TrainingRow[] }
 export interface PageData {
-  format: string; version: number; command: string; networks: Network[]; limits: Limit[]; schedules: Schedule[];
+  format: string; version: number; command: string; networks: Network[]; limits: Limit[]; schedules: Schedule[]; comparison?: Comparison; designs?: Designs; flows?: Flow[]; training?: Training;
 }
 
 export class DataError extends Error {}
@@ -98,6 +114,34 @@ function checkSchedule(schedule: Schedule, index: number, networks: Network[]): 
   }
 }
 
+function checkComparison(comparison: Comparison, networks: Network[]): void {
+  const where = 'comparison';
+  need(networks[comparison.network] !== undefined, `${where}: its network is missing`);
+  need(Array.isArray(comparison.rows) && Array.isArray(comparison.curves) && Array.isArray(comparison.best) && Array.isArray(comparison.missing) && comparison.bound !== undefined, `${where}: parts of it are missing`);
+  for (const curve of [...comparison.curves, comparison.bound])
+    need(Array.isArray(curve.size_bytes) && isNumberColumn(curve.size_bytes, curve.size_bytes.length) && isNumberColumn(curve.time_ps, curve.size_bytes.length), `${where}: a curve is damaged`);
+}
+
+function checkFlow(flow: Flow, index: number, networks: Network[]): void {
+  const where = `flow ${index}`, network = networks[flow.network];
+  need(network !== undefined, `${where}: its network is missing`);
+  const links = (network.groups ?? network.links)!.tail.length;
+  need(isNumberColumn(flow.load, links) && (flow.length.length === 0 || isNumberColumn(flow.length, links)), `${where}: its loads are damaged`);
+}
+
+function checkTraining(training: Training, networks: Network[]): void {
+  need(networks[training.network] !== undefined && Array.isArray(training.rows), 'training: its network is missing');
+  training.rows.forEach(({ events }, i) => {
+    const count = Array.isArray(events?.activity) ? events.activity.length : -1;
+    need(isIndexColumn(events.activity, count, 4) && isNumberColumn(events.start_ps, count) && isNumberColumn(events.end_ps, count) && events.name?.length === count, `training ${i}: its events are damaged`);
+  });
+}
+
+function checkDesigns(designs: Designs, networks: Network[]): void {
+  need(Array.isArray(designs.rows) && designs.rows.length > 0 && designs.tb_bound !== undefined && designs.best < designs.rows.length, 'designs: parts of them are missing');
+  designs.rows.forEach((row, i) => need((row.network === -1 || networks[row.network] !== undefined) && row.tb !== undefined && Array.isArray(row.reasons), `design ${i}: its network is missing`));
+}
+
 export function checkData(value: unknown): PageData {
   need(typeof value === 'object' && value !== null, 'the data is no object');
   const data = value as PageData;
@@ -108,6 +152,10 @@ export function checkData(value: unknown): PageData {
   data.networks.forEach(checkNetwork);
   data.limits.forEach((limit, i) => need(data.networks[limit.network] !== undefined && limit.bounds !== undefined, `limit ${i}: its network is missing`));
   data.schedules.forEach((schedule, i) => checkSchedule(schedule, i, data.networks));
+  data.flows?.forEach((flow, i) => checkFlow(flow, i, data.networks));
+  if (data.training) checkTraining(data.training, data.networks);
+  if (data.designs) checkDesigns(data.designs, data.networks);
+  if (data.comparison) checkComparison(data.comparison, data.networks);
   return data;
 }
 

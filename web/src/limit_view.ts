@@ -18,7 +18,7 @@ function rational(text: string): number {
   return Number(num) / Number(den ?? 1);
 }
 
-function bars(rows: [string, number, string, string][]): HTMLElement {
+export function bars(rows: [string, number, string, string][]): HTMLElement {
   const most = Math.max(1, ...rows.map(([, value]) => value));
   const grid = element('div', { class: 'bound-bars' });
   for (const [name, value, text, color] of rows)

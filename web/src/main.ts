@@ -1,20 +1,26 @@
 // The page: reads its data and puts the views together. What is wrong is said in place of a view, never a blank.
 import './style.css';
-import { readData, type Bounds, type PageData, type Schedule } from './data';
+import { clock } from './clock';
+import { compareView, isExecuted, type CompareView } from './compare_view';
+import { ComparisonView } from './comparison_view';
+import { DesignsView } from './designs_view';
+import { readData, type Bounds, type Comparison, type Designs, type Flow, type PageData, type Schedule, type Training } from './data';
 import { DetailsView } from './details';
 import { button, element } from './dom';
+import { flowView, rateOf } from './flow_view';
 import { HeatView } from './heat_view';
 import { cutButton, cutWords, limitView, limitsTable } from './limit_view';
 import { Run, graphOf } from './model';
 import { NetworkView } from './network_view';
 import { Store, type Selection } from './selection';
 import { TimelineView } from './timeline_view';
+import { trainingView } from './training_view';
 import { bytes, count, percent, plural, rate, seconds } from './words';
 
 declare global {
   interface Window {
     // For tests and scripts: where things are drawn, and what is chosen.
-    tutti?: { data: PageData; store: Store; network: NetworkView; timeline: TimelineView | null; heat: HeatView | null; setTime: (ps: number) => void; time: () => number; select: (s: Selection) => void };
+    tutti?: { data: PageData; store?: Store; network?: NetworkView; timeline?: TimelineView | null; heat?: HeatView | null; setTime: (ps: number) => void; time: () => number; select: (s: Selection) => void; compared?: CompareView; choose?: (row: number) => void };
   }
 }
 
@@ -26,9 +32,100 @@ function complain(message: string): void {
 }
 
 function badge(schedule: Schedule): HTMLElement {
+  if (isExecuted(schedule)) return element('span', { class: 'badge open' }, 'executed');
   if (schedule.verified === null) return element('span', { class: 'badge open' }, 'not judged');
   if (schedule.verified) return element('span', { class: 'badge good' }, '\u2713 proven correct');
   return element('span', { class: 'badge bad' }, `\u2717 NOT correct: ${plural(schedule.faults_total, 'violation')}`);
+}
+
+const ALL = -1; // in place of a schedule: all side by side
+const MOST_SIDES = 16;
+
+function chooser(data: PageData, at: number, show: (at: number) => void): HTMLElement {
+  const choice = element('select', { 'aria-label': 'Schedule shown' });
+  const offer = (i: number, text: string): void => choice.append(element('option', i === at ? { value: i, selected: true } : { value: i }, text));
+  data.schedules.forEach((one, i) => offer(i, one.label || one.algorithm));
+  if (data.schedules.length <= MOST_SIDES) offer(ALL, 'all side by side');
+  choice.addEventListener('change', () => show(Number(choice.value)));
+  return choice;
+}
+
+// "all-reduce on torus(4,4)" where all are of that, else how many there are.
+function titleOfAll(data: PageData): string {
+  const network = data.networks[data.schedules[0]!.network]!;
+  const kinds = new Set(data.schedules.map((one) => one.collective)), names = new Set(data.schedules.map((one) => data.networks[one.network]!.name.replace(/, pairs of ranks$/, '')));
+  const what = kinds.size === 1 ? data.schedules[0]!.collective : `${kinds.size} collectives`;
+  return `${what} on ${names.size === 1 ? network.name || 'an unnamed network' : `${names.size} networks`}: ${plural(data.schedules.length, 'result')} side by side`;
+}
+
+function showAll(data: PageData): void {
+  stopClock();
+  const title = titleOfAll(data);
+  document.title = `${title} \u2013 Tutti`;
+  const compared = compareView(data, (at) => show(data, at));
+  stopClock = compared.stop;
+  const lines = data.schedules.flatMap((one): [string, string][] => [...(one.verified === false ? [['note fault', `${one.label} is NOT correct: ${plural(one.faults_total, 'violation')}.`] as [string, string]] : []),
+    ...[one.note ? `${one.note}.` : '', one.omitted ?? ''].filter((text) => text !== '').map((text): [string, string] => ['note', `${one.label}: ${text}`])]);
+  page.replaceChildren(element('header', {}, element('h1', {}, title), chooser(data, ALL, (at) => show(data, at))), ...lines.map(([kind, text]) => element('p', { class: kind }, text)), compared.root);
+  window.tutti = { data, setTime: (ps) => compared.clock?.set(ps), time: () => compared.clock?.now() ?? 0, select: (s) => compared.sides[0]?.store.select(s), compared };
+}
+
+// Beside a view of its own: the network that it is of, with its cut where that is known.
+function networkBeside(data: PageData, at: number, store: Store): { root: HTMLElement; network: NetworkView; details: HTMLElement } {
+  const graph = graphOf(data.networks[at]!);
+  const network = new NetworkView(graph, null, store);
+  return { root: network.root, network, details: new DetailsView(graph, null, store).root };
+}
+
+function plainHeader(title: string, words: string): HTMLElement {
+  document.title = `${title} \u2013 Tutti`;
+  return element('header', {}, element('h1', {}, title), element('span', { class: 'figures' }, words));
+}
+
+function showComparison(data: PageData, comparison: Comparison): void {
+  const network = data.networks[comparison.network]!, store = new Store();
+  const view = new ComparisonView(comparison), beside = networkBeside(data, comparison.network, store);
+  const algorithms = new Set(comparison.rows.map((row) => row.algorithm));
+  page.replaceChildren(plainHeader(`${comparison.collective} on ${network.name || 'an unnamed network'}: ${plural(algorithms.size, 'algorithm')}`, `${plural(network.ranks, 'rank')}, ${plural(network.links_total, 'link')}, every schedule proven correct`),
+    element('main', {}, view.root, beside.root, element('div', { class: 'column' }, beside.details)));
+  window.tutti = { data, store, network: beside.network, setTime: () => undefined, time: () => 0, select: (s) => store.select(s) };
+}
+
+function showFlow(data: PageData, flows: Flow[], at: number): void {
+  const flow = flows[at]!, network = data.networks[flow.network]!, store = new Store();
+  const beside = networkBeside(data, flow.network, store), view = flowView(flow, graphOf(network), beside.network, store);
+  const top = plainHeader(`all-to-all on ${network.name || 'an unnamed network'}`, `${plural(network.ranks, 'rank')}, ${plural(network.links_total, 'link')}`);
+  if (flows.length > 1) {
+    const choice = element('select', { 'aria-label': 'Network shown' });
+    flows.forEach((one, i) => choice.append(element('option', i === at ? { value: i, selected: true } : { value: i }, `${data.networks[one.network]!.name}: ${rate(rateOf(one))} a pair`)));
+    choice.addEventListener('change', () => showFlow(data, flows, Number(choice.value)));
+    top.append(choice);
+  }
+  page.replaceChildren(top, element('main', {}, beside.root, element('div', { class: 'column' }, view.side, beside.details), view.links));
+  window.tutti = { data, store, network: beside.network, setTime: () => undefined, time: () => 0, select: (s) => store.select(s) };
+}
+
+function showTraining(data: PageData, training: Training): void {
+  const network = data.networks[training.network]!, view = trainingView(training), store = new Store();
+  const beside = networkBeside(data, training.network, store);
+  page.replaceChildren(plainHeader(`${training.workload} on ${network.name || 'an unnamed network'}`, `an iteration of training on ${plural(network.ranks, 'rank')}`),
+    element('main', {}, ...view.roots, beside.root, element('div', { class: 'column' }, beside.details)));
+  view.clock?.set(0);
+  window.tutti = { data, store: view.store, network: beside.network, timeline: view.timeline, setTime: (ps) => view.clock?.set(ps), time: () => view.clock?.now() ?? 0, select: (s) => view.store.select(s) };
+}
+
+function showDesigns(data: PageData, designs: Designs): void {
+  const below = element('div', { class: 'wide below' });
+  const view = new DesignsView(designs, (row) => {
+    const at = designs.rows[row]!.network, store = new Store();
+    if (at < 0) return below.replaceChildren(element('p', { class: 'note' }, 'This network is too large to be kept in the page beside the others.'));
+    const beside = networkBeside(data, at, store);
+    below.replaceChildren(beside.root, element('div', { class: 'column' }, beside.details));
+    window.tutti = { data, store, network: beside.network, setTime: () => undefined, time: () => 0, select: (s) => store.select(s), choose: (i) => view.choose(i) };
+  });
+  const ports = designs.one_way ? 'one-way fibres' : 'two-way cables';
+  page.replaceChildren(plainHeader(`${plural(designs.rows.length, 'network')} of ${plural(designs.ranks, 'rank')} with ${plural(designs.degree, 'port')}`, `${ports}, priced for ${designs.collective}; TL in steps, TB in M/B`), element('main', {}, view.root, below));
+  view.choose(view.chosen);
 }
 
 function header(data: PageData, at: number, show: (at: number) => void): HTMLElement {
@@ -38,12 +135,7 @@ function header(data: PageData, at: number, show: (at: number) => void): HTMLEle
   const title = schedule ? `${schedule.collective} on ${name} by ${schedule.algorithm}` : name;
   document.title = `${title} \u2013 Tutti`;
   const top = element('header', {}, element('h1', {}, title));
-  if (data.schedules.length > 1) {
-    const choice = element('select', { 'aria-label': 'Schedule shown' });
-    data.schedules.forEach((one, i) => choice.append(element('option', i === at ? { value: i, selected: true } : { value: i }, one.label || one.algorithm)));
-    choice.addEventListener('change', () => show(Number(choice.value)));
-    top.append(choice);
-  }
+  if (data.schedules.length > 1) top.append(chooser(data, at, show));
   if (schedule) {
     top.append(badge(schedule));
     const figures = element('span', { class: 'figures' });
@@ -79,45 +171,10 @@ function notes(schedule: Schedule | undefined, run: Run | null, store: Store): H
   return out;
 }
 
-// Play, pause and the place on the clock; one turn of the whole takes ten seconds.
-function clock(run: Run, onTime: (time: number) => void): { root: HTMLElement; set: (time: number) => void; now: () => number; stop: () => void } {
-  const turn = 10_000;
-  let time = 0, playing = false, before = 0, speed = 1, gone = false;
-  const slider = element('input', { type: 'range', min: 0, max: 1000, value: 0, step: 'any', 'aria-label': 'Time in the schedule' });
-  const text = element('output', { 'aria-label': 'Time shown' }, seconds(0));
-  const play = button('\u25b6 Play', 'Play the schedule', () => {
-    playing = !playing;
-    if (playing && time >= run.time) set(0);
-    play.textContent = playing ? '\u23f8 Pause' : '\u25b6 Play';
-    play.setAttribute('aria-label', playing ? 'Pause the schedule' : 'Play the schedule');
-    before = performance.now();
-    if (playing) requestAnimationFrame(tick);
-  });
-  const pace = element('select', { 'aria-label': 'Speed of playing' });
-  for (const [value, name] of [[0.1, '0.1x'], [0.25, '0.25x'], [1, '1x'], [4, '4x']] as const) pace.append(element('option', value === 1 ? { value, selected: true } : { value }, name));
-  pace.addEventListener('change', () => { speed = Number(pace.value); });
-  const set = (to: number): void => {
-    time = Math.max(0, Math.min(run.time, to));
-    slider.value = String(run.time > 0 ? (1000 * time) / run.time : 0);
-    slider.setAttribute('aria-valuetext', seconds(time));
-    text.textContent = `${seconds(time)} of ${seconds(run.time)}`;
-    onTime(time);
-  };
-  const tick = (now: number): void => {
-    if (!playing || gone) return;
-    const elapsed = Math.max(0, now - before);
-    before = now;
-    set(time + (elapsed / turn) * run.time * speed);
-    if (time >= run.time) play.click(); else requestAnimationFrame(tick);
-  };
-  slider.addEventListener('input', () => set((Number(slider.value) / 1000) * run.time));
-  const root = element('div', { class: 'bar', role: 'group', 'aria-label': 'Clock' }, play, slider, text, pace);
-  return { root, set, now: () => time, stop: () => { gone = true; } };
-}
-
 let stopClock: () => void = () => undefined;
 
 function show(data: PageData, at: number): void {
+  if (at === ALL) return showAll(data);
   stopClock();
   const store = new Store();
   const schedule = data.schedules[at];
@@ -126,7 +183,7 @@ function show(data: PageData, at: number): void {
   const network = new NetworkView(graph, run, store);
   const timeline = run && run.flight.count > 0 ? new TimelineView(run, store, (time) => setTime(time)) : null;
   const heat = run?.schedule.simulation && graph.tail.length > 0 ? new HeatView(run, store) : null;
-  const ticking = run && run.flight.count > 0 ? clock(run, (time) => {
+  const ticking = run && run.flight.count > 0 ? clock(run.time, (time) => {
     network.setTime(time);
     timeline?.setNow(time);
   }) : null;
@@ -182,10 +239,19 @@ function busiest(run: Run, store: Store): HTMLElement {
   element('div', { class: 'scroll', style: 'max-height:330px' }, element('table', { 'aria-label': 'Busiest links' }, element('thead', {}, element('tr', {}, ...['link', 'busy', 'carries', 'bandwidth'].map((head) => element('th', { scope: 'col' }, head)))), body)));
 }
 
+function showSchedules(data: PageData): void {
+  const together = (data.command === 'explore' || data.command === 'run') && data.schedules.length > 1 && data.schedules.length <= MOST_SIDES;
+  show(data, together ? ALL : 0);
+}
+
 async function start(): Promise<void> {
   try {
     const data = await readData(document.getElementById('tutti-data'));
-    show(data, 0);
+    if (data.comparison) showComparison(data, data.comparison);
+    else if (data.flows?.length) showFlow(data, data.flows, 0);
+    else if (data.training) showTraining(data, data.training);
+    else if (data.designs) showDesigns(data, data.designs);
+    else showSchedules(data);
     requestAnimationFrame(() => requestAnimationFrame(() => {
       document.documentElement.dataset['state'] = 'shown';
       document.documentElement.dataset['firstPictureMs'] = performance.now().toFixed(0);

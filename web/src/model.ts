@@ -3,7 +3,7 @@
 import type { Grid, Network, Schedule } from './data';
 
 export interface Graph {
-  name: string; nodes: number; ranks: number; grouped: boolean; labels: string[]; grid: Grid | null;
+  name: string; nodes: number; ranks: number; ranksOfNetwork: number; grouped: boolean; labels: string[]; grid: Grid | null;
   tail: number[]; head: number[]; bandwidth: number[]; alpha: number[] | null;
   links: number[]; // how many of the network one of the graph stands for
 }
@@ -11,11 +11,11 @@ export interface Graph {
 export function graphOf(network: Network): Graph {
   const { groups, links } = network;
   if (groups)
-    return { name: network.name, nodes: groups.names.length, ranks: groups.names.length, grouped: true, labels: groups.names, grid: groups.grid,
+    return { name: network.name, nodes: groups.names.length, ranks: groups.names.length, ranksOfNetwork: network.ranks, grouped: true, labels: groups.names, grid: groups.grid,
       tail: groups.tail, head: groups.head, bandwidth: groups.bandwidth, alpha: null, links: groups.links };
   const labels = network.names ?? Array.from({ length: network.nodes }, (_, i) => String(i));
   const { tail, head, bandwidth, alpha_ps: alpha } = links!;
-  return { name: network.name, nodes: network.nodes, ranks: network.ranks, grouped: false, labels, grid: network.grid ?? null, tail, head, bandwidth,
+  return { name: network.name, nodes: network.nodes, ranks: network.ranks, ranksOfNetwork: network.ranks, grouped: false, labels, grid: network.grid ?? null, tail, head, bandwidth,
     alpha, links: tail.map(() => 1) };
 }
 

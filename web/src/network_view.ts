@@ -22,23 +22,28 @@ export class NetworkView {
   private cutInside: ReadonlySet<number> = new Set();
   private cutLinks: ReadonlySet<number> = new Set();
   private arrivals: Map<number, number> | null = null; // of the chosen shard, by node
+  private readonly inRow: number; // nodes beside each other, at most
   private showUse = false;
+  private shares: number[] | null = null;
+  private readonly legend = element('span', { class: 'soft legend', hidden: true, 'aria-label': 'Colours of links: from dark for 0 to light for 100 %' });
+  private readonly use = button('Link use', 'Colour the links by how long they are busy', () => undefined);
 
-  constructor(private readonly graph: Graph, private readonly run: Run | null, private readonly store: Store) {
+  constructor(private readonly graph: Graph, private readonly run: Run | null, private readonly store: Store, private readonly title = 'Network') {
     this.layout = layOut(graph);
+    const { x, y, kind } = this.layout;
+    this.inRow = isWide(this.layout) ? mostInRow(y) : Math.max(Math.sqrt(graph.nodes), kind === 'grid' && (graph.grid?.dims.length ?? 0) <= 2 ? Math.max(mostInRow(x), mostInRow(y)) : 0);
     this.turn = bends(graph);
     this.canvas = new Canvas('network', this.label(), () => this.draw());
-    const use = button('Link use', 'Colour the links by how long they are busy', () => {
-      this.showUse = !this.showUse;
-      use.setAttribute('aria-pressed', String(this.showUse));
-      this.canvas.redraw();
-    });
+    const use = this.use;
+    use.addEventListener('click', () => this.setUse(!this.showUse));
     use.setAttribute('aria-pressed', 'false');
-    const bar = element('div', { class: 'bar' }, element('h2', {}, 'Network'), element('span', { class: 'soft' }, this.words()), element('span', { class: 'space' }),
+    const bar = element('div', { class: 'bar' }, element('h2', {}, title), ...(title === 'Network' ? [element('span', { class: 'soft' }, this.words())] : []), element('span', { class: 'space' }),
       ...(run !== null && run.schedule.simulation !== undefined ? [use] : []),
       button('+', 'Enlarge the network', () => this.zoomBy(1.4)), button('\u2212', 'Shrink the network', () => this.zoomBy(1 / 1.4)),
       button('Fit', 'Show the whole network', () => this.fit()));
-    this.root = element('section', { 'aria-label': 'Network' }, bar, this.canvas.canvas);
+    this.legend.append('0 ', element('span', { class: 'ramp', style: `background:linear-gradient(to right,${[0, 0.25, 0.5, 0.75, 1].map(heatColor).join(',')})` }), ' 100 %');
+    bar.insertBefore(this.legend, bar.querySelector('.space'));
+    this.root = element('section', { 'aria-label': title === 'Network' ? title : `Network of ${title}` }, bar, this.canvas.canvas);
     onPointer(this.canvas, (dx, dy) => {
       this.panX += dx;
       this.panY += dy;
@@ -50,6 +55,21 @@ export class NetworkView {
     }, { passive: false });
     this.canvas.canvas.addEventListener('keydown', (event) => this.key(event));
     store.onChange(() => this.chosen());
+  }
+
+  setUse(on: boolean): void {
+    this.showUse = on;
+    this.use.setAttribute('aria-pressed', String(on));
+    this.legend.hidden = !on && this.shares === null;
+    this.canvas.redraw();
+  }
+
+  // Colours links by numbers from 0 to 1; null: no more.
+  setShares(shares: number[] | null): void {
+    this.shares = shares;
+    this.legend.hidden = shares === null && !this.showUse;
+    this.baseKey = '';
+    this.canvas.redraw();
   }
 
   setCut(inside: number[]): void {
@@ -81,7 +101,7 @@ export class NetworkView {
 
   private label(): string {
     const { graph } = this;
-    return `Network ${graph.name}: ${graph.nodes} nodes, ${graph.tail.length} links. Arrow keys choose a node, plus and minus zoom.`;
+    return `Network ${this.title === 'Network' ? '' : `of ${this.title}, `}${graph.name}: ${graph.nodes} nodes, ${graph.tail.length} links. Arrow keys choose a node, plus and minus zoom.`;
   }
 
   private onScreen([x, y]: readonly [number, number]): [number, number] {
@@ -94,7 +114,7 @@ export class NetworkView {
     const wide = isWide(this.layout);
     const margin = 34;
     const side = Math.max(20, Math.min(width, height) - 2 * margin);
-    const radius = Math.max(1.2, Math.min(13, (0.36 * (wide ? width : side) * this.zoom) / Math.max(2, wide ? mostInRow(this.layout.y) : Math.sqrt(this.graph.nodes))));
+    const radius = Math.max(1.2, Math.min(13, (0.36 * (wide ? width : side) * this.zoom) / Math.max(2, this.inRow)));
     return { radius, side, left: (width - side) / 2, top: (height - side) / 2 };
   }
 
@@ -182,8 +202,9 @@ export class NetworkView {
     const thin = Math.max(0.4, Math.min(1.6, radius / 5));
     for (let link = 0; link < this.paths.length; ++link) {
       if (this.cutLinks.has(link) || chosen.has(link)) continue;
-      context.lineWidth = use ? thin * 1.8 : thin;
-      context.strokeStyle = use && time > 0 ? heatColor(use[link]! / (time * this.graph.links[link]!)) : LINK;
+      const share = this.shares ? this.shares[link]! : use && time > 0 ? use[link]! / (time * this.graph.links[link]!) : undefined;
+      context.lineWidth = share === undefined ? thin : thin * 1.8;
+      context.strokeStyle = share === undefined ? LINK : heatColor(share);
       this.stroke(context, link);
     }
     context.lineWidth = Math.max(2, thin * 1.6);
@@ -232,7 +253,7 @@ export class NetworkView {
   // Inside where it is short, below where there is room; of long names the part behind the last point.
   private drawLabel(context: CanvasRenderingContext2D, node: number, x: number, y: number, radius: number): void {
     if (radius < 7) return;
-    const room = isWide(this.layout) ? (this.zoom * this.canvas.width) / mostInRow(this.layout.y) : 5 * radius;
+    const room = isWide(this.layout) ? (this.zoom * this.canvas.width) / this.inRow : 5 * radius;
     const whole = this.graph.labels[node]!, part = whole.slice(whole.lastIndexOf('.') + 1);
     const fits = (text: string, most: number): boolean => text.length > 0 && context.measureText(text).width <= most;
     const inside = [whole, part].find((text) => fits(text, 2 * radius - 2));

@@ -6,8 +6,16 @@ import { linkName, lowerBound, type Run } from './model';
 import type { Store } from './selection';
 import { seconds } from './words';
 
-const AXIS = 22, LABELS = 92;
+const AXIS = 22;
 type Rows = 'link' | 'rank';
+
+// Beside other timelines: a title of its own, the time that the axis ends at, and who hears when it is moved or zoomed
+// (the part of the axis at the left, and that of one pixel). Of what is no message over a link: what rows are called,
+// and words and colour of each.
+export interface TimelineOptions {
+  title?: string; span?: number; onWindow?: (from: number, perPixel: number) => void;
+  rowName?: (link: number) => string; text?: (message: number) => string; color?: (message: number) => string;
+}
 
 export class TimelineView {
   readonly root: HTMLElement;
@@ -24,9 +32,14 @@ export class TimelineView {
   private picture: ImageData | null = null;
   private readonly base = document.createElement('canvas');
   private stale = true;
+  private span: number; // ps, of the whole axis
+  private readonly labels: number; // room for the names of rows
 
-  constructor(private readonly run: Run, private readonly store: Store, private readonly setTime: (time: number) => void) {
-    this.canvas = new Canvas('timeline', `Timeline of ${run.flight.count} messages. Left and right choose the message before or after, up and down the row, plus and minus zoom.`,
+  constructor(private readonly run: Run, private readonly store: Store, private readonly setTime: (time: number) => void, private readonly options: TimelineOptions = {}) {
+    this.span = Math.max(1, options.span ?? run.time);
+    this.labels = options.rowName ? 132 : 92;
+    const title = options.title ?? 'Timeline';
+    this.canvas = new Canvas('timeline', `Timeline of ${options.title === undefined ? '' : `${options.title}: `}${run.flight.count} messages. Left and right choose the message before or after, up and down the row, plus and minus zoom.`,
       () => this.draw());
     const choice = element('select', { 'aria-label': 'Rows of the timeline' }, element('option', { value: 'link' }, 'a row a link'), element('option', { value: 'rank' }, 'a row a sender'));
     choice.addEventListener('change', () => {
@@ -34,17 +47,18 @@ export class TimelineView {
       this.arrange();
       this.fit();
     });
-    const bar = element('div', { class: 'bar' }, element('h2', {}, 'Timeline'), choice, element('span', { class: 'soft' }, 'colour: time at which a message starts'),
+    const bar = element('div', { class: 'bar' }, element('h2', {}, title), ...(options.rowName ? [] : [choice]), ...(options.title === undefined ? [element('span', { class: 'soft' }, 'colour: time at which a message starts')] : []),
       element('span', { class: 'space' }), button('+', 'Enlarge the timeline', () => this.zoomBy(1.6)), button('\u2212', 'Shrink the timeline', () => this.zoomBy(1 / 1.6)),
       button('Taller', 'Make rows taller', () => this.taller(1.6)), button('Lower', 'Make rows lower', () => this.taller(1 / 1.6)),
       button('Fit', 'Show the whole timeline', () => this.fit()));
-    this.root = element('section', { class: 'wide', 'aria-label': 'Timeline' }, bar, this.canvas.canvas);
+    this.root = element('section', { class: 'wide', 'aria-label': options.title === undefined ? 'Timeline' : `Timeline of ${title}` }, bar, this.canvas.canvas);
     this.arrange();
     onPointer(this.canvas, (dx, dy) => {
       this.from -= dx * this.perPixel;
       this.top -= dy / this.rowHeight;
       this.keepInside();
       this.refresh();
+      this.tell();
     }, (x, y) => this.click(x, y));
     this.canvas.canvas.addEventListener('wheel', (event) => {
       event.preventDefault();
@@ -70,8 +84,21 @@ export class TimelineView {
     return [box.left + 1 + x, box.top + 1 + this.y(this.rowOf[flight.link[message]!]!) + this.rowHeight / 2];
   }
 
+  // Shows another part of the axis, or the whole of another length.
+  setWindow(from: number, perPixel: number): void {
+    this.from = from * this.span;
+    this.perPixel = perPixel * this.span;
+    this.refresh();
+  }
+  setSpan(span: number): void {
+    this.span = Math.max(1, span);
+    this.fit();
+  }
+
+  private tell(): void { this.options.onWindow?.(this.from / this.span, this.perPixel / this.span); }
+  private get whole(): number { return this.span / Math.max(10, this.canvas.width - this.labels - 8); }
   private get count(): number { return Math.max(1, this.names.length); }
-  private x(time: number): number { return LABELS + (time - this.from) / this.perPixel; }
+  private x(time: number): number { return this.labels + (time - this.from) / this.perPixel; }
   private y(row: number): number { return AXIS + (row - this.top) * this.rowHeight; }
 
   private arrange(): void {
@@ -96,24 +123,25 @@ export class TimelineView {
   private fit(): void {
     this.from = 0;
     this.top = 0;
-    this.perPixel = Math.max(1, this.run.time) / Math.max(10, this.canvas.width - LABELS - 8);
+    this.perPixel = this.whole;
     this.rowHeight = (this.canvas.height - AXIS) / this.count;
     this.refresh();
+    this.tell();
   }
 
   private keepInside(): void {
-    const shown = (this.canvas.width - LABELS) * this.perPixel;
-    this.from = Math.max(-shown * 0.05, Math.min(this.from, Math.max(0, this.run.time - shown * 0.5)));
+    const shown = (this.canvas.width - this.labels) * this.perPixel;
+    this.from = Math.max(-shown * 0.05, Math.min(this.from, Math.max(0, this.span - shown * 0.5)));
     this.top = Math.max(0, Math.min(this.top, Math.max(0, this.count - (this.canvas.height - AXIS) / this.rowHeight)));
   }
 
-  private zoomBy(factor: number, x = (this.canvas.width + LABELS) / 2): void {
-    const at = this.from + (x - LABELS) * this.perPixel;
-    const whole = Math.max(1, this.run.time) / Math.max(10, this.canvas.width - LABELS - 8);
-    this.perPixel = Math.max(whole / 1e6, Math.min(whole, this.perPixel / factor));
-    this.from = at - (x - LABELS) * this.perPixel;
+  private zoomBy(factor: number, x = (this.canvas.width + this.labels) / 2): void {
+    const at = this.from + (x - this.labels) * this.perPixel;
+    this.perPixel = Math.max(this.whole / 1e6, Math.min(this.whole, this.perPixel / factor));
+    this.from = at - (x - this.labels) * this.perPixel;
     this.keepInside();
     this.refresh();
+    this.tell();
   }
 
   private taller(factor: number): void {
@@ -130,7 +158,7 @@ export class TimelineView {
     const y = this.y(row);
     if (y < AXIS || y + this.rowHeight > this.canvas.height) this.top = row - (this.canvas.height - AXIS) / this.rowHeight / 2;
     const x = this.x(flight.start[message]!);
-    if (x < LABELS || this.x(flight.free[message]!) > this.canvas.width) this.from = flight.start[message]! - 0.1 * (this.canvas.width - LABELS) * this.perPixel;
+    if (x < this.labels || this.x(flight.free[message]!) > this.canvas.width) this.from = flight.start[message]! - 0.1 * (this.canvas.width - this.labels) * this.perPixel;
     this.keepInside();
     this.refresh();
   }
@@ -170,19 +198,19 @@ export class TimelineView {
     context.drawImage(this.base, 0, 0);
     context.restore();
     const x = this.x(this.time);
-    if (x < LABELS) return;
+    if (x < this.labels) return;
     context.fillStyle = '#c8102e';
     context.fillRect(x - 0.75, 0, 1.5, height);
   }
 
   private visible(): [number, number] {
     const { flight } = this.run;
-    const to = this.from + (this.canvas.width - LABELS) * this.perPixel;
+    const to = this.from + (this.canvas.width - this.labels) * this.perPixel;
     return [lowerBound(flight.start, this.from - flight.longest), lowerBound(flight.start, to)];
   }
 
   private drawMessages(context: CanvasRenderingContext2D): void {
-    const { flight, time } = this.run;
+    const { flight } = this.run, time = this.span;
     const [first, last] = this.visible();
     if (this.rowHeight < 2 || last - first > 40000) return this.drawDensity(context, first, last);
     const { height } = this.canvas;
@@ -193,22 +221,28 @@ export class TimelineView {
       const x = this.x(flight.start[i]!), end = this.x(flight.free[i]!);
       const wide = Math.max(1, end - x - (end - x > 3 ? 1 : 0));
       const share = time > 0 ? flight.start[i]! / time : 0;
-      context.fillStyle = heatColor(share);
+      context.fillStyle = this.options.color?.(i) ?? heatColor(share);
       context.fillRect(x, y + gap / 2, wide, this.rowHeight - gap);
       if (this.rowHeight >= 11 && wide > 52) {
-        context.fillStyle = share > 0.55 ? '#1a1a1a' : '#ffffff';
+        context.fillStyle = share > 0.55 && !this.options.color ? '#1a1a1a' : '#ffffff';
         context.font = '10px system-ui, sans-serif';
         context.textAlign = 'left';
         context.textBaseline = 'middle';
-        context.fillText(this.run.timed ? `shard ${this.run.schedule.transfers?.shard[flight.first[i]!] ?? ''}` : `step ${flight.step[i]! + 1}`, x + 4, y + this.rowHeight / 2, wide - 6);
+        context.fillText(this.textOf(i), x + 4, y + this.rowHeight / 2, wide - 6);
       }
     }
   }
 
+  private textOf(i: number): string {
+    const { options, run } = this;
+    if (options.text) return options.text(i);
+    return run.timed ? `shard ${run.schedule.transfers?.shard[run.flight.first[i]!] ?? ''}` : `step ${run.flight.step[i]! + 1}`;
+  }
+
   // Per pixel of the screen: the mean start of the messages there, fainter the less of its links is taken.
   private drawDensity(context: CanvasRenderingContext2D, first: number, last: number): void {
-    const { flight, time } = this.run;
-    const wide = Math.max(1, Math.floor(this.canvas.width - LABELS)), high = Math.max(1, Math.floor(this.canvas.height - AXIS));
+    const { flight } = this.run, time = this.span;
+    const wide = Math.max(1, Math.floor(this.canvas.width - this.labels)), high = Math.max(1, Math.floor(this.canvas.height - AXIS));
     const busy = new Float32Array(wide * high), when = new Float32Array(wide * high);
     const rowsPerPixel = Math.max(1, 1 / this.rowHeight);
     const links = this.rows === 'link' ? rowsPerPixel : rowsPerPixel * (this.run.graph.tail.length / this.count);
@@ -247,7 +281,7 @@ export class TimelineView {
     scratch.height = high;
     scratch.getContext('2d')?.putImageData(this.picture, 0, 0);
     context.imageSmoothingEnabled = false;
-    context.drawImage(scratch, LABELS, AXIS, wide, high);
+    context.drawImage(scratch, this.labels, AXIS, wide, high);
   }
 
   private drawChosen(context: CanvasRenderingContext2D): void {
@@ -267,14 +301,14 @@ export class TimelineView {
     const [first, last] = this.visible();
     for (let i = first; i < last; ++i) {
       if (!chosen(i)) continue;
-      const x = Math.max(LABELS, this.x(flight.start[i]!));
+      const x = Math.max(this.labels, this.x(flight.start[i]!));
       context.strokeRect(x, this.y(this.rowOf[flight.link[i]!]!), Math.max(2, this.x(flight.free[i]!) - x), Math.max(2, this.rowHeight));
     }
   }
 
   private drawAxes(context: CanvasRenderingContext2D): void {
     const { width, height } = this.canvas;
-    context.clearRect(0, 0, LABELS, height);
+    context.clearRect(0, 0, this.labels, height);
     context.clearRect(0, 0, width, AXIS);
     context.font = '11px system-ui, sans-serif';
     context.textBaseline = 'middle';
@@ -296,13 +330,13 @@ export class TimelineView {
     for (let row = Math.max(0, Math.floor(this.top / every) * every); row < this.count && this.y(row) < height; row += every) {
       const y = this.y(row) + (this.rowHeight >= 13 ? this.rowHeight / 2 : Math.min(6, this.rowHeight * every / 2));
       if (y < AXIS + 4 || this.names[row] === undefined) continue;
-      const name = this.rows === 'link' ? linkName(this.run.graph, this.names[row]!) : this.run.graph.labels[this.names[row]!]!;
-      context.fillText(name.length > 15 ? `${name.slice(0, 14)}\u2026` : name, LABELS - 5, y);
+      const name = this.options.rowName ? this.options.rowName(this.names[row]!) : this.rows === 'link' ? linkName(this.run.graph, this.names[row]!) : this.run.graph.labels[this.names[row]!]!;
+      context.fillText(name.length > this.labels / 6 ? `${name.slice(0, this.labels / 6 - 1)}\u2026` : name, this.labels - 5, y);
     }
   }
 
   private click(x: number, y: number): void {
-    if (y < AXIS) return this.setTime(Math.max(0, Math.min(this.run.time, this.from + (x - LABELS) * this.perPixel)));
+    if (y < AXIS) return this.setTime(Math.max(0, Math.min(this.span, this.from + (x - this.labels) * this.perPixel)));
     const message = this.hit(x, y);
     this.store.select(message >= 0 ? { kind: 'message', message } : { kind: 'none' });
   }

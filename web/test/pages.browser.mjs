@@ -21,7 +21,7 @@ const make = (name, ...command) => {
 
 async function open(path, state = 'shown') {
   const page = await browser.newPage({ viewport: { width: 1280, height: 900 } });
-  page.setDefaultTimeout(120_000);
+  page.setDefaultTimeout(Number(process.env.PAGE_TIMEOUT ?? 120_000));
   const requests = [], faults = [];
   page.on('request', (request) => { if (!/^(file|data|blob):/.test(request.url())) requests.push(request.url()); });
   page.on('pageerror', (error) => faults.push(error.message));
@@ -178,6 +178,159 @@ const tests = {
     await done();
   },
 
+  async 'schedules and an execution side by side'() {
+    const [ring, bfb, trace] = ['ring.sched', 'bfb.sched', 'bfb.trace.json'].map(file);
+    for (const [path, algorithm] of [[ring, 'ring'], [bfb, 'bfb']]) execFileSync(tutti, ['synth', 'torus(3,3)', '-c', 'all-reduce', '-a', algorithm, '-o', path], { stdio: 'ignore' });
+    execFileSync(tutti, ['run', bfb, '--size', '4MiB', '-n', '2', '--trace', trace], { stdio: 'ignore' });
+    execFileSync(tutti, ['explore', bfb, trace, ring, '-o', file('explore.html')], { stdio: 'ignore' });
+    const { page, done } = await open(file('explore.html'));
+    assert.equal(await page.locator('h1').innerText(), 'all-reduce on torus(3,3): 3 results side by side');
+    const rows = (await page.locator('table[aria-label="Figures of each result"] tbody tr').allInnerTexts()).map((row) => row.split('\t'));
+    const times = await page.evaluate(() => window.tutti.data.schedules.map((s) => s.simulation.time_ps));
+    assert.deepEqual(rows.map((row) => row[0]), ['bfb, simulated', 'bfb, executed', 'ring']);
+    assert.equal(rows[1][1], 'executed');
+    rows.forEach((row, i) => assert.equal(row[4], `${(times[i] / Math.min(...times)).toFixed(2)} x`));
+    assert.equal(await page.getByRole('region', { name: 'Bound against reached' }).locator('.fill').count(), 4);
+    // Executed messages are those of the schedule: each pair in each step, with its bytes.
+    const sums = await page.evaluate(() => window.tutti.data.schedules.slice(0, 2).map(({ messages: m }) => Object.fromEntries(m.link.map((l, i) => [`${m.step[i]}/${l}`, Math.round(m.bytes[i] / 64)]).sort())));
+    assert.deepEqual(sums[1], sums[0]);
+    // A link chosen in one is chosen in all, and in the table.
+    await page.getByRole('img', { name: /^Network of bfb, executed/ }).scrollIntoViewIfNeeded();
+    await click(page, await page.evaluate(() => window.tutti.compared.sides[1].network.linkAt(7)));
+    assert.deepEqual(await page.evaluate(() => window.tutti.compared.sides.map((side) => side.store.selection.link)), [7, 7, 7]);
+    assert.equal(await page.locator('table[aria-label="Links used unlike"] tr[aria-selected="true"]').count(), 1);
+    await page.getByLabel('Clock of the results').selectOption('own');
+    await page.evaluate(() => window.tutti.setTime(Math.max(...window.tutti.data.schedules.map((s) => s.simulation.time_ps)) / 2));
+    assert.deepEqual(await page.evaluate(() => window.tutti.compared.sides.map((side) => Math.round((100 * side.network.time) / side.run.time))), [50, 50, 50]);
+    assert.equal(await page.getByLabel('Time shown').innerText(), '50.0 % of each');
+    await shot(page, 'explore');
+    // To one of them and back.
+    await page.locator('table[aria-label="Figures of each result"] tbody tr').nth(1).click();
+    assert.match(await page.locator('header').innerText(), /all-reduce on torus\(3,3\) by bfb[\s\S]*executed/);
+    await page.getByLabel('Schedule shown').selectOption({ label: 'all side by side' });
+    assert.match(await page.locator('h1').innerText(), /3 results side by side/);
+    await done();
+  },
+
+  async 'results of unlike networks, and wrong ones, stand side by side'() {
+    const wrong = file('wrong.json');
+    execFileSync(tutti, ['synth', 'ring(4)', '-c', 'all-gather', '-a', 'bfb', '-o', wrong], { stdio: 'ignore' });
+    const made = JSON.parse(readFileSync(wrong, 'utf8'));
+    made.transfers.pop();
+    writeFileSync(wrong, JSON.stringify(made));
+    const torus = file('unlike.sched');
+    execFileSync(tutti, ['synth', 'torus(80,80)', '-c', 'broadcast', '-a', 'bfb', '-o', torus], { stdio: 'ignore' });
+    execFileSync(tutti, ['explore', wrong, torus, '--size', '1MiB', '-o', file('unlike.html')], { stdio: 'ignore' });
+    const { page, done } = await open(file('unlike.html'));
+    assert.equal(await page.locator('h1').innerText(), '2 collectives on 2 networks: 2 results side by side');
+    assert.match(await page.locator('.note').first().innerText(), /bfb \(wrong\.json\) is NOT correct: 1 violation/);
+    assert.equal(await page.getByRole('region', { name: /^Network of / }).count(), 2);
+    assert.equal(await page.getByRole('region', { name: 'Links used unlike' }).count(), 0);
+    await shot(page, 'unlike');
+    await done();
+  },
+
+  async 'algorithms over sizes cross where the command says'() {
+    const answer = JSON.parse(execFileSync(tutti, ['compare', 'torus(4,4)', '-c', 'all-reduce', '--size', '4KiB,1MiB,1GiB', '--html', file('compare.html'), '--json'], { stdio: ['ignore', 'pipe', 'ignore'] }));
+    const { page, done } = await open(file('compare.html'));
+    const names = [...new Set(answer.rows.filter((row) => !row.error).map((row) => row.algorithm))];
+    assert.equal(await page.locator('h1').innerText(), `all-reduce on torus(4,4): ${names.length} algorithms`);
+    const labels = await page.locator('svg.chart text.direct').allTextContents();
+    assert.deepEqual([...labels].sort(), [...names, 'bound'].sort());
+    // The curves go through the rows of the table, and the first of each range is fastest there.
+    const curves = await page.evaluate(() => window.tutti.data.comparison.curves);
+    for (const row of answer.rows.filter((one) => !one.error)) {
+      const curve = curves.find((one) => one.name === row.algorithm);
+      assert.ok(curve.time_ps[curve.size_bytes.indexOf(row.size_bytes)] <= row.time_s * 1e12 * 1.0001 + 1, row.algorithm);
+    }
+    for (const range of answer.best_by_size.slice(1)) {
+      const at = (curve) => curve.time_ps[curve.size_bytes.indexOf(range.from_bytes)];
+      assert.equal(at(curves.find((curve) => curve.name === range.algorithm)), Math.min(...curves.filter((curve) => curve.size_bytes.includes(range.from_bytes)).map(at)));
+    }
+    assert.ok((await page.getByRole('region', { name: 'Algorithms over sizes' }).innerText()).includes(`then ${answer.best_by_size.at(-1).algorithm}`));
+    await shot(page, 'compare');
+    await page.getByRole('button', { name: 'ring', exact: true }).press('Enter');
+    assert.match(await page.locator('table[aria-label="Sizes asked for"] tr[aria-selected="true"]').innerText(), /^ring/);
+    await page.getByLabel('What is drawn over the sizes').selectOption('busbw');
+    await shot(page, 'compare-busbw');
+    await page.getByLabel('What is drawn over the sizes').selectOption('share');
+    assert.match(await page.locator('svg.chart').getAttribute('aria-label'), /^share of the bound of \d+ algorithms/);
+    await shot(page, 'compare-share');
+    await done();
+  },
+
+  async 'each point of a frontier shows its network'() {
+    const answer = JSON.parse(execFileSync(tutti, ['design', '-n', '72', '-d', '2', '--one-way', '-c', 'all-gather', '--size', '1MiB', '--no-database', '--html', file('design.html'), '--json'], { stdio: ['ignore', 'pipe', 'ignore'] }));
+    const { page, done } = await open(file('design.html'));
+    assert.equal(await page.locator('h1').innerText(), `${answer.frontier.length} networks of 72 ranks with 2 ports`);
+    const rows = (await page.locator('table[aria-label="Designs"] tbody tr').allInnerTexts()).map((row) => row.split('\t'));
+    assert.deepEqual(rows.map((row) => [row[1], row[2]]), answer.frontier.map((row) => [row.recipe, String(row.tl)]));
+    assert.equal(await page.locator('table[aria-label="Designs"] tr[aria-selected="true"] td').nth(1).innerText(), answer.frontier[answer.best].recipe);
+    await shot(page, 'design');
+    for (const i of [0, answer.frontier.length - 1]) {
+      await page.getByRole('button', { name: `${i + 1}: ${answer.frontier[i].recipe}`, exact: true }).press('Enter');
+      assert.ok((await page.locator('#reasons').innerText()).startsWith(`${i + 1}: ${answer.frontier[i].recipe}`));
+      const network = await page.evaluate((at) => { const d = window.tutti.data; return d.networks[d.designs.rows[at].network].name; }, i);
+      assert.ok((await page.getByRole('img', { name: /^Network / }).getAttribute('aria-label')).startsWith(`Network ${network}: 72 nodes`));
+    }
+    await done();
+  },
+
+  async 'a flow shows its loads and why nothing is faster'() {
+    const answer = JSON.parse(execFileSync(tutti, ['flow', 'mesh(4,3)', 'torus(4,4)', '--html', file('flow.html'), '--json'], { stdio: ['ignore', 'pipe', 'ignore'] }));
+    const { page, done } = await open(file('flow.html'));
+    const figures = await page.getByRole('region', { name: 'Rate of the flow' }).innerText();
+    assert.ok(figures.includes(String(Number(answer.rows[0].f.value.toPrecision(6)))), figures);
+    assert.match(figures, /Nothing is faster than/);
+    // No link carries more than it can, some as much; each row of the table is its link.
+    const flow = await page.evaluate(() => { const d = window.tutti.data, f = d.flows[0], l = d.networks[f.network].links; return { shares: f.load.map((x, i) => x / l.bandwidth[i]), names: l.tail.map((t, i) => `${t} -> ${l.head[i]}`) }; });
+    assert.ok(Math.abs(Math.max(...flow.shares) - 1) < 1e-9);
+    for (const row of await page.locator('table[aria-label="Links by load"] tbody tr').allInnerTexts()) {
+      const [name, , share] = row.split('\t');
+      assert.equal(share, `${(100 * flow.shares[flow.names.indexOf(name)]).toFixed(1)} %`);
+    }
+    await shot(page, 'flow');
+    await click(page, await page.evaluate(() => window.tutti.network.linkAt(3)));
+    assert.match(await details(page), /^Link 3: /);
+    await page.getByLabel('What colours the links').selectOption('length');
+    await shot(page, 'flow-length');
+    await page.getByLabel('Network shown').selectOption({ index: 1 });
+    assert.match(await page.locator('h1').innerText(), /all-to-all on torus\(4,4\)/);
+    await done();
+  },
+
+  async 'predicted beside executed'() {
+    const schedule = file('direct.sched');
+    execFileSync(tutti, ['synth', 'complete(4)', '-c', 'all-reduce', '-a', 'direct', '-o', schedule], { stdio: 'ignore' });
+    const { page, done } = await open(make('run.html', 'run', schedule, '--size', '64KiB,4MiB', '-n', '3'));
+    assert.equal(await page.locator('h1').innerText(), 'all-reduce on complete(4): 4 results side by side');
+    const rows = (await page.locator('table[aria-label="Figures of each result"] tbody tr').allInnerTexts()).map((row) => row.split('\t').slice(0, 2));
+    assert.deepEqual(rows, [['64 KiB, predicted', 'simulated, barrier, links held'], ['64 KiB, executed', 'executed'], ['4 MiB, predicted', 'simulated, barrier, links held'], ['4 MiB, executed', 'executed']].map(([a, b]) => [a.replace(' KiB', 'KiB').replace(' MiB', 'MiB'), b]));
+    assert.match(await page.locator('.note').first().innerText(), /The last of 3 iterations; their mean is/);
+    assert.equal((await page.locator('table[aria-label="Step by step"] tbody tr').count()), 2);
+    assert.equal(await page.getByRole('region', { name: 'Bound against reached' }).locator('.fill').count(), 6);
+    await shot(page, 'run');
+    await done();
+  },
+
+  async 'an iteration of training by its parts and its events'() {
+    const answer = JSON.parse(execFileSync(tutti, ['train', 'resnet-50', 'torus(4,4,bw=3GB/s)', '-a', 'ring,bfb', '--html', file('train.html'), '--json'], { stdio: ['ignore', 'pipe', 'ignore'] }));
+    const { page, done } = await open(file('train.html'));
+    assert.match(await page.locator('h1').innerText(), /^resnet-50.* on torus\(4,4,/i);
+    const rows = await page.evaluate(() => window.tutti.data.training.rows);
+    assert.deepEqual(rows.map((row) => row.algorithm), ['ring', 'bfb', 'bound']);
+    answer.rows.forEach((row, i) => assert.ok(Math.abs(rows[i].iteration_ps / 1e12 - row.iteration_s) < 1e-11));
+    const cells = (await page.locator('table[aria-label="Iterations"] tbody tr').allInnerTexts()).map((row) => row.split('\t'));
+    cells.forEach((row, i) => assert.equal(row[8], `${((100 * rows[2].iteration_ps) / rows[i].iteration_ps).toFixed(1)} %`));
+    // The parts of each bar make the iteration.
+    for (const row of rows) assert.equal(row.forward_ps + row.backward_ps + row.tensor_ps + row.all_to_all_ps + row.exposed_ps, row.iteration_ps);
+    await page.getByRole('img', { name: /^Timeline of What runs when/ }).focus();
+    await page.keyboard.press('ArrowRight');
+    assert.ok((await page.locator('#event').innerText()).includes(`compute ${rows[0].events.name[0]} from 0 ps`), await page.locator('#event').innerText());
+    await shot(page, 'train');
+    await done();
+  },
+
   async 'one rank and no transfers are no blank'() {
     const one = await open(make('one.html', 'topo', 'show', 'mesh(1)'));
     assert.match(await one.page.locator('header').innerText(), /1 rank, 0 links/);
@@ -218,6 +371,18 @@ const tests = {
     assert.ok((await details(page)).includes(names[1]));
     assert.equal(await page.evaluate(() => document.querySelectorAll('img, svg').length), 0);
     await done();
+    // Names in charts, lists and titles of the other pages; the file's own name too.
+    const network = file('<img src=x onerror=alert(4)>.topo.json'), schedule = file('<svg onload=alert(5)>.sched');
+    writeFileSync(network, readFileSync(file('hostile.topo.json')));
+    execFileSync(tutti, ['synth', network, '-c', 'all-gather', '-a', 'bfb', '-o', schedule], { stdio: 'ignore' });
+    execFileSync(tutti, ['explore', schedule, schedule, '--size', '1KiB', '-o', file('hostile-explore.html')], { stdio: 'ignore' });
+    for (const path of [file('hostile-explore.html'), make('hostile-compare.html', 'compare', network, '-c', 'all-gather', '-a', 'bfb,ring,tto', '--size', '1KiB'), make('hostile-flow.html', 'flow', network, network), make('hostile-run.html', 'run', schedule, '--size', '1KiB', '-n', '1'), make('hostile-train.html', 'train', 'resnet-50', network, '-a', 'ring')]) {
+      const other = await open(path);
+      assert.equal(await other.page.evaluate(() => document.querySelectorAll('img, svg:not(.chart)').length), 0, path);
+      const nameless = await other.page.evaluate(() => [...document.querySelectorAll('button, select, input, canvas, [role=button]')].filter((e) => !(e.getAttribute('aria-label') || e.textContent.trim())).length);
+      assert.equal(nameless, 0, path);
+      await other.done();
+    }
   },
 
   async 'a network of thousands opens as groups'() {

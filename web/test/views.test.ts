@@ -1,9 +1,15 @@
 import { deflateSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { checkData, unpack, type Network, type PageData, type Schedule } from '../src/data';
+import { decades, powersOfTwo, round, spreadOut, whole } from '../src/chart';
+import { bestInWords, busbw, curvesOf } from '../src/comparison_view';
+import { optimalIn, staircase } from '../src/designs_view';
+import { certificate, lengthShares, loadShares } from '../src/flow_view';
+import { isExecuted, mostUnlikeFirst } from '../src/compare_view';
+import { checkData, unpack, type Comparison, type Designs, type Flow, type Network, type PageData, type Schedule, type Training } from '../src/data';
 import { layOut } from '../src/layout';
 import { Run, graphOf, linksOut, lowerBound } from '../src/model';
 import { roundStep } from '../src/timeline_view';
+import { lanesOf, partsOf } from '../src/training_view';
 import { bytes, percent, rate, seconds } from '../src/words';
 
 function network(nodes: number, pairs: [number, number][], more: Partial<Network> = {}): Network {
@@ -71,6 +77,88 @@ describe('run', () => {
     for (const value of [0, 1, 2, 3, 5, 6]) expect(lowerBound(values, value)).toBe([...values, Infinity].findIndex((v) => v >= value));
   });
   it('names the links out of a set', () => expect(linksOut(graphOf(pair), new Set([0]))).toEqual([0]));
+});
+
+describe('comparison', () => {
+  it('orders rows by how far apart they are', () => expect(mostUnlikeFirst([[1, 1], [0.2, 0.9], [0.5, 0.1], [2, 2]])).toEqual([1, 2, 0, 3]));
+  it('tells executed from simulated', () => {
+    expect(isExecuted(schedule)).toBe(false);
+    expect(isExecuted({ ...schedule, simulation: { ...schedule.simulation!, mode: 'executed' } })).toBe(true);
+  });
+});
+
+describe('charts', () => {
+  it('place ticks on round numbers', () => {
+    expect(decades(3, 400)).toEqual([5, 10, 20, 50, 100, 200]);
+    expect(decades(1, 1e6)).toEqual([1, 10, 100, 1e3, 1e4, 1e5, 1e6]);
+    expect(powersOfTwo(1024, 2 ** 30)).toEqual([10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30].map((power) => 2 ** power));
+    expect(round(0, 1)).toEqual([0, 0.2, 0.4, 0.6, 0.8, 1]);
+    expect(whole(3, 6)).toEqual([3, 4, 5, 6]);
+  });
+  it('push labels apart, in order, within the room', () => {
+    expect(spreadOut([10, 11, 40], 10, 0, 50)).toEqual([10, 20, 40]);
+    const out = spreadOut([49, 50, 50, 50], 10, 0, 50);
+    expect(out).toEqual([20, 30, 40, 50]);
+    expect(spreadOut([5, 5, 5], 100, 0, 10)).toEqual([0, 5, 10]);
+  });
+});
+
+describe('algorithms over sizes', () => {
+  const row = (algorithm: string, size: number, time: number): Comparison['rows'][number] => ({ algorithm, size_bytes: size, time_ps: time, analytic_ps: time, bound_ps: 1, steps: 1 });
+  const comparison: Comparison = { network: 0, collective: 'all-reduce', how: 'x', bus_factor: 1.5, rows: [row('b', 4096, 9), row('a', 1024, 5), row('b', 1024, 7)], curves: [], bound: { name: 'bound', size_bytes: [1024], time_ps: [1] },
+    best: [{ algorithm: 'a', from_bytes: 1 }, { algorithm: 'b', from_bytes: 2049 }], missing: [] };
+  it('takes the rows where there are no curves', () => expect(curvesOf(comparison)).toEqual([{ name: 'b', size_bytes: [1024, 4096], time_ps: [7, 9] }, { name: 'a', size_bytes: [1024], time_ps: [5] }]));
+  it('says where the fastest changes', () => {
+    expect(bestInWords(comparison.best)).toBe('a up to 2 KiB, then b');
+    expect(bestInWords([{ algorithm: 'a', from_bytes: 1 }])).toBe('a at every size');
+    expect(bestInWords([])).toContain('not known');
+  });
+  it('counts bus bandwidth in bytes a second', () => expect(busbw(1000, 1e6, 1.5)).toBe(1.5e9));
+  it('is refused where a curve is damaged', () => {
+    expect(checkData({ ...page(), comparison })).toBeDefined();
+    expect(() => checkData({ ...page(), comparison: { ...comparison, bound: { name: 'bound', size_bytes: [1, 2], time_ps: [1] } } })).toThrow('a curve is damaged');
+  });
+});
+
+describe('designs', () => {
+  const design = (tl: number, exact: string): Designs['rows'][number] => ({ recipe: 'x', algorithm: 'bfb', network: 0, tl, tb: { exact, value: 1 }, diameter: 1, bidirectional: 1, reasons: [] });
+  const designs: Designs = { ranks: 4, degree: 2, collective: 'all-gather', one_way: 0, tl_bound: 2, tb_bound: { exact: '3/4', value: 0.75 }, best: -1, rows: [design(2, '1'), design(3, '3/4'), design(2, '3/4'), design(4, '1')] };
+  it('are optimal by exact values', () => expect(designs.rows.map((_, i) => optimalIn(designs, i))).toEqual(['steps', 'bandwidth', 'steps and bandwidth', '-']));
+  it('bound what is reached by a staircase', () => expect(staircase([{ tl: 7, tb: 1 }, { tl: 6, tb: 2 }])).toEqual([{ x: 6, y: 2 }, { x: 7, y: 2 }, { x: 7, y: 1 }]));
+  it('are refused without their network', () => {
+    expect(checkData({ ...page(), designs })).toBeDefined();
+    expect(() => checkData({ ...page(), designs: { ...designs, rows: [{ ...design(1, '1'), network: 5 }] } })).toThrow('design 0: its network is missing');
+  });
+});
+
+describe('flows', () => {
+  const flow: Flow = { network: 0, f: { exact: '1/2', value: 0.5 }, f_upper: { exact: '1/2', value: 0.5 }, proven: 1, min_bandwidth: 1e9, demand: 0, load: [1e9, 5e8], length: [4, 1] };
+  it('load links up to their bandwidth', () => expect(loadShares(flow, graphOf(pair))).toEqual([1, 0.5]));
+  it('measure lengths by the largest', () => expect([lengthShares(flow), lengthShares({ ...flow, length: [] })]).toEqual([[1, 0.25], []]));
+  it('say what proves them', () => {
+    expect(certificate(flow, graphOf(pair))).toMatch(/^Reached: 1 of 2 links are full at the rate 0.5, .* the optimum is proven\.$/);
+    expect(certificate({ ...flow, proven: 0 }, graphOf(pair))).not.toContain('optimum');
+  });
+  it('are refused with too few loads', () => {
+    expect(checkData({ ...page(), flows: [flow] })).toBeDefined();
+    expect(() => checkData({ ...page(), flows: [{ ...flow, load: [1] }] })).toThrow('flow 0: its loads are damaged');
+  });
+});
+
+describe('training', () => {
+  const events = { activity: [0, 2], start_ps: [0, 5], end_ps: [10, 20], name: ['layer', 'bucket'] };
+  const training: Training = { network: 0, workload: 'x', how: '', omitted: '', rows: [{ algorithm: 'ring', iteration_ps: 20, forward_ps: 4, backward_ps: 6, tensor_ps: 0, all_to_all_ps: 0, exposed_ps: 10, gradients_ps: 15, events }] };
+  it('is made of parts', () => expect(partsOf(training.rows[0]!).map(([name, , ps]) => [name, ps])).toEqual([['forward', 4], ['backward', 6], ['gradients that show', 10]]));
+  it('runs in two lanes', () => {
+    const { graph, schedule: lanes, names } = lanesOf(training);
+    expect(graph.labels).toEqual(['ring: compute', 'ring: network']);
+    expect([lanes.messages?.link, lanes.messages?.step, names]).toEqual([[0, 1], [0, 2], ['layer', 'bucket']]);
+    expect(new Run(graph, lanes).time).toBe(20);
+  });
+  it('is refused with damaged events', () => {
+    expect(checkData({ ...page(), training })).toBeDefined();
+    expect(() => checkData({ ...page(), training: { ...training, rows: [{ ...training.rows[0]!, events: { ...events, activity: [0, 9] } }] } })).toThrow('training 0: its events are damaged');
+  });
 });
 
 describe('layout', () => {

@@ -4,13 +4,18 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "grouping.h"
 #include "json_text.h"
+#include "node_places.h"
 #include "tutti/bounds/proven_bounds.h"
+#include "tutti/page/network_svg.h"
 #include "tutti/synth/synthesizer.h"
 #include "tutti/topo/expression.h"
 #include "tutti/verify/verifier.h"
@@ -98,6 +103,135 @@ TEST(PageData, MessagesCarryWhatTransfersSay) {
     }
 }
 
+TEST(PageData, AnExecutionIsShownAsASimulationIs) {
+  const Topology pair = MustParse("complete(2,bw=1GB/s,alpha=1us)");
+  const Schedule schedule = MustMake(pair, CollectiveKind::kAllGather);
+  PageData data("test");
+  const int32_t network = data.AddNetwork(pair);
+  EXPECT_EQ(data.AddNetwork(pair), network);
+  data.AddExecuted(
+      network, pair, schedule, {.label = "x", .size_bytes = 2000},
+      {{.from = 1, .to = 0, .start_s = 2e-6, .end_s = 5e-6, .busy_s = 1e-6, .bytes = 1000},
+       {.from = 0, .to = 1, .start_s = 1e-6, .end_s = 4e-6, .busy_s = 2e-6, .bytes = 1000}});
+  const Json json = Json::parse(data.ToJson());
+  ASSERT_EQ(json["networks"].size(), 1);
+  const Json& made = json["schedules"][0];
+  EXPECT_EQ(made["simulation"]["mode"], "executed");
+  EXPECT_EQ(made["simulation"]["time_ps"], 5'000'000);
+  EXPECT_EQ(made["simulation"]["max_in_flight"], 2);
+  EXPECT_EQ(made["simulation"]["use"]["busy_ps"], Json({2'000'000, 1'000'000}));
+  EXPECT_EQ(made["messages"]["link"], Json({0, 1}));  // by start
+  EXPECT_EQ(made["messages"]["start_ps"], Json({1'000'000, 2'000'000}));
+  EXPECT_FALSE(made.contains("transfers"));
+}
+
+TEST(PageData, AnExecutionThroughSwitchesIsBetweenPairsOfRanks) {
+  const Topology star = MustParse("switch(3)");
+  const Schedule schedule{.collective = *Collective::Make(CollectiveKind::kAllGather, 3)};
+  PageData data("test");
+  data.AddExecuted(data.AddNetwork(star), star, schedule, {.label = "x", .size_bytes = 3},
+                   {{.from = 2, .to = 0, .end_s = 1}, {.from = 0, .to = 1, .end_s = 1}});
+  const Json json = Json::parse(data.ToJson());
+  ASSERT_EQ(json["networks"].size(), 2);
+  EXPECT_EQ(json["networks"][1]["nodes"], 3);
+  EXPECT_EQ(json["networks"][1]["links"]["tail"], Json({0, 2}));
+  EXPECT_EQ(json["schedules"][0]["network"], 1);
+}
+
+TEST(PageData, AComparisonIsItsCurvesAndRows) {
+  const Topology pair = MustParse("complete(2)");
+  PageData data("test");
+  data.AddComparison(data.AddNetwork(pair), {.collective = CollectiveKind::kAllReduce,
+                                             .how = "simulated",
+                                             .bus_factor = 1,
+                                             .rows = {{"ring", 1024, 2e-6, 3e-6, 1e-6, 2}},
+                                             .curves = {{"ring", {1024, 2048}, {2e-6, 4e-6}}},
+                                             .bound = {"bound", {1024, 2048}, {1e-6, 2e-6}},
+                                             .best = {{"ring", 1}},
+                                             .missing = {{"rhd", "why"}}});
+  const Json made = Json::parse(data.ToJson())["comparison"];
+  EXPECT_EQ(made["collective"], "all-reduce");
+  EXPECT_EQ(made["rows"][0]["time_ps"], 2'000'000);
+  EXPECT_EQ(made["rows"][0]["steps"], 2);
+  EXPECT_EQ(made["curves"][0]["time_ps"], Json({2'000'000, 4'000'000}));
+  EXPECT_EQ(made["bound"]["size_bytes"], Json({1024, 2048}));
+  EXPECT_EQ(made["best"][0], Json({{"algorithm", "ring"}, {"from_bytes", 1}}));
+  EXPECT_EQ(made["missing"][0]["reason"], "why");
+}
+
+TEST(PageData, DesignsKeepExactCosts) {
+  PageData data("test");
+  const int32_t network = data.AddNetwork(MustParse("ring(3)"));
+  data.AddDesigns({.ranks = 3,
+                   .degree = 2,
+                   .tl_bound = 2,
+                   .tb_bound = Rational(4, 3),
+                   .rows = {{.recipe = "ring(3)",
+                             .algorithm = "bfb",
+                             .network = network,
+                             .tl = 2,
+                             .diameter = 1,
+                             .tb = Rational(4, 3),
+                             .reasons = {"why"},
+                             .time_s = 1e-6}}});
+  const Json made = Json::parse(data.ToJson())["designs"];
+  EXPECT_EQ(made["tb_bound"]["exact"], "4/3");
+  EXPECT_EQ(made["best"], -1);
+  EXPECT_FALSE(made.contains("bound_ps"));
+  EXPECT_EQ(made["rows"][0]["tb"], made["tb_bound"]);
+  EXPECT_EQ(made["rows"][0]["time_ps"], 1'000'000);
+  EXPECT_EQ(made["rows"][0]["reasons"], Json({"why"}));
+  EXPECT_FALSE(made["rows"][0].contains("f_lower"));
+}
+
+TEST(PageData, AFlowIsALoadAndALengthALink) {
+  const Topology pair = MustParse("complete(2,bw=1GB/s)");
+  PageData data("test");
+  data.AddFlow(data.AddNetwork(pair), pair,
+               {Rational(1, 2), Rational(1), false, {5e8, 1e9}, {3, 4}});
+  const Json made = Json::parse(data.ToJson())["flows"][0];
+  EXPECT_EQ(made["f"]["exact"], "1/2");
+  EXPECT_EQ(made["proven"], 0);
+  EXPECT_EQ(made["load"], Json({500'000'000, 1'000'000'000}));
+  EXPECT_EQ(made["length"], Json({3, 4}));
+  EXPECT_EQ(made["min_bandwidth"], 1'000'000'000);
+}
+
+TEST(PageData, AFlowOfALargeNetworkIsSummedUp) {
+  const Topology torus = MustParse("torus(80,80,bw=1GB/s)");
+  PageData data("test");
+  const auto links = static_cast<size_t>(torus.num_links());
+  data.AddFlow(data.AddNetwork(torus), torus,
+               {Rational(1), Rational(1), false, std::vector<double>(links, 1e9),
+                std::vector<int64_t>(links, 1)});
+  const Json json = Json::parse(data.ToJson());
+  const Json& made = json["flows"][0];
+  EXPECT_EQ(made["load"], json["networks"][0]["groups"]["bandwidth"]);  // every link is full
+  EXPECT_TRUE(made["length"].empty());
+}
+
+TEST(PageData, TrainingIsItsEvents) {
+  using Activity = PageTraining::Activity;
+  PageTraining training{.workload = "w", .how = "x"};
+  training.rows.push_back({.algorithm = "ring", .iteration_ps = 30, .exposed_ps = 10});
+  training.rows[0].events = {{Activity::kCompute, "a<b", 0, 20},
+                             {Activity::kAllReduce, "c", 20, 30}};
+  const auto made = [&training] {
+    PageData data("test");
+    data.AddTraining(data.AddNetwork(MustParse("ring(3)")), training);
+    return Json::parse(data.ToJson())["training"];
+  };
+  const Json whole = made();
+  EXPECT_EQ(whole["rows"][0]["iteration_ps"], 30);
+  EXPECT_EQ(whole["rows"][0]["events"]["activity"], Json({0, 2}));
+  EXPECT_EQ(whole["rows"][0]["events"]["end_ps"], Json({20, 30}));
+  EXPECT_EQ(whole["rows"][0]["events"]["name"], Json({"a<b", "c"}));
+  EXPECT_EQ(whole["omitted"], "");
+  training.rows[0].events.resize(PageData::kMostEvents + 1);
+  EXPECT_TRUE(made()["rows"][0]["events"]["name"].empty());
+  EXPECT_NE(made()["omitted"], "");
+}
+
 TEST(PageData, OneRankHasNothingToDo) {
   const Topology topology = MustParse("mesh(1)");
   PageData data("test");
@@ -145,6 +279,89 @@ TEST(Grouping, CoversEveryNodeAndLeavesNoGroupEmpty) {
       for (const int32_t group : grouping.group_of) ++sizes.at(static_cast<size_t>(group));
       EXPECT_EQ(std::count(sizes.begin(), sizes.end(), 0), 0);
     }
+}
+
+TEST(NodePlaces, AreInTheUnitSquareAndApart) {
+  using Kind = NodePlaces::Kind;
+  const std::vector<std::pair<std::string, Kind>> cases = {
+      {"torus(3,4)", Kind::kGrid},       {"mesh(2,3,4)", Kind::kGrid},
+      {"ring(7)", Kind::kCircle},        {"dgx1", Kind::kCircle},
+      {"switch(5)", Kind::kLayers},      {"fat_tree(4)", Kind::kLayers},
+      {"genkautz(3,30)", Kind::kForces}, {"mesh(1)", Kind::kGrid},
+      {"torus(3,2,3,2)", Kind::kGrid}};
+  for (const auto& [expression, kind] : cases) {
+    SCOPED_TRACE(expression);
+    const Topology topology = MustParse(expression);
+    std::vector<std::pair<int32_t, int32_t>> cables;
+    for (const LinkId link : topology.Links())
+      cables.emplace_back(topology.tail(link).value, topology.head(link).value);
+    const NodePlaces places =
+        PlaceNodes(topology.num_nodes(), topology.num_ranks(), topology.grid(), cables);
+    EXPECT_EQ(places.kind, kind);
+    std::set<std::pair<int64_t, int64_t>> taken;
+    for (size_t i = 0; i < places.x.size(); ++i) {
+      EXPECT_GE(std::min(places.x[i], places.y[i]), -1e-9);
+      EXPECT_LE(std::max(places.x[i], places.y[i]), 1 + 1e-9);
+      taken.emplace(std::llround(places.x[i] * 1e4), std::llround(places.y[i] * 1e4));
+    }
+    EXPECT_EQ(taken.size(), static_cast<size_t>(topology.num_nodes()));
+  }
+}
+
+TEST(NodePlaces, BoxesStandAboveTheirSwitchAndBelowTheRails) {
+  // Two boxes of two ranks behind switches 4 and 5; rails 6 and 7 join the first and the second.
+  const NodePlaces places = PlaceNodes(
+      8, 4, std::nullopt, {{0, 4}, {1, 4}, {2, 5}, {3, 5}, {0, 6}, {2, 6}, {1, 7}, {3, 7}});
+  for (const size_t rank : {0U, 1U, 2U, 3U}) {
+    EXPECT_LT(places.y[rank], places.y[rank < 2 ? 4 : 5]);
+    EXPECT_GT(places.y[rank], places.y[6]);
+  }
+  EXPECT_EQ(places.x[4], (places.x[0] + places.x[1]) / 2);
+  EXPECT_GT(places.x[2] - places.x[1], places.x[1] - places.x[0]);
+}
+
+// How often `part` stands in `text`.
+size_t Count(const std::string& text, const std::string& part) {
+  size_t count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+TEST(NetworkSvg, DrawsANodeARankAndALineACable) {
+  const std::string svg = NetworkSvg(MustParse("mesh(2,3,bw=[1,3]GB/s)"));
+  EXPECT_EQ(Count(svg, "<circle"), 6U);
+  EXPECT_EQ(Count(svg, "<path d=\"M") - 4, 7U);  // of those, two arrow heads and two of the legend
+  EXPECT_NE(svg.find(">1GB/s: 3 lines<"), std::string::npos);
+  EXPECT_NE(svg.find(">3GB/s: 4 lines<"), std::string::npos);
+  EXPECT_EQ(svg.find("marker-end"), std::string::npos);  // all cables are two-way
+  EXPECT_EQ(svg.find("nan"), std::string::npos);
+  EXPECT_EQ(NetworkSvg(MustParse("mesh(2,3,bw=[1,3]GB/s)")), svg);
+}
+
+TEST(NetworkSvg, LinksOfOneWayAreArrows) {
+  const Topology topology = MustParse("genkautz(2,7)");
+  EXPECT_GT(Count(NetworkSvg(topology), "marker-end"), 0U);
+  EXPECT_EQ(Count(NetworkSvg(MustParse("switch(4)")), "<rect x="), 1U);  // a switch is a square
+}
+
+TEST(NetworkSvg, LargeNetworksAreGroups) {
+  const std::string svg = NetworkSvg(MustParse("torus(80,80)"));
+  EXPECT_NE(svg.find("drawn as "), std::string::npos);
+  EXPECT_LT(svg.size(), 200'000U);
+}
+
+TEST(NetworkSvg, NamesAreTextAndNoMarkup) {
+  Topology::Builder builder(2);
+  builder.AddDuplex(NodeId{0}, NodeId{1}, {});
+  builder.SetNodeNames({"<script>alert(1)</script>", "\xff\"&"});
+  builder.SetName("</title><a href=\"x\">");
+  const Result<Topology> topology = std::move(builder).Build();
+  ASSERT_TRUE(topology.has_value());
+  const std::string svg = NetworkSvg(*topology);
+  EXPECT_EQ(svg.find("<script"), std::string::npos);
+  EXPECT_EQ(svg.find("<a "), std::string::npos);
+  EXPECT_EQ(svg.find('\xff'), std::string::npos);
+  EXPECT_NE(svg.find("&lt;script&gt;"), std::string::npos);
 }
 
 TEST(JsonText, EscapesWhatFilesNameThemselves) {
