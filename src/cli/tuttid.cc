@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
+#include <sys/prctl.h>
 
 #include <charconv>
 #include <csignal>
@@ -66,6 +67,7 @@ int Serve(const Flags& flags) {
   running = &*daemon;
   for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, OnEnd);
   std::signal(SIGPIPE, SIG_IGN);
+  prctl(PR_SET_DUMPABLE, 0);  // what tenants share with it cannot be looked at through /proc
   spdlog::info("tenants at {}, operators at {}, other daemons at {}", daemon->options().socket,
                daemon->options().admin, daemon->address());
   const_cast<service::Daemon&>(*daemon).Run();

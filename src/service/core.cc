@@ -5,7 +5,6 @@
 #include <net/if.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -27,7 +26,7 @@ namespace {
 
 constexpr int64_t kTickNs = 100'000'000;
 constexpr int64_t kStrangerNs = 1'000'000'000;  // to say who it is
-constexpr size_t kMostStrangers = 64, kMostIds = 65536;
+constexpr size_t kMostStrangers = 64, kMostIds = 4096;
 
 // That other hosts reach this one at; the loopback address where there is none.
 uint32_t FirstAddress() {
@@ -205,8 +204,7 @@ void Daemon::Core::Hear(Stranger& stranger, const PeerFrame& frame) {
   if (frame.kind != PeerKind::kJoin) return;
   std::unique_ptr<RootPart>& root = roots_[secret];
   if (root == nullptr) {
-    const auto made = std::find(made_ids_.begin(), made_ids_.end(), secret);
-    if (made == made_ids_.end()) {
+    if (!TakeId(secret)) {
       roots_.erase(secret);
       stranger.link->Send({.kind = PeerKind::kRefused,
                            .words = {frame.words.size() > 3 ? frame.words[3] : 0,
@@ -214,10 +212,18 @@ void Daemon::Core::Hear(Stranger& stranger, const PeerFrame& frame) {
                            .texts = {"the unique id is not of this daemon, or was used before"}});
       return;
     }
-    made_ids_.erase(made);
     root = std::make_unique<RootPart>(*loop_, secret);
   }
   root->Accept(std::move(stranger.link), frame);
+}
+
+bool Daemon::Core::TakeId(const Secret& secret) {
+  for (auto& [tenant, made] : made_ids_)
+    if (const auto found = std::find(made.begin(), made.end(), secret); found != made.end()) {
+      made.erase(found);
+      return true;
+    }
+  return false;
 }
 
 void Daemon::Core::AcceptOperators() {
@@ -244,10 +250,12 @@ Tenant* Daemon::Core::FindTenant(uint32_t user, const std::string& token) {
   return tenants_.back().get();
 }
 
-Result<UniqueId> Daemon::Core::MakeId() {
+Result<UniqueId> Daemon::Core::MakeId(const Tenant& tenant) {
   const Secret secret = DrawSecret();
-  made_ids_.push_back(secret);
-  if (made_ids_.size() > kMostIds) made_ids_.pop_front();
+  // Who makes ids for ever loses the oldest of its own.
+  std::deque<Secret>& made = made_ids_[&tenant];
+  made.push_back(secret);
+  if (made.size() > kMostIds) made.pop_front();
   return bootstrap::Encode({.root = control_, .secret = secret});
 }
 
@@ -313,9 +321,7 @@ bool Daemon::Core::GiveTurns() {
 void Daemon::Core::Run() {
   constexpr int kRoundsBetweenSockets = 16, kRoundsBeforeYields = 64;
   constexpr int64_t kIdleNs = 200'000;  // before it sleeps
-  // What tenants share with it cannot be looked at through /proc.
-  prctl(PR_SET_DUMPABLE, 0);
-  int idle = 0;  // rounds in which nothing moved
+  int idle = 0;                         // rounds in which nothing moved
   int64_t idle_since_ns = 0;
   while (!stops_) {
     ++rounds_;

@@ -42,7 +42,7 @@ class Daemon::Core final : public SessionHost, public AdminHost {
   }
 
   Tenant* FindTenant(uint32_t user, const std::string& token) override;
-  Result<UniqueId> MakeId() override;
+  Result<UniqueId> MakeId(const Tenant& tenant) override;
   Result<ServiceCommunicator*> JoinCommunicator(Tenant& tenant, const UniqueId& id,
                                                 int32_t num_ranks, int32_t rank, RankOwner& owner,
                                                 uint32_t line) override;
@@ -64,6 +64,8 @@ class Daemon::Core final : public SessionHost, public AdminHost {
   void AcceptOperators();
   // The first frame of a daemon: whose it is.
   void Hear(Stranger& stranger, const PeerFrame& frame);
+  // It was made here, and nobody has joined by it yet.
+  bool TakeId(const Secret& secret);
   bool Round();
   bool GiveTurns();
   void MakeTurns();
@@ -88,7 +90,7 @@ class Daemon::Core final : public SessionHost, public AdminHost {
   Endpoint control_;
   std::vector<std::unique_ptr<Tenant>> tenants_;
   std::list<Stranger> strangers_;
-  std::deque<Secret> made_ids_;
+  std::map<const Tenant*, std::deque<Secret>> made_ids_;  // that nobody has joined by yet
   std::map<Secret, std::unique_ptr<RootPart>> roots_;
   std::map<Secret, std::unique_ptr<ServiceCommunicator>> communicators_;
   std::list<std::unique_ptr<Session>> sessions_;

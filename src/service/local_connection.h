@@ -51,7 +51,7 @@ class LocalConnection final : public Connection {
     Posted& posted = window_[released_ % kWindow];
     if (!taking_ && posted.signature != receiver_) {
       health_ = MakeError(ErrorCode::kPeerFailed,
-                          fmt::format("{}: the ranks call different things", name_));
+                          fmt::format("{}: the ranks do not run the same", name_));
       return Progress::kNothing;
     }
     taking_ = true;

@@ -425,10 +425,18 @@ bool ServiceCommunicator::PollRank(size_t index, int64_t budget) {
     return false;
   rank.operation().SaveWanted();
   if (const Status health = rank.operation().health(); !health)
-    Fail({health.error().code, fmt::format("rank {}: in {}: {}", rank.rank, rank.running->Text(),
-                                           health.error().message)},
+    Fail({health.error().code, fmt::format("rank {}: in {}: {}{}", rank.rank, rank.running->Text(),
+                                           health.error().message, OtherCalls(rank))},
          true);
   return false;
+}
+
+std::string ServiceCommunicator::OtherCalls(const LocalRank& rank) const {
+  std::string calls;
+  for (const auto& other : local_)
+    if (other->running && other->running->Text() != rank.running->Text())
+      calls += fmt::format("; rank {} runs {}", other->rank, other->running->Text());
+  return calls;
 }
 
 bool ServiceCommunicator::TryLaunch(size_t index) {

@@ -162,6 +162,8 @@ class ServiceCommunicator {
   LocalRank* Find(uint32_t line, const RankOwner& owner);
 
   bool PollRank(size_t index, int64_t budget);
+  // What other local ranks run that is not what this one runs.
+  std::string OtherCalls(const LocalRank& rank) const;
   bool TryLaunch(size_t index);
   // Nothing: the plan has to be made first. False: it failed.
   std::optional<bool> MakeOperation(size_t index, Epoch& epoch, Command& command);

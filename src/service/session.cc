@@ -65,7 +65,7 @@ void Session::Handle(const ipc::Packet& packet) {
         Answer({.kind = Kind::kFreed, .request = packet.request});
       break;
     case Kind::kMakeId: {
-      const Result<UniqueId> id = host_.MakeId();
+      const Result<UniqueId> id = host_.MakeId(*tenant_);
       if (!id) {
         done = tl::unexpected(id.error());
         break;

@@ -34,7 +34,7 @@ class SessionHost {
   virtual ~SessionHost() = default;
   // Null: nobody with this user and token may use the daemon.
   virtual Tenant* FindTenant(uint32_t user, const std::string& token) = 0;
-  virtual Result<UniqueId> MakeId() = 0;
+  virtual Result<UniqueId> MakeId(const Tenant& tenant) = 0;
   virtual Result<ServiceCommunicator*> JoinCommunicator(Tenant& tenant, const UniqueId& id,
                                                         int32_t num_ranks, int32_t rank,
                                                         RankOwner& owner, uint32_t line) = 0;

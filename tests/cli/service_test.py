@@ -9,6 +9,7 @@ import unittest
 import harness
 
 TUTTID = os.environ.get("TUTTID", "build/release/bin/tuttid")
+PROGRAM = os.path.join(os.path.dirname(TUTTID), "communicator_test")
 
 
 class ServiceTest(harness.CliTest):
@@ -98,6 +99,17 @@ class ServiceTest(harness.CliTest):
         self.assertFalse(os.path.exists(self.socket()) or os.path.exists(self.admin()))
         self.refused("service", "status", "--admin", self.admin(), says=["no daemon answers at", self.admin()])
         self.refused("service", "bench", "--socket", self.socket(), says=["no service at", self.socket()])
+
+    @unittest.skipUnless(os.path.exists(PROGRAM), "the tests of the library are not built")
+    def test_a_program_runs_unchanged(self):
+        """The tests of the C interface, and of processes, as they are."""
+        self.daemon()
+        same = "CApi*:CommunicatorTest.EveryCollective*:CommunicatorTest.AllToAllV*:CommunicatorTest.Messages*:" \
+               "CommunicatorTest.Split*:CommunicatorTest.EveryType*:CommunicatorProcessTest.EveryCollective*"
+        done = subprocess.run([PROGRAM, "--gtest_brief=1", f"--gtest_filter={same}"], capture_output=True, text=True,
+                              timeout=300, env={**os.environ, "TUTTI_SERVICE": self.socket()})
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertGreater(self.ask("tenants")["tenants"][0]["operations"], 0)
 
     def test_schedules_change_while_collectives_run_on_two_hosts(self):
         self.daemon("a")

@@ -64,7 +64,7 @@ TEST(LocalConnectionTest, DifferentCallsFail) {
   EXPECT_EQ(connection.TryTake({piece, nullptr}, budget), Progress::kNothing);
   ASSERT_FALSE(connection.health());
   EXPECT_THAT(connection.health().error().message,
-              HasSubstr("connection 0 -> 1 channel 0: the ranks call different things"));
+              HasSubstr("connection 0 -> 1 channel 0: the ranks do not run the same"));
   EXPECT_EQ(connection.released(), 0u);
 }
 
