@@ -43,7 +43,7 @@ struct Flags {
   HtmlFlag html;
   uint64_t seed = 1;
   bool no_verify = false, symmetric = false, stream = false, cost_only = false,
-       no_final_pass = false;
+       no_final_pass = false, multicast = false;
 };
 
 // The network as it was asked for; with --unwind, what became of it.
@@ -179,11 +179,12 @@ Result<Schedule> Make(const Synthesizer* synthesizer, const Topology& topology,
 
 int MakeRouting(const Program& program, const Flags& flags) {
   if (!flags.policy.empty() || !flags.unwind.empty() || flags.wait != "auto" ||
-      flags.chunks.is_auto() || flags.no_final_pass || flags.html.given())
-    return Report({ErrorCode::kInvalidArgument,
-                   fmt::format("--policy, --wait, --no-final-pass, --unwind, --html and --chunks "
-                               "auto are for schedules; '{}' makes a routing",
-                               flags.algorithm)});
+      flags.chunks.is_auto() || flags.no_final_pass || flags.multicast || flags.html.given())
+    return Report(
+        {ErrorCode::kInvalidArgument,
+         fmt::format("--policy, --wait, --no-final-pass, --multicast, --unwind, --html and "
+                     "--chunks auto are for schedules; '{}' makes a routing",
+                     flags.algorithm)});
   const Result<Topology> topology = ParseTopology(flags.topology);
   if (!topology) return Report(topology.error());
   const Result<std::vector<int64_t>> sizes = ParseSizes(flags.size);
@@ -227,6 +228,7 @@ SynthOptions OptionsOf(const Flags& flags, int64_t size, SynthNotes& notes) {
           .max_chunks = flags.routing.MaxChunksOfSchedule(),
           .max_seconds = flags.routing.time_limit,
           .trees = flags.trees,
+          .multicast = flags.multicast,
           .notes = &notes};
 }
 
@@ -439,6 +441,8 @@ void AddSynth(Program& program) {
                  "never is the paper's rule")
       .OneOf({"auto", "always", "never"})
       .ShowDefault();
+  command.AddFlag("--multicast", flags->multicast,
+                  "ten: switches copy what goes to several ports; all-gather and broadcast only");
   command.AddFlag("--no-final-pass", flags->no_final_pass,
                   "Leave out what improves a schedule once it is matched (ten)");
   command.AddOption("--unwind", flags->unwind,

@@ -137,28 +137,29 @@ int Detect(const Program& program, const DetectFlags& flags) {
           ReadQuantity("--pcie", flags.pcie, ParseBandwidth, 1, options.pcie_bandwidth);
       !pcie)
     return Report(pcie.error());
-  const Result<Facts> facts = DetectFacts(flags.root, flags.host.empty() ? HostName() : flags.host);
+  const Result<std::vector<Facts>> facts =
+      DetectHost(flags.root, flags.host.empty() ? HostName() : flags.host);
   if (!facts) return Report(facts.error());
-  const Result<Imported> imported = MergeFacts({*facts}, options);
+  const Result<Imported> imported = MergeFacts(*facts, options);
   if (!imported) return Report(imported.error());
   if (!flags.output.empty())
     if (const Status written = WriteFileAtomically(flags.output, ImportedToJson(*imported));
         !written)
       return Report(written.error());
-  PrintImported(program, {*facts}, *imported, flags.output);
+  PrintImported(program, *facts, *imported, flags.output);
   return kDone;
 }
 
 void AddDetect(Program& program, Command topo) {
   auto flags = std::make_shared<DetectFlags>();
   Command detect = program.AddCommand(
-      topo, "detect", "What this host shows of its GPUs and NICs in sysfs, as a network",
+      topo, "detect", "What this host shows of its GPUs and NICs by sysfs and hwloc, as a network",
       "tutti topo detect -o here.topo.json");
   detect.AddOption("--root", flags->root, "Folder in which sys lies, as of a container")
       .ShowDefault();
   detect.AddOption("--host", flags->host, "What to call this host (default: its name)");
   detect.AddOption("--pcie", flags->pcie,
-                   "Speed of PCIe links of which sysfs does not say it (default: that of 4.0 x16)");
+                   "Speed of PCIe links of which nobody says it (default: that of 4.0 x16)");
   detect.AddOption("-o,--output", flags->output, "Write the topology as JSON to this file");
   detect.Runs([&program, flags] { return Detect(program, *flags); });
 }

@@ -68,6 +68,8 @@ void ListRings(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entries);
 void ListStages(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entries);
 void ListKautz(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entries);
 void ListGenkautz(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entries);
+// Up to 512 ranks and 2048 ports (genkautz_mod.cc).
+void ListGenkautzMod(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entries);
 void ListDebruijn(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entries);
 void ListCirculant(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entries);
 void ListDirectedCirculant(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entries);

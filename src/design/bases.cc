@@ -12,6 +12,7 @@ std::span<const BaseFamily> BaseFamilies() {
       {"kautz", "[direct-connect] theorem 10", false, ListKautz},
       {"debruijn", "[direct-connect] theorem 10", false, ListDebruijn},
       {"genkautz", "[direct-connect] F.2, counted", false, ListGenkautz},
+      {"genkautz_mod", "genkautz with its self-loops rewired, measured", false, ListGenkautzMod},
       {"circulant", "[direct-connect] theorem 22, F.4", true, ListCirculant},
       {"directed circulant", "circulant.cc", true, ListDirectedCirculant},
       {"distreg", "[direct-connect] Table 8, theorem 18", true, ListDistreg},

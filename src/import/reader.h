@@ -53,6 +53,8 @@ Result<Facts> ReadSlurmYaml(std::string_view text, const std::string& source);
 // hwloc_xml.cc
 bool LooksLikeHwlocXml(std::string_view text);
 Result<Facts> ReadHwlocXml(std::string_view text, const std::string& source);
+// The same of what hwloc shows: without GPUs and NICs it is no box but a note.
+Result<Facts> ReadShownByHwloc(std::string_view text, const std::string& source);
 // nccl_log.cc
 bool LooksLikeNcclLog(std::string_view text);
 Result<Facts> ReadNcclLog(std::string_view text, const std::string& source);

@@ -277,7 +277,11 @@ Schedule ReverseTimed(const Topology& topology, const Schedule& schedule,
   result.transfers.reserve(count);
   result.start_ps.reserve(count);
   for (const auto& [start, from_last] : order) {
-    result.transfers.push_back(turned(schedule.transfers[count - 1 - from_last]));
+    const Transfer& transfer = schedule.transfers[count - 1 - from_last];
+    result.transfers.push_back(turned(transfer));
+    // A switch adds nothing, whichever way it is passed.
+    if (!topology.is_rank(topology.tail(transfer.link)))
+      result.transfers.back().op = TransferOp::kCopy;
     result.start_ps.push_back(start);
   }
   return result;

@@ -11,7 +11,8 @@ namespace tutti::sim {
 namespace {
 
 // Without reductions every value is written once and read later: whatever brought it is what a
-// transfer waits for. With reductions a value changes, so starts and arrivals are handled in the
+// transfer waits for. With reductions a value changes, and a switch gets the same one again for
+// every receiver, which those before do not wait for. So starts and arrivals are handled in the
 // order of the plan: a transfer waits for what has arrived by then in the plan, and what arrives
 // later in the plan waits at its receiver until the old value has left.
 class TimedRun {
@@ -25,7 +26,7 @@ class TimedRun {
         link_free_s_(static_cast<size_t>(topology.num_links()), 0) {}
 
   void Run() {
-    if (schedule_.collective.reduces()) return RunInPlannedOrder();
+    if (schedule_.collective.reduces() || topology_.has_switches()) return RunInPlannedOrder();
     for (size_t i = 0; i < schedule_.transfers.size() && !Cancelled(i); ++i) {
       Arrive(i, Start(i));
     }

@@ -37,6 +37,7 @@ constexpr std::array kRows{
     RowOf<&SynthOptions::max_chunks>(SynthOption::kMaxChunks, "takes no limit of chunks", "does"),
     RowOf<&SynthOptions::max_seconds>(SynthOption::kMaxSeconds, "takes no time limit", "does"),
     RowOf<&SynthOptions::trees>(SynthOption::kTrees, "packs no trees", "does"),
+    RowOf<&SynthOptions::multicast>(SynthOption::kMulticast, "has no use for multicast", "has"),
 };
 
 std::string NamesWith(SynthOption option) {

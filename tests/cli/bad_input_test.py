@@ -120,7 +120,10 @@ class BadInput(harness.CliTest):
         for degree in ("0", "-1", "two", "2.5"):
             self.refused("synth", "switch(4)", "-a", "ten", f"--unwind={degree}", says=[f"'{degree}'", "auto"])
         self.refused("synth", "switch(4)", "-a", "ten", "--unwind", "4", says=["degree=4", "at most 3"])
-        self.refused("synth", "switch(4)", "-a", "ten", code=1, says=["unwind(switch(4),degree=2)"])
+        self.refused("synth", "switch(4)", "-a", "bfb", code=1, says=["unwind(switch(4),degree=2)"])
+        self.refused("synth", "switch(4)", "-a", "ten", "-c", "all-reduce", "--multicast", says=["multicast serves"])
+        self.refused("synth", "switch(4)", "-a", "forest", "--multicast", says=["'forest' has no use for multicast"])
+        self.refused(*ring, "ewsp", "-c", "all-to-all", "--multicast", says=["--multicast", "'ewsp' makes a routing"])
         for degree in ("0", "two"):
             self.refused("compare", "switch(4)", "-a", "ten", f"--unwind={degree}", says=[f"'{degree}'", "auto"])
         self.refused("compare", "switch(4)", "-a", "ten", "--unwind", "4", says=["degree=4", "at most 3"])

@@ -78,14 +78,14 @@ class Switches(harness.CliTest):
         return [row for row in self.json("compare", network, "-c", "all-reduce")["rows"] if "efficiency" in row]
 
     def test_what_does_not_reduce_is_refused_once_with_a_command_that_works(self):
-        error = self.refused("compare", "switch(4)", "-c", "all-reduce", "-a", "bfb,ten", code=1,
+        error = self.refused("compare", "switch(4)", "-c", "all-reduce", "-a", "bfb,multitree", code=1,
                              says=["ranks reduce, switches only forward", "--unwind auto"])
         self.assertEqual(len(error.splitlines()), 1)
         rows = self.made_of("switch(4)")
-        self.assertEqual([row["algorithm"] for row in rows], ["forest"])
-        self.assertGreater(rows[0]["efficiency"], 0.95)
+        self.assertEqual({row["algorithm"] for row in rows}, {"forest", "ten"})
+        self.assertGreater(min(row["efficiency"] for row in rows), 0.95)
         network = re.search(r"unwind\(\S+degree=\d+\)", error).group()
-        self.ok("compare", network, "-c", "all-reduce", "-a", "bfb,ten")
+        self.ok("compare", network, "-c", "all-reduce", "-a", "bfb,multitree")
         error = self.refused("synth", "rfs(2,2,3)", "-c", "all-reduce", "-a", "bfb", code=1)
         network = re.search(r"unwind\(\S+degree=\d+\)", error).group()
         self.ok("synth", network, "-c", "all-reduce", "-a", "bfb")
@@ -95,8 +95,8 @@ class Switches(harness.CliTest):
         for arguments in (["topo", "show", f'unwind("{clos}",degree=1)'],
                           ["synth", clos, "-c", "all-reduce", "-a", "bfb", "--unwind", "2"]):
             self.refused(*arguments, says=["is linked to switch", "only switches between ranks can be unwound", "direct"])
-        self.refused("compare", clos, "-c", "all-reduce", "-a", "bfb,ten", code=1, says=["is linked to switch"])
-        self.assertEqual([row["algorithm"] for row in self.made_of(clos)], ["forest"])
+        self.refused("compare", clos, "-c", "all-reduce", "-a", "bfb,multitree", code=1, says=["is linked to switch"])
+        self.assertEqual({row["algorithm"] for row in self.made_of(clos)}, {"forest", "ten"})
         file = self.path("one way.topo.json")
         with open(file, "w") as out:
             json.dump({"format": "tutti-topology", "version": 1, "ranks": 3, "switches": 1,

@@ -312,8 +312,8 @@ class Commands(harness.CliTest):
             self.refused(command, "ring(4)", "-a", "nope", says=["unknown algorithm 'nope'; accepted are bfb", ", auto"])
 
     def test_auto_says_why_nothing_fits(self):
-        error = self.refused("synth", "fat_tree(12)", "-c", "all-reduce", "-a", "auto", code=1,
-                             says=["no algorithm makes this", "bfb: ", "is linked to switch", "forest: ",
+        error = self.refused("synth", "fat_tree(16)", "-c", "all-reduce", "-a", "auto", code=1,
+                             says=["no algorithm makes this", "bfb: ", "is linked to switch", "forest: ", "ten: ",
                                    "taccl-like: runs on request"])
         self.assertGreater(len(error.splitlines()), 5)
 

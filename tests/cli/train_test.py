@@ -63,7 +63,7 @@ class Train(harness.CliTest):
     def test_what_does_not_fit_a_network_is_no_row(self):
         out = self.json("train", "gnmt", "ring(6)", "-a", "ring,c-cube")
         self.assertIn("error", out["rows"][1])
-        self.json("train", "gnmt", "switch(4)", "-a", "ten", code=1)
+        self.json("train", "gnmt", "switch(4)", "-a", "bfb", code=1)
 
     def test_bad_input(self):
         ring = ("ring(4)", "-a", "ring")

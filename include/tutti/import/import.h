@@ -60,6 +60,21 @@ Result<std::vector<Facts>> ReadFactFiles(const std::vector<std::string>& argumen
 // kIo: there is no such folder.
 Result<Facts> DetectFacts(const std::string& root, const std::string& host);
 
+// What hwloc shows of this host, or of the machine that HWLOC_XMLFILE or HWLOC_SYNTHETIC puts in its
+// place: nothing where libhwloc (libhwloc15) is not installed, which is looked for at run time. A
+// machine without GPUs and NICs is no box but a note.
+// kCorrupt: hwloc cannot load what it is given.
+struct HwlocView {
+  Facts facts;
+  bool is_this_host = true;
+};
+Result<std::optional<HwlocView>> DetectByHwloc(const std::string& host);
+
+// Both, to be merged: sysfs, and then hwloc where it shows the same machine, with root "/" or put in
+// place of one. A machine put in place of this host is shown alone. Where the two count other GPUs
+// hwloc is left out, with a note.
+Result<std::vector<Facts>> DetectHost(const std::string& root, const std::string& host);
+
 // How hosts are joined, where no file says it.
 struct GivenFabric {
   enum class Kind : uint8_t { kSwitch, kRails, kSpineLeaf } kind = Kind::kSwitch;

@@ -40,6 +40,7 @@ enum class SynthOption : uint8_t {
   kMaxChunks,
   kMaxSeconds,
   kTrees,
+  kMulticast,
 };
 
 struct SynthOptions {
@@ -63,6 +64,7 @@ struct SynthOptions {
   int32_t max_chunks = 0;  // the most chunks a shard that it chooses from; 0: its default
   double max_seconds = 0;  // of searches by integer programs; 0: their default
   int32_t trees = 0;       // spanning trees a root at most; 0: what the optimum takes
+  bool multicast = false;  // switches copy what they forward to several ports
 
   SynthNotes* notes = nullptr;  // where to leave them
 };

@@ -40,7 +40,7 @@ class Reader {
  public:
   Reader(std::string_view text, const std::string& source) : file_(text, source), source_(source) {}
 
-  Result<Facts> Read() {
+  Result<Facts> Read(bool may_be_empty) {
     const Result<pugi::xml_node> parsed =
         file_.Parse("topology", "<!ENTITY", "an entity, which hwloc never writes");
     if (!parsed) return tl::unexpected(parsed.error());
@@ -51,6 +51,10 @@ class Reader {
           topology,
           fmt::format("version=\"{}\", wanted 2; write it with lstopo of hwloc 2", Shown(version)));
     if (Status status = Walk(topology, {}, 0); !status) return tl::unexpected(status.error());
+    if (gpus_.empty() && nics_.empty() && may_be_empty)
+      return Facts{.source = source_,
+                   .format = "hwloc-xml",
+                   .notes = {fmt::format("{} shows no GPU and no NIC", source_)}};
     if (gpus_.empty() && nics_.empty())
       return file_.Fault(topology, "no GPU and no NIC; `lstopo --whole-io` writes devices");
     return MakeFacts(topology);
@@ -236,7 +240,11 @@ bool LooksLikeHwlocXml(std::string_view text) {
 }
 
 Result<Facts> ReadHwlocXml(std::string_view text, const std::string& source) {
-  return Reader(text, source).Read();
+  return Reader(text, source).Read(false);
+}
+
+Result<Facts> ReadShownByHwloc(std::string_view text, const std::string& source) {
+  return Reader(text, source).Read(true);
 }
 
 }  // namespace tutti::import

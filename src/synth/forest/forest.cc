@@ -37,16 +37,26 @@ struct Trees {
   Rational loss;
 };
 
+Result<Trees> TreesOf(const Topology& topology, TreeNetwork network) {
+  if (const Status split = SplitSwitches(network); !split) return tl::unexpected(split.error());
+  const Result<std::vector<PackedTree>> packed = PackForest(network);
+  if (!packed) return tl::unexpected(packed.error());
+  const int64_t at_each = network.trees_at_each;
+  const Rational loss = network.loss;
+  return Trees{RouteTrees(topology, network, *packed), at_each, loss};
+}
+
 Result<Trees> MakeTrees(const Topology& topology, std::optional<NodeId> root,
                         const SynthOptions& options) {
   Result<TreeNetwork> network = CountTrees(topology, root, options.trees);
   if (!network) return tl::unexpected(network.error());
-  if (const Status split = SplitSwitches(*network); !split) return tl::unexpected(split.error());
-  const Result<std::vector<PackedTree>> packed = PackForest(*network);
-  if (!packed) return tl::unexpected(packed.error());
-  const int64_t at_each = network->trees_at_each;
-  const Rational loss = network->loss;
-  return Trees{RouteTrees(topology, *std::move(network), *packed), at_each, loss};
+  if (root && options.trees == 0)
+    if (std::optional<TreeNetwork> fewest = FewestTrees(topology, *root, *network))
+      // Where it rounds what links carry, its switches may not come out without loss.
+      if (Result<Trees> trees = TreesOf(topology, *std::move(fewest));
+          trees || trees.error().code == ErrorCode::kCancelled)
+        return trees;
+  return TreesOf(topology, *std::move(network));
 }
 
 // What the trees of one direction, the slower one, lose of the network's rate.

@@ -42,6 +42,7 @@ TreeNetwork Empty(const Topology& topology, std::optional<NodeId> root, int64_t 
                       .lanes = {},
                       .trees_of = {},
                       .trees_at_each = trees,
+                      .trees_a_bandwidth = {},
                       .loss = {}};
   network.trees_of.assign(static_cast<size_t>(topology.num_ranks()), root ? 0 : trees);
   if (root) network.trees_of[root->index()] = trees;
@@ -52,6 +53,7 @@ TreeNetwork Empty(const Topology& topology, std::optional<NodeId> root, int64_t 
 TreeNetwork Scaled(const Topology& topology, std::optional<NodeId> root, int64_t trees,
                    const Rational& scale) {
   TreeNetwork network = Empty(topology, root, trees);
+  network.trees_a_bandwidth = scale;
   const int64_t most = network.total();
   for (LinkId link : topology.Links()) {
     const Rational carried = (scale * Rational(topology.bandwidth(link))).Floor();
@@ -113,6 +115,20 @@ Result<TreeNetwork> CountTrees(const Topology& topology, std::optional<NodeId> r
   const int64_t most = most_trees > 0 ? std::min(most_trees, limit) : limit;
   if (exact <= most) return Scaled(topology, root, exact, ratio * Rational(exact) / Rational(unit));
   return LeastScale(topology, root, most, ratio * Rational(most) / Rational(unit));
+}
+
+std::optional<TreeNetwork> FewestTrees(const Topology& topology, NodeId root,
+                                       const TreeNetwork& optimum) {
+  constexpr int64_t kMostToTry = 4096;
+  const int64_t all = optimum.trees_at_each;
+  if (optimum.loss != Rational(0)) return std::nullopt;
+  for (int64_t trees = 1; trees < std::min(all, kMostToTry); ++trees) {
+    if (all % trees != 0) continue;
+    TreeNetwork network =
+        Scaled(topology, root, trees, optimum.trees_a_bandwidth * Rational(trees, all));
+    if (FlowsSuffice(network)) return network;
+  }
+  return std::nullopt;
 }
 
 bool FlowsSuffice(const TreeNetwork& network) {

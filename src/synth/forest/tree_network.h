@@ -45,7 +45,9 @@ struct TreeNetwork {
   std::map<std::pair<int32_t, int32_t>, Lane> lanes;  // by tail and head; none empty
   std::vector<int64_t> trees_of;                      // by root
   int64_t trees_at_each = 0;                          // [k] at every rank that is a root
-  Rational loss;  // of the optimum's rate: (time of these trees - optimum) / time of these trees
+  Rational trees_a_bandwidth = {};  // a link of b bytes/s has room for the floor of b times this
+  Rational loss =
+      {};  // of the optimum's rate: (time of these trees - optimum) / time of these trees
   int64_t total() const;  // of trees_of
 };
 
@@ -53,6 +55,12 @@ struct TreeNetwork {
 // for the optimum. kInfeasible: host limits, which no tree keeps to.
 Result<TreeNetwork> CountTrees(const Topology& topology, std::optional<NodeId> root,
                                int64_t most_trees);
+
+// The fewest trees, a divisor of those of `optimum`, that reach the rate of the optimum as well: fewer
+// trees are larger, and lower where links have room for several. None where there are none, or
+// `optimum`, which is of broadcast from `root`, is none. One test of feasibility a divisor.
+std::optional<TreeNetwork> FewestTrees(const Topology& topology, NodeId root,
+                                       const TreeNetwork& optimum);
 
 // Every set of nodes with a rank in it takes in, or starts, all trees.
 bool FlowsSuffice(const TreeNetwork& network);

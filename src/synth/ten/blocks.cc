@@ -17,10 +17,11 @@ class Matcher {
       : problem_(problem),
         topology_(problem.topology),
         num_ranks_(static_cast<size_t>(topology_.num_ranks())),
+        num_nodes_(static_cast<size_t>(topology_.num_nodes())),
         words_((num_ranks_ + 63) / 64),
-        place_(num_ranks_ * num_ranks_),
-        waiting_(num_ranks_ * words_, 0),
-        queue_(num_ranks_ * num_ranks_),
+        place_(num_nodes_ * num_ranks_),
+        waiting_(num_nodes_ * words_, 0),
+        queue_(num_nodes_ * num_ranks_),
         next_(problem.chunks.size(), kNoChunk),
         leads_nearer_(static_cast<size_t>(topology_.num_links()) * words_, 0),
         priority_(static_cast<size_t>(topology_.num_links())) {
@@ -80,37 +81,37 @@ class Matcher {
     return topology_.tail(LinkId{static_cast<int32_t>(l)}).index();
   }
 
-  void Keep(size_t rank, uint32_t chunk) {
-    const size_t place = place_[rank * num_ranks_ + problem_.chunks[chunk].destination.index()];
-    Queue& queue = queue_[rank * num_ranks_ + place];
+  void Keep(size_t node, uint32_t chunk) {
+    const size_t place = place_[node * num_ranks_ + problem_.chunks[chunk].destination.index()];
+    Queue& queue = queue_[node * num_ranks_ + place];
     next_[chunk] = kNoChunk;
     if (queue.first == kNoChunk)
       queue.first = chunk;
     else
       next_[queue.last] = chunk;
     queue.last = chunk;
-    waiting_[rank * words_ + place / 64] |= uint64_t{1} << (place % 64);
+    waiting_[node * words_ + place / 64] |= uint64_t{1} << (place % 64);
     ++num_left_;
   }
 
-  // For each rank the places of destinations, the farthest first, and the places that each of its
+  // For each node the places of destinations, the farthest first, and the places that each of its
   // links leads nearer to.
   void OrderDestinations() {
-    std::vector<int64_t> time(num_ranks_ * num_ranks_);  // [from][to]
+    std::vector<int64_t> time(num_nodes_ * num_ranks_);  // [from][to]
     for (NodeId to : topology_.Ranks()) {
       const std::vector<int64_t> times = TimesTo(topology_, problem_.usual_ps, to);
-      for (size_t from = 0; from < num_ranks_; ++from)
+      for (size_t from = 0; from < num_nodes_; ++from)
         time[from * num_ranks_ + to.index()] = times[from];
     }
     std::vector<uint32_t> order(num_ranks_);
-    for (NodeId rank : topology_.Ranks()) {
-      const int64_t* from_here = time.data() + rank.index() * num_ranks_;
+    for (NodeId node : topology_.Nodes()) {
+      const int64_t* from_here = time.data() + node.index() * num_ranks_;
       std::iota(order.begin(), order.end(), uint32_t{0});
       std::stable_sort(order.begin(), order.end(),
                        [&](uint32_t a, uint32_t b) { return from_here[a] > from_here[b]; });
       for (uint32_t place = 0; place < num_ranks_; ++place)
-        place_[rank.index() * num_ranks_ + order[place]] = place;
-      for (LinkId link : topology_.OutLinks(rank)) {
+        place_[node.index() * num_ranks_ + order[place]] = place;
+      for (LinkId link : topology_.OutLinks(node)) {
         const int64_t* from_there = time.data() + topology_.head(link).index() * num_ranks_;
         const int64_t usual = problem_.usual_ps[link.index()];
         for (size_t place = 0; place < num_ranks_; ++place) {
@@ -126,10 +127,10 @@ class Matcher {
 
   const BlocksProblem& problem_;
   const Topology& topology_;
-  size_t num_ranks_, words_;
-  std::vector<uint32_t> place_;         // [rank][destination]
-  std::vector<uint64_t> waiting_;       // [rank]: places where something waits
-  std::vector<Queue> queue_;            // [rank][place]
+  size_t num_ranks_, num_nodes_, words_;
+  std::vector<uint32_t> place_;         // [node][destination]
+  std::vector<uint64_t> waiting_;       // [node]: places where something waits
+  std::vector<Queue> queue_;            // [node][place]
   std::vector<uint32_t> next_;          // chunk behind each chunk in its queue
   std::vector<uint64_t> leads_nearer_;  // [link]: places
   std::vector<uint64_t> priority_;      // of links

@@ -28,6 +28,8 @@ namespace {
 // Matched transfers, of all tries together: about three seconds on one core. Links that are unlike
 // take longer, and their schedules are passed over again.
 constexpr int64_t kMostMatched = 8'000'000, kMatchedATimedTransfer = 4;
+// Through switches each transfer is the best of several ways.
+constexpr int64_t kWaysAsOne = 32;
 constexpr int32_t kMostChunks = 1 << 12;
 constexpr int kMostInVain = 6;
 // Of more deliveries a chunk, numbers are compared by fewer tries.
@@ -97,7 +99,9 @@ class CountSearch {
 
  private:
   int64_t MatchedBy(int32_t count, int32_t tries) const {
-    return count * transfers_a_chunk_ * tries * (in_rounds_ ? 1 : kMatchedATimedTransfer);
+    if (in_rounds_) return count * transfers_a_chunk_ * tries;
+    const int64_t ways = topology_.has_switches() ? topology_.num_ranks() / kWaysAsOne + 1 : 1;
+    return count * transfers_a_chunk_ * tries * kMatchedATimedTransfer * ways;
   }
 
   bool by_few_tries() const {

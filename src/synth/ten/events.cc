@@ -89,6 +89,14 @@ class Matcher {
 
   void Arrive(uint32_t l, uint32_t chunk) { arrivals_[links_[l].head].push_back(chunk); }
 
+  // Whether the head lacks it, and will not get it over links that are faster.
+  bool Wants(uint32_t l, uint32_t chunk) const {
+    const Link& link = links_[l];
+    const Tier& tier = tiers_[link.tier];
+    if (promised_.Test(link.head, chunk)) return false;
+    return tier.group_of_rank.empty() || !tier.promised.Test(tier.group_of_rank[link.head], chunk);
+  }
+
   // What the idle link takes now, or kNoChunk.
   uint32_t Choose(uint32_t l) {
     Link& link = links_[l];
@@ -221,6 +229,12 @@ class Matcher {
 Result<int64_t> MatchEvents(const EventsProblem& problem, int64_t most_ps, const SendSink& sink) {
   Matcher matcher(problem);
   return RunEvents(problem.topology, matcher, most_ps, sink);
+}
+
+Result<int64_t> MatchThroughSwitches(const EventsProblem& problem, const Ways& ways, SwitchUse use,
+                                     int64_t most_ps, const SendSink& sink) {
+  Matcher matcher(problem);
+  return SwitchedEvents<Matcher>(ways, matcher, use, sink).Run(most_ps);
 }
 
 }  // namespace tutti::ten

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "switches.h"
 #include "tutti/base/memory.h"
 
 namespace tutti::ten {
@@ -30,8 +29,6 @@ Status CheckChunks(const Collective& collective, const SynthOptions& options) {
 Result<Input> MakeInput(const Topology& topology, const Collective& collective,
                         const SynthOptions& options, int64_t needed_bytes,
                         int64_t available_bytes) {
-  if (topology.has_switches())
-    return NeedsUnwinding(kName, "works over links between ranks", topology);
   if (options.chunks < 0 || options.tries < 0)
     return InvalidArgument(
         fmt::format("chunks and tries must be >= 0, got {} and {}", options.chunks, options.tries));
@@ -84,6 +81,7 @@ size_t WindowOf(const Input& input) {
 }
 
 bool AllLinksEqual(const Topology& topology) {
+  if (topology.has_switches()) return false;
   for (LinkId link : topology.Links())
     if (!(topology.spec(link) == topology.spec(LinkId{0}))) return false;
   return true;

@@ -7,6 +7,7 @@
 
 #include "ten/link_time.h"
 #include "ten/policy.h"
+#include "ten/switched_events.h"
 #include "tutti/base/result.h"
 #include "tutti/synth/synthesizer.h"
 
@@ -23,6 +24,7 @@ struct Input {
   LinkModel link_model = LinkModel::kHeld;
   const Policy* policy = nullptr;  // asked for; none: several are tried
   Waiting waiting = Waiting::kAuto;
+  SwitchUse switch_use = SwitchUse::kForwards;
 
   int64_t num_deliveries() const {
     return static_cast<int64_t>(source.size()) * (topology.num_ranks() - 1);
@@ -51,6 +53,7 @@ int32_t TriesOf(const Input& input, const SynthOptions& options);
 // Of a large network fewer chunks are compared, so that time stays in proportion to deliveries.
 size_t WindowOf(const Input& input);
 
+// Links between ranks that are all equal: time may go in rounds.
 bool AllLinksEqual(const Topology& topology);
 
 }  // namespace tutti::ten

@@ -1,4 +1,5 @@
-// Shortest times from or to one rank, by Dijkstra's algorithm: O((ranks + links) log ranks).
+// Shortest times from or to one rank, of all nodes, by Dijkstra's algorithm: O((nodes + links) log
+// nodes).
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,7 @@
 
 namespace tutti::ten {
 
-// `time_of_link` >= 1 each; the topology has no switches.
+// `time_of_link` >= 1 each.
 std::vector<int64_t> TimesFrom(const Topology& topology, const std::vector<int64_t>& time_of_link,
                                NodeId source);
 std::vector<int64_t> TimesTo(const Topology& topology, const std::vector<int64_t>& time_of_link,

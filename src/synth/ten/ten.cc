@@ -120,12 +120,15 @@ Status CheckPolicyOfBlocks(const Input& input) {
       Name(input.collective.kind()), input.policy->name));
 }
 
+// `reversed`: to be turned around in time, so that copies become sums.
 Result<Schedule> MakeForwardSchedule(const Topology& topology, const Collective& forward,
-                                     const SynthOptions& options) {
-  const Result<Input> input =
+                                     const SynthOptions& options, bool reversed) {
+  Result<Input> input =
       MakeInput(topology, forward, options, TenMemoryOf(topology, forward, options).in_memory_bytes,
                 AvailableMemoryBytes());
   if (!input) return tl::unexpected(input.error());
+  if (options.multicast) input->switch_use = SwitchUse::kMulticast;
+  if (reversed) input->switch_use = SwitchUse::kReversed;
   if (!forward.destinations(ShardId{0}).all) {
     if (const Status applies = CheckPolicyOfBlocks(*input); !applies)
       return tl::unexpected(applies.error());
@@ -141,7 +144,7 @@ Result<Schedule> Finish(const Topology& topology, Result<Schedule> made,
                         const SynthOptions& options) {
   constexpr size_t kMostTimed = 2'000'000,
                    kMostInSteps = 50'000;  // as long as making them, or less
-  if (!options.final_pass || !made) return made;
+  if (!options.final_pass || !made || topology.has_switches()) return made;
   const bool is_timed = made->kind == ScheduleKind::kTimed;
   if (!is_timed && made->collective.kind() != CollectiveKind::kAllReduce) return made;
   if (made->transfers.size() > (is_timed ? kMostTimed : kMostInSteps)) return made;
@@ -151,24 +154,46 @@ Result<Schedule> Finish(const Topology& topology, Result<Schedule> made,
 Result<Schedule> MakeWithCount(const Topology& topology, const Collective& collective,
                                const SynthOptions& options) {
   const auto make = [&](const Topology& on, const Collective& forward) {
-    return Finish(on, MakeForwardSchedule(on, forward, options), options);
+    return Finish(on, MakeForwardSchedule(on, forward, options, collective.reduces()), options);
   };
   if (!collective.reduces() && !collective.destinations(ShardId{0}).all)
     return make(topology, collective);
   return DeriveFromForward(topology, collective, make);
 }
 
+// A switch passes on whole chunks, so that one a shard would take twice as long or more.
+bool ChoosesChunks(const Topology& topology, const Collective& collective,
+                   const SynthOptions& options) {
+  return options.chunks == 0 && topology.has_switches() &&
+         (collective.reduces() || collective.destinations(ShardId{0}).all);
+}
+
+// Copies that a switch made could not be turned around: it adds nothing.
+Status CheckMulticast(const Collective& collective, const SynthOptions& options) {
+  const bool spreads = collective.destinations(ShardId{0}).all && !collective.reduces();
+  if (!options.multicast || spreads) return {};
+  return InvalidArgument(
+      fmt::format("multicast serves all-gather and broadcast; of {} switches forward each message "
+                  "to one port",
+                  Name(collective.kind())));
+}
+
 Result<Schedule> Synthesize(const Topology& topology, const Collective& collective,
                             const SynthOptions& options) {
+  if (const Status copies = CheckMulticast(collective, options); !copies)
+    return tl::unexpected(copies.error());
   const auto make = [&](const SynthOptions& with_count) {
     return MakeWithCount(topology, collective, with_count);
   };
   const auto finish = [&](Schedule made) -> Result<Schedule> {
-    if (collective.kind() != CollectiveKind::kAllReduce || !options.final_pass) return made;
+    if (collective.kind() != CollectiveKind::kAllReduce || !options.final_pass ||
+        topology.has_switches())
+      return made;
     return Finish(topology, OverlapAllReduce(topology, collective, options, std::move(made)),
                   options);
   };
-  if (options.auto_chunks) return WithBestChunkCount(topology, collective, options, make, finish);
+  if (options.auto_chunks || ChoosesChunks(topology, collective, options))
+    return WithBestChunkCount(topology, collective, options, make, finish);
   Result<Schedule> made = make(options);
   if (!made) return made;
   return finish(*std::move(made));
@@ -177,12 +202,19 @@ Result<Schedule> Synthesize(const Topology& topology, const Collective& collecti
 Forecast ForecastOf(const Topology& topology, const Collective& collective,
                     const SynthOptions& options) {
   constexpr int64_t kNsADelivery = 100, kNsATimedDelivery = 10'000;  // all tries together
+  constexpr int64_t kNsAWay = 1300, kMostWays = 64, kNsOfChoice = 3'000'000'000;
   const bool steps_only = AllLinksEqual(topology) && options.link_model == LinkModel::kHeld &&
                           collective.demand().empty();
+  const int64_t ways =
+      topology.has_switches() ? std::min<int64_t>(kMostWays, topology.num_ranks()) : 0;
+  const int64_t ns_a_timed_delivery = kNsATimedDelivery + ways * kNsAWay;
   Forecast forecast =
-      ForecastByDeliveries(collective, options, steps_only ? kNsADelivery : kNsATimedDelivery);
+      ForecastByDeliveries(collective, options, steps_only ? kNsADelivery : ns_a_timed_delivery);
   forecast.steps_only = steps_only;
-  if (collective.kind() == CollectiveKind::kAllReduce && options.final_pass)
+  if (ChoosesChunks(topology, collective, options))
+    forecast.work_ns += std::min(kNsOfChoice, forecast.work_ns * kMostWays);
+  if (collective.kind() == CollectiveKind::kAllReduce && options.final_pass &&
+      !topology.has_switches())
     forecast.work_ns += OverlapWorkNs(topology, collective, options);
   return forecast;
 }
@@ -205,10 +237,11 @@ Synthesizer TenSynthesizer() {
                           Kind::kBroadcast, Kind::kReduce, Kind::kGather, Kind::kScatter,
                           Kind::kAllToAll, Kind::kAllToAllV},
           .synthesize = ten::Synthesize,
+          .reduces_through_switches = true,
           .chunk_choice = true,
           .forecast = ten::ForecastOf,
           .options = {SynthOption::kTries, SynthOption::kAutoChunks, SynthOption::kPolicy,
-                      SynthOption::kWaiting, SynthOption::kFinalPass}};
+                      SynthOption::kWaiting, SynthOption::kFinalPass, SynthOption::kMulticast}};
 }
 
 }  // namespace tutti

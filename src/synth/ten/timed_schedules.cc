@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <iterator>
 #include <limits>
+#include <numeric>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -47,12 +49,51 @@ struct TimedVariant {
   }
 };
 
-// Of a large network fewer passes, so that they take about as long as matching does.
+// Of a large network fewer passes, so that they take about as long as matching does. Ways through
+// switches are not routed again.
 int32_t PassesOf(const Input& input, const SynthOptions& options) {
+  if (input.topology.has_switches()) return 0;
   constexpr int64_t kDeliveries = 2'000'000, kMostDeliveries = 40'000'000, kMostPasses = 6;
   if (!options.final_pass || input.num_deliveries() > kMostDeliveries) return 0;
   return static_cast<int32_t>(
       std::clamp<int64_t>(kDeliveries / input.num_deliveries(), 1, kMostPasses));
+}
+
+// Hops are found chunk by chunk, each over all its switches.
+void SortByStart(Schedule& schedule) {
+  std::vector<size_t> order(schedule.transfers.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return schedule.start_ps[a] < schedule.start_ps[b]; });
+  Schedule sorted = schedule;
+  for (size_t i = 0; i < order.size(); ++i) {
+    sorted.transfers[i] = schedule.transfers[order[i]];
+    sorted.start_ps[i] = schedule.start_ps[order[i]];
+  }
+  schedule = std::move(sorted);
+}
+
+// One attempt's schedule, and when it ends; later than `most_ps`: it was given up.
+Result<int64_t> Match(const Input& input, const TimedVariant& how, std::span<const LinkTime> time,
+                      const std::optional<Ways>& ways, int64_t most_ps, Schedule& schedule) {
+  const EventsProblem problem{.topology = ways ? ways->network() : input.topology,
+                              .source = input.source,
+                              .time = ways ? ways->time() : time,
+                              .policy = *how.policy,
+                              .window = WindowOf(input),
+                              .waits = how.waits,
+                              .seed = how.seed};
+  schedule.transfers.reserve(static_cast<size_t>(input.num_deliveries()));
+  schedule.start_ps.reserve(static_cast<size_t>(input.num_deliveries()));
+  const SendSink sink = [&](LinkId link, uint32_t chunk, int64_t start_ps) {
+    schedule.transfers.push_back(input.MakeTransfer(link, chunk, 0));
+    schedule.start_ps.push_back(start_ps);
+  };
+  if (!ways) return MatchEvents(problem, most_ps, sink);
+  const Result<int64_t> end_ps =
+      MatchThroughSwitches(problem, *ways, input.switch_use, most_ps, sink);
+  SortByStart(schedule);
+  return end_ps;
 }
 
 }  // namespace
@@ -69,29 +110,22 @@ Result<Schedule> MakeInEvents(const Input& input, const SynthOptions& options) {
       return MakeError(ErrorCode::kResourceExhausted,
                        fmt::format("a chunk takes longer than {} ps on a link", kLongestPs));
   }
+  std::optional<Ways> ways;
+  if (input.topology.has_switches()) {
+    Result<Ways> made = Ways::Make(input.topology, time);
+    if (!made) return tl::unexpected(made.error());
+    ways = *std::move(made);
+  }
   Schedule best = header;
   int64_t best_ps = std::numeric_limits<int64_t>::max();
   const int32_t passes = PassesOf(input, options);
   for (int32_t attempt = 0; attempt < TriesOf(input, options); ++attempt) {
     const TimedVariant how(input, options.seed, static_cast<uint64_t>(attempt));
-    const EventsProblem problem{.topology = input.topology,
-                                .source = input.source,
-                                .time = time,
-                                .policy = *how.policy,
-                                .window = WindowOf(input),
-                                .waits = how.waits,
-                                .seed = how.seed};
     Schedule schedule = header;
-    schedule.transfers.reserve(static_cast<size_t>(input.num_deliveries()));
-    schedule.start_ps.reserve(static_cast<size_t>(input.num_deliveries()));
     // What is a little late may be the best when it has been routed again.
     const int64_t most_ps =
         passes > 0 && best_ps < kLongestPs ? best_ps + best_ps / 2 : best_ps - 1;
-    Result<int64_t> end_ps =
-        MatchEvents(problem, most_ps, [&](LinkId link, uint32_t chunk, int64_t start_ps) {
-          schedule.transfers.push_back(input.MakeTransfer(link, chunk, 0));
-          schedule.start_ps.push_back(start_ps);
-        });
+    Result<int64_t> end_ps = Match(input, how, time, ways, most_ps, schedule);
     if (!end_ps) return tl::unexpected(end_ps.error());
     if (*end_ps > most_ps) continue;
     if (passes > 0) {

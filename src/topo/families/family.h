@@ -134,8 +134,10 @@ Result<Draft> BuildHamming(const FamilyCall& call);
 Result<Draft> BuildCirculant(const FamilyCall& call);
 Result<Draft> BuildDircirculant(const FamilyCall& call);
 Result<Draft> BuildDebruijn(const FamilyCall& call);
+// kautz.cc
 Result<Draft> BuildKautz(const FamilyCall& call);
 Result<Draft> BuildGenkautz(const FamilyCall& call);
+Result<Draft> BuildGenkautzMod(const FamilyCall& call);
 // found.cc
 Result<Draft> BuildDiamond(const FamilyCall& call);
 Result<Draft> BuildDebruijnMod(const FamilyCall& call);

@@ -108,36 +108,4 @@ Result<Draft> BuildDebruijn(const FamilyCall& call) {
   return draft;
 }
 
-namespace {
-
-// [direct-connect] Definition 16: rank x sends to -d x - a modulo m for 1 <= a <= d.
-Result<Draft> BuildGeneralizedKautz(const FamilyCall& call, int64_t degree, int64_t ranks) {
-  Result<Draft> draft = call.Start(ranks, 0, SaturatingMul(ranks, degree), 1);
-  if (!draft) return draft;
-  for (int64_t rank = 0; rank < ranks; ++rank)
-    for (int64_t a = 1; a <= degree; ++a)
-      draft->AddLink(rank, ranks - 1 - (degree * rank + a - 1) % ranks, call.links.Link(0));
-  return draft;
-}
-
-}  // namespace
-
-Result<Draft> BuildGenkautz(const FamilyCall& call) {
-  if (Status status = call.CheckSize(0, 1); !status) return tl::unexpected(status.error());
-  if (Status status = call.CheckSize(1, SaturatingAdd(call.sizes[0], 1)); !status)
-    return tl::unexpected(status.error());
-  return BuildGeneralizedKautz(call, call.sizes[0], call.sizes[1]);
-}
-
-// [K(d,n)] The n-th line digraph of K_{d+1}, numbered as the generalized Kautz digraph of its size
-// (the two are the same graph, [direct-connect] F.2).
-Result<Draft> BuildKautz(const FamilyCall& call) {
-  if (Status status = call.CheckSize(0, 1); !status) return tl::unexpected(status.error());
-  if (Status status = call.CheckSize(1, 0); !status) return tl::unexpected(status.error());
-  const int64_t degree = call.sizes[0];
-  const int64_t ranks =
-      SaturatingMul(SaturatingPow(degree, call.sizes[1]), SaturatingAdd(degree, 1));
-  return BuildGeneralizedKautz(call, degree, ranks);
-}
-
 }  // namespace tutti::topo

@@ -188,8 +188,8 @@ Result<int64_t> LargestUnwinding(const Topology& base) {
       return MakeError(
           ErrorCode::kInfeasible,
           fmt::format("switch '{}' is linked to switch '{}', and only switches between ranks can "
-                      "be unwound; 'forest' passes through such switches and reduces at ranks, "
-                      "'direct' and 'tsmcf' pass through them",
+                      "be unwound; 'forest' and 'ten' pass through such switches and reduce at "
+                      "ranks, 'direct' and 'tsmcf' pass through them",
                       name, base.node_name(around.back().node)));
     for (const Attachment& one : around)
       if (one.up == 0 || one.down == 0)

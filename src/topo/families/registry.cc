@@ -48,6 +48,7 @@ const std::vector<Family>& Registry() {
       {{"dragonfly", "dragonfly(g,m,bw=[local,global])", "g groups of m ranks, complete inside, one cable between two groups"}, kNone, kTwo, BuildDragonfly, {}, true},
       {{"fat_tree", "fat_tree(k)", "k-ary fat tree of three levels: k^3/4 ranks, switches of k ports"}, kNone, kOne, BuildFatTree, {}, false, {}, false, kFabricSettings},
       {{"genkautz", "genkautz(d,m)", "generalized Kautz digraph: degree d, any number m > d of ranks"}, kNone, kTwo, BuildGenkautz},
+      {{"genkautz_mod", "genkautz_mod(d,m)", "generalized Kautz digraph with its self-loops rewired to one cycle: degree d at every rank"}, kNone, kTwo, BuildGenkautzMod},
       {{"hamming", "hamming(n,q)", "q^n ranks, linked where they differ in one of n digits"}, kNone, kTwo, BuildHamming},
       {{"host_forwarding", "host_forwarding(G)", "host limits of G as links: NICs that pass everything through the host"}, kOne, kNone, BuildHostForwarding},
       {{"hosts", "hosts(file,fabric=switch)", "boxes named in a host list, as MPI reads it: a GPU a slot, joined by a fabric"}, kNone, kNone, BuildHosts, {"gpus"}, false, {}, false, kClusterSettings, true},

@@ -1,9 +1,12 @@
 // A made-up sysfs: what is found in it, and how near it is.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "tutti/import/import.h"
 
@@ -96,6 +99,97 @@ TEST_F(Sysfs, SaysWhereThereIsNone) {
   ASSERT_FALSE(facts.has_value());
   EXPECT_NE(facts.error().message.find("nowhere"), std::string::npos);
   EXPECT_FALSE(DetectFacts(root_.string(), "two words").has_value());
+}
+
+// What hwloc shows in place of this host: hwloc itself reads the environment.
+class InPlaceOfThisHost : public Sysfs {
+ protected:
+  void SetUp() override {
+    Sysfs::SetUp();
+    const Result<std::optional<HwlocView>> view = DetectByHwloc("here");
+    ASSERT_TRUE(view.has_value()) << view.error().message;
+    if (!*view) GTEST_SKIP() << "libhwloc is not installed";
+  }
+  void TearDown() override {
+    unsetenv("HWLOC_SYNTHETIC");
+    unsetenv("HWLOC_XMLFILE");
+    Sysfs::TearDown();
+  }
+
+  static void Load(const std::string& sample) {
+    setenv("HWLOC_XMLFILE", ("tests/data/import/hwloc-xml/" + sample).c_str(), 1);
+  }
+  void AddBoxOfTheSample() {
+    for (const std::string domain : {"10", "80"}) {
+      const std::string bus = domain == "10" ? "1" : "8";
+      const std::string above = "pci0000:" + domain + "/0000:" + domain + ":01.0/";
+      AddPci(above + "0000:" + bus + "2:00.0", "0x030200", "0x10de", domain == "10" ? "0" : "1");
+    }
+  }
+};
+
+TEST_F(InPlaceOfThisHost, ASyntheticMachineHasNoDevicesAndIsOneRank) {
+  setenv("HWLOC_SYNTHETIC", "pack:2 core:4 pu:2", 1);
+  const Result<std::vector<Facts>> facts = DetectHost("/", "here");
+  ASSERT_TRUE(facts.has_value()) << facts.error().message;
+  ASSERT_EQ(facts->size(), 1u);  // sysfs is that of another machine
+  EXPECT_EQ((*facts)[0].format, "hwloc");
+  EXPECT_EQ((*facts)[0].notes,
+            std::vector<std::string>{"hwloc in place of this host shows no GPU and no NIC"});
+  const Result<Imported> imported = MergeFacts(*facts, {});
+  ASSERT_TRUE(imported.has_value()) << imported.error().message;
+  EXPECT_EQ(imported->topology.num_ranks(), 1);
+}
+
+TEST_F(InPlaceOfThisHost, AFileOfHwlocIsShownAlone) {
+  Load("two_a100_loadable.xml");
+  const Result<std::vector<Facts>> facts = DetectHost("/", "here");
+  ASSERT_TRUE(facts.has_value()) << facts.error().message;
+  ASSERT_EQ(facts->size(), 1u);
+  const BoxFacts& box = (*facts)[0].boxes[0];
+  EXPECT_EQ(box.host, "here");
+  ASSERT_EQ(box.gpus.size(), 2u);
+  EXPECT_EQ(box.gpus[0].id, "0000:12:00.0");
+  EXPECT_EQ(box.gpus[1].id, "0000:82:00.0");
+  ASSERT_EQ(box.nics.size(), 2u);
+  EXPECT_EQ(box.ClassOf(0, 2), PathClass::kPix);
+  EXPECT_EQ(box.ClassOf(0, 1), PathClass::kSys);
+  const Result<Imported> imported = MergeFacts(*facts, {});
+  ASSERT_TRUE(imported.has_value()) << imported.error().message;
+  EXPECT_EQ(imported->provenance[0].source, "hwloc in place of this host");
+}
+
+TEST_F(InPlaceOfThisHost, JoinsTheSysfsBelowAFolder) {
+  Load("two_a100_loadable.xml");
+  AddBoxOfTheSample();
+  const Result<std::vector<Facts>> facts = DetectHost(root_.string(), "here");
+  ASSERT_TRUE(facts.has_value()) << facts.error().message;
+  ASSERT_EQ(facts->size(), 2u);
+  EXPECT_EQ((*facts)[0].format, "sysfs");
+  EXPECT_EQ((*facts)[1].format, "hwloc");
+  const Result<Imported> imported = MergeFacts(*facts, {});
+  ASSERT_TRUE(imported.has_value()) << imported.error().message;
+  EXPECT_EQ(imported->topology.num_ranks(), 2);
+}
+
+TEST_F(InPlaceOfThisHost, IsLeftOutWhereItCountsOtherGpus) {
+  Load("two_a100_loadable.xml");
+  AddPci("pci0000:10/0000:10:01.0/0000:12:00.0", "0x030200", "0x10de", "0");
+  const Result<std::vector<Facts>> facts = DetectHost(root_.string(), "here");
+  ASSERT_TRUE(facts.has_value()) << facts.error().message;
+  ASSERT_EQ(facts->size(), 2u);
+  EXPECT_TRUE((*facts)[1].boxes.empty());
+  ASSERT_EQ((*facts)[1].notes.size(), 1u);
+  EXPECT_NE((*facts)[1].notes[0].find("shows 2 GPUs"), std::string::npos);
+}
+
+TEST_F(InPlaceOfThisHost, WhatHwlocCannotLoadIsAnError) {
+  std::ofstream(root_ / "half.xml") << "<topology version=\"2.0\"><object type=\"Machine\"";
+  setenv("HWLOC_XMLFILE", (root_ / "half.xml").c_str(), 1);
+  const Result<std::vector<Facts>> facts = DetectHost("/", "here");
+  ASSERT_FALSE(facts.has_value());
+  EXPECT_EQ(facts.error().code, ErrorCode::kCorrupt);
+  EXPECT_NE(facts.error().message.find("HWLOC_XMLFILE"), std::string::npos);
 }
 
 }  // namespace

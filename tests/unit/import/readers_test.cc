@@ -60,6 +60,7 @@ TEST(ImportReaders, CountWhatTheSamplesHold) {
       {"hwloc-xml/four_a100_pairs.xml", "hwloc-xml", 4, 2, 2, 0},
       {"hwloc-xml/four_a100_clique.xml", "hwloc-xml", 4, 2, 6, 0},
       {"hwloc-xml/mi210_no_links.xml", "hwloc-xml", 2, 1, 0, 0},
+      {"hwloc-xml/two_a100_loadable.xml", "hwloc-xml", 2, 2, 0, 0},
       {"nccl-log/pcie_two_hosts.log", "nccl-log", 4, 2, 0, 0},
       {"nccl-log/nvls_no_graph.log", "nccl-log", 8, 8, 0, 0},
       {"nccl-log/nvlink_graph.log", "nccl-log", 4, 2, 0, 0},

@@ -492,6 +492,25 @@ TEST(SimulatorProperty, EagerMessagesCarryWhatTheirStepSays) {
   }
 }
 
+// A root sends 4000 bytes through a switch twice, 5 us each. The first copy, due to leave the switch
+// after the second has set out, does not wait until that has come in.
+TEST(SimulatorTest, CopiesPassASwitchOneByOne) {
+  Topology::Builder builder(3, 1);
+  for (int32_t rank = 0; rank < 3; ++rank) builder.AddDuplex(NodeId{rank}, NodeId{3}, kSlow);
+  const Topology star = hand::MustBuild(std::move(builder));
+  Schedule plan = hand::Empty(star, hand::MustMake(CollectiveKind::kBroadcast, 3), 0, 1);
+  plan.kind = ScheduleKind::kTimed;
+  plan.size_bytes = 4000;
+  plan.transfers = {{ShardId{0}, FindLink(star, 0, 3), 0, 1, 0},
+                    {ShardId{0}, FindLink(star, 0, 3), 0, 1, 0},
+                    {ShardId{0}, FindLink(star, 3, 1), 0, 1, 0},
+                    {ShardId{0}, FindLink(star, 3, 2), 0, 1, 0}};
+  plan.start_ps = {0, 5'000'000, 6'000'000, 10'000'000};
+  ASSERT_TRUE(Verify(star, plan.collective, plan).verified());
+  const SimReport report = MustSimulate(star, plan, {4000, LinkModel::kHeld, StepMode::kEager});
+  EXPECT_EQ(Microseconds(report), (Times{{0, 5, 5}, {5, 10, 10}, {5, 10, 10}, {10, 15, 15}}));
+}
+
 // The steps of a schedule as a timed plan in whole picoseconds: each step after the one before, its
 // transfers one after the other on a link.
 Schedule PlanOf(const Topology& topology, const Schedule& steps, int64_t size) {

@@ -537,5 +537,41 @@ TEST(ForestTest, ASwitchPassesTheSameBytesOnceForEachReceiver) {
             ViolationKind::kRedundantDelivery);
 }
 
+// Three units lead from 0 to 1, so three trees of one unit are the optimum, and one of three.
+TEST(FewestTreesTest, ByHand) {
+  Topology::Builder builder(2);
+  builder.AddLink(NodeId{0}, NodeId{1}, {.bandwidth = 3'000'000, .alpha_ps = 1000});
+  builder.AddLink(NodeId{1}, NodeId{0}, {.bandwidth = 2'000'000, .alpha_ps = 1000});
+  const Topology topology = MustBuild(std::move(builder));
+  const TreeNetwork optimum = *forest::CountTrees(topology, NodeId{0}, 0);
+  EXPECT_EQ(optimum.trees_at_each, 3);
+  const std::optional<TreeNetwork> fewest = forest::FewestTrees(topology, NodeId{0}, optimum);
+  ASSERT_TRUE(fewest.has_value());
+  EXPECT_EQ(fewest->trees_at_each, 1);
+  EXPECT_FALSE(forest::FewestTrees(topology, NodeId{0}, *fewest).has_value());
+}
+
+// 16 NICs of 16 GB/s lead into the other box: as many trees of 16 GB/s as of 2 do.
+TEST(FewestTreesTest, OneTreeANicIsEnough) {
+  const Topology topology = Parse("mi250(2)");
+  const TreeNetwork optimum = *forest::CountTrees(topology, NodeId{0}, 0);
+  EXPECT_EQ(optimum.trees_at_each, 128);
+  EXPECT_EQ(forest::FewestTrees(topology, NodeId{0}, optimum)->trees_at_each, 16);
+}
+
+TEST(FewestTreesProperty, KeepsTheRate) {
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE(seed);
+    const Topology topology = RandomBalanced(seed, 6, 3);
+    const TreeNetwork optimum = *forest::CountTrees(topology, NodeId{0}, 0);
+    const std::optional<TreeNetwork> fewest = forest::FewestTrees(topology, NodeId{0}, optimum);
+    if (!fewest) continue;
+    EXPECT_LT(fewest->trees_at_each, optimum.trees_at_each);
+    EXPECT_TRUE(forest::FlowsSuffice(*fewest));
+    EXPECT_EQ(fewest->trees_a_bandwidth * Rational(optimum.trees_at_each),
+              optimum.trees_a_bandwidth * Rational(fewest->trees_at_each));
+  }
+}
+
 }  // namespace
 }  // namespace tutti

@@ -208,7 +208,6 @@ TEST(TenTest, RefusesWhatItCannotDo) {
         RunSynthesizer(Algorithm("ten"), Parse(expression), collective, options);
     return made ? std::string("made") : made.error().message;
   };
-  EXPECT_THAT(error("switch(8)", eight, {}), HasSubstr("unwind(switch(8),degree=2)"));
   EXPECT_THAT(error("ring(8)", eight, {.chunks = -1}), HasSubstr("must be >= 0, got -1"));
   EXPECT_THAT(error("ring(8)", eight, {.tries = -2}), HasSubstr("got 0 and -2"));
   EXPECT_THAT(error("ring(8)", eight, {.size_bytes = 0}), HasSubstr("the size must be >= 1"));

@@ -223,6 +223,7 @@ TEST(TopologyClaims, EveryFamilyRoundTrips) {
       "dragonfly(3,2,bw=[7,5]GB/s)",
       "fat_tree(4,oversubscription=2)",
       "genkautz(3,11)",
+      "genkautz_mod(3,11)",
       "hamming(2,3)",
       "host_forwarding(torus(3,3,host_bw=80GB/s))",
       "hosts(examples/topologies/hosts.txt,gpus=2,fabric=rails)",

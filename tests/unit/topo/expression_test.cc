@@ -136,6 +136,8 @@ TEST(Expression, NamesTheColumnAndWhatIsAccepted) {
       {"power(ring(3),65)", "got 65, wanted at most 64"},
       {"biring(3,5)", "column 8: biring(d,m): the degree 3 is odd"},
       {"genkautz(4,4)", "column 12: genkautz(d,m): got 4, wanted at least 5"},
+      {"genkautz_mod(4,4)", "column 16: genkautz_mod(d,m): got 4, wanted at least 5"},
+      {"genkautz_mod(0,4)", "column 14: genkautz_mod(d,m): got 0, wanted at least 1"},
       {"twisted_hypercube(2)", "got 2, wanted at least 3"},
       {"twisted_torus(8,3)", "got 8 x 3, wanted a = 2b"},
       {"twisted_torus(4,4,4)", "got 4 x 4 x 4, wanted lengths k and 2k"},

@@ -66,6 +66,8 @@ TEST(Families, HaveTheirSizeDegreeAndDiameter) {
       {"kautz(3,0)", 4, 12, 3, 1},
       {"genkautz(4,64)", 64, 252, 4, 3},
       {"genkautz(4,1024)", 1024, 4092, 4, 5},
+      {"genkautz_mod(4,64)", 64, 256, 4, 3},
+      {"transpose(genkautz_mod(2,7))", 7, 14, 2, 3},
       {"dgx1", 8, 48, 6, 2},
       {"product(ring(3),complete(4))", 12, 60, 5, 2},
       {"power(uniring(1,4),2)", 16, 32, 2, 6},
@@ -118,11 +120,68 @@ TEST(Families, GenkautzIsDefinition16) {
   }
 }
 
+// Modulo 4, -2 x - 1 and -2 x - 2: 0 -> 3 2, 1 -> 1 0, 2 -> 3 2, 3 -> 1 0. Ranks 1 and 2 have
+// self-loops, and get 1 -> 2 -> 1.
+TEST(Families, GenkautzModByHand) {
+  const Topology topology = Parse("genkautz_mod(2,4)");
+  EXPECT_EQ(Heads(topology, 0), (Ints{2, 3}));
+  EXPECT_EQ(Heads(topology, 1), (Ints{0, 2}));
+  EXPECT_EQ(Heads(topology, 2), (Ints{1, 3}));
+  EXPECT_EQ(Heads(topology, 3), (Ints{0, 1}));
+}
+
+// Modulo 17 the ranks 3, 6, 10 and 13 are their own -4 x - a: a = 2, 4, 1, 3. Halves in turn, the
+// second pair the other way round: 3 -> 10 -> 13 -> 6 -> 3.
+TEST(Families, GenkautzModTakesTheCycleInTurns) {
+  const Topology topology = Parse("genkautz_mod(4,17)");
+  const Topology plain = Parse("genkautz(4,17)");
+  for (const auto& [tail, head] :
+       std::vector<std::pair<int, int>>{{3, 10}, {10, 13}, {13, 6}, {6, 3}}) {
+    Ints wanted = Heads(plain, tail);
+    wanted.push_back(head);
+    std::sort(wanted.begin(), wanted.end());
+    EXPECT_EQ(Heads(topology, tail), wanted) << tail;
+  }
+}
+
+// What is no self-loop stays, and every rank has its ports again.
+TEST(Families, GenkautzModRewiresSelfLoopsOnly) {
+  for (int degree = 2; degree <= 9; ++degree)
+    for (int ranks = degree + 1; ranks <= 60; ++ranks) {
+      const std::string sizes = fmt::format("({},{})", degree, ranks);
+      SCOPED_TRACE(sizes);
+      const Topology plain = Parse("genkautz" + sizes), rewired = Parse("genkautz_mod" + sizes);
+      EXPECT_EQ(rewired.num_links(), ranks * degree);
+      std::vector<int> freed;
+      for (NodeId node : rewired.Nodes()) {
+        EXPECT_TRUE(rewired.self_loops(node).empty());
+        EXPECT_EQ(rewired.out_degree(node), degree);
+        EXPECT_EQ(rewired.in_degree(node), degree);
+        const Ints before = Heads(plain, node.value), after = Heads(rewired, node.value);
+        EXPECT_TRUE(std::includes(after.begin(), after.end(), before.begin(), before.end()));
+        if (!plain.self_loops(node).empty()) freed.push_back(node.value);
+      }
+      EXPECT_EQ(freed.empty(), ranks % (degree + 1) == 0);
+      // One cycle: from the first of them, the link that is new leads through all.
+      size_t length = 0;
+      for (int at = freed.empty() ? -1 : freed[0]; at >= 0; ++length) {
+        const Ints before = Heads(plain, at), after = Heads(rewired, at);
+        Ints added;
+        std::set_difference(after.begin(), after.end(), before.begin(), before.end(),
+                            std::back_inserter(added));
+        ASSERT_EQ(added.size(), 1u);
+        at = added[0] == freed[0] ? -1 : added[0];
+        ASSERT_LT(length, freed.size());
+      }
+      EXPECT_EQ(length, freed.size());
+    }
+}
+
 TEST(Families, OneNetworkWrittenInSeveralWaysHasOneFingerprint) {
   const std::vector<std::vector<std::string>> same{
       {"ring(8)", "biring(2,8)", "circulant(8,1)", "torus(8)", "circulant(8,7)"},
       {"hypercube(4)", "torus(2,2,2,2)", "mesh(2,2,2,2)", "hamming(4,2)", "power(complete(2),4)"},
-      {"complete(6)", "hamming(1,6)", "genkautz(5,6)", "circulant(6,1,2,3)"},
+      {"complete(6)", "hamming(1,6)", "genkautz(5,6)", "circulant(6,1,2,3)", "genkautz_mod(5,6)"},
       {"torus(3,5)", "product(ring(3),ring(5))", "transpose(torus(3,5))", "torus(3,1,5)"},
       {"biring(4,5)", "ring(5,parallel=2)"},
       {"uniring(3,4)", "uniring(1,4,parallel=3)"},
