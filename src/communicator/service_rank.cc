@@ -147,7 +147,7 @@ Error ServiceRank::Reason(const std::string& text) {
 }
 
 Status ServiceRank::Wait(const std::string& text) {
-  constexpr int kSpins = 64;
+  constexpr int kSpins = 8;
   constexpr std::chrono::microseconds kAwake{200};  // before it sleeps
   const ipc::StatusLine& line = client_->line(*line_);
   const Deadline deadline(options_.timeout_s);

@@ -319,7 +319,7 @@ bool Daemon::Core::GiveTurns() {
 }
 
 void Daemon::Core::Run() {
-  constexpr int kRoundsBetweenSockets = 16, kRoundsBeforeYields = 64;
+  constexpr int kRoundsBetweenSockets = 16, kRoundsBeforeYields = 4;
   constexpr int64_t kIdleNs = 200'000;  // before it sleeps
   int idle = 0;                         // rounds in which nothing moved
   int64_t idle_since_ns = 0;
