@@ -17,6 +17,7 @@ namespace {
 using ipc::Kind;
 
 constexpr double kAnswer_s = 10;  // of a daemon that does nothing but answer
+constexpr double kAllocation_s = 600;
 
 tl::unexpected<Error> Gone() { return MakeError(ErrorCode::kPeerFailed, "the service has gone"); }
 
@@ -150,7 +151,7 @@ Status ServiceClient::Tell(ipc::Packet packet) {
 Result<void*> ServiceClient::Allocate(int64_t bytes) {
   Result<ipc::Received> answer =
       AskAll({.kind = Kind::kAllocate, .words = {static_cast<uint64_t>(bytes)}},
-             Deadline(kAnswer_s), nullptr, nullptr);
+             Deadline(kAllocation_s), nullptr, nullptr);
   if (!answer) return tl::unexpected(answer.error());
   const auto buffer = static_cast<uint32_t>(answer->packet.words[0]);
   const auto mapped = static_cast<int64_t>(answer->packet.words[1]);

@@ -43,6 +43,7 @@ class Daemon::Core final : public SessionHost, public AdminHost {
 
   Tenant* FindTenant(uint32_t user, const std::string& token) override;
   Result<UniqueId> MakeId(const Tenant& tenant) override;
+  Planner& planner() override { return *planner_; }
   Result<ServiceCommunicator*> JoinCommunicator(Tenant& tenant, const UniqueId& id,
                                                 int32_t num_ranks, int32_t rank, RankOwner& owner,
                                                 uint32_t line) override;

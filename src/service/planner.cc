@@ -38,10 +38,14 @@ void Planner::Run() {
   while (true) {
     changed_.wait(lock, [this] { return ends_ || !jobs_.empty(); });
     if (ends_) return;
-    const Job job = std::move(jobs_.front());
-    jobs_.pop_front();
-    lock.unlock();
-    Finish finish = job();
+    Finish finish;
+    {
+      // What it holds is given back before anybody hears that it is done, but for what Finish holds.
+      const Job job = std::move(jobs_.front());
+      jobs_.pop_front();
+      lock.unlock();
+      finish = job();
+    }
     lock.lock();
     finished_.push_back(std::move(finish));
     wake_();

@@ -148,17 +148,31 @@ Status Session::Allocate(const ipc::Packet& packet) {
                                  tenant_->options.name, left, tenant_->options.memory_bytes));
   const int64_t bytes =
       std::max<int64_t>(1, (static_cast<int64_t>(asked) + kPage - 1) / kPage) * kPage;
-  ipc::Descriptor file;
-  Result<ipc::Memory> memory = ipc::Memory::Make("tutti-buffer", bytes, false, file);
-  if (!memory) return tl::unexpected(memory.error());
+  // To fill it with zeros takes a second a few GiB, which no other tenant shall wait for.
+  auto buffer = std::make_shared<TenantBuffer>(*tenant_, bytes);
+  host_.planner().Add(
+      [this, alive = alive_, request = packet.request, bytes, buffer]() -> Planner::Finish {
+        auto file = std::make_shared<ipc::Descriptor>();
+        auto memory = std::make_shared<Result<ipc::Memory>>(
+            ipc::Memory::Make("tutti-buffer", bytes, false, *file));
+        return [this, alive, request, buffer, file, memory] {
+          if (!*alive || closed_) return;
+          if (!*memory) return Refuse(request, memory->error());
+          GiveBuffer(request, buffer, std::move(**memory), *file);
+        };
+      });
+  return {};
+}
+
+void Session::GiveBuffer(uint64_t request, std::shared_ptr<TenantBuffer> buffer, ipc::Memory memory,
+                         const ipc::Descriptor& file) {
   do ++last_buffer_;
   while (last_buffer_ == ipc::kNoBuffer || buffers_.count(last_buffer_) > 0);
-  buffers_[last_buffer_] = std::make_shared<TenantBuffer>(*tenant_, std::move(*memory));
-  Answer({.kind = Kind::kAllocated,
-          .request = packet.request,
-          .words = {last_buffer_, static_cast<uint64_t>(bytes)}},
+  const auto bytes = static_cast<uint64_t>(memory.bytes());
+  buffer->Fill(std::move(memory));
+  buffers_[last_buffer_] = std::move(buffer);
+  Answer({.kind = Kind::kAllocated, .request = request, .words = {last_buffer_, bytes}},
          {file.fd()});
-  return {};
 }
 
 Session::Line* Session::FindLine(uint64_t line) {

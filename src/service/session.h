@@ -35,6 +35,8 @@ class SessionHost {
   // Null: nobody with this user and token may use the daemon.
   virtual Tenant* FindTenant(uint32_t user, const std::string& token) = 0;
   virtual Result<UniqueId> MakeId(const Tenant& tenant) = 0;
+  // For what takes long.
+  virtual Planner& planner() = 0;
   virtual Result<ServiceCommunicator*> JoinCommunicator(Tenant& tenant, const UniqueId& id,
                                                         int32_t num_ranks, int32_t rank,
                                                         RankOwner& owner, uint32_t line) = 0;
@@ -47,7 +49,10 @@ class Session final : public RankOwner {
         socket_(std::move(socket)),
         process_(ipc::WatchProcess(caller.process)),
         caller_(caller) {}
-  ~Session() override { Close("its process has ended"); }
+  ~Session() override {
+    *alive_ = false;
+    Close("its process has ended");
+  }
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
@@ -89,6 +94,8 @@ class Session final : public RankOwner {
   void Handle(const ipc::Packet& packet);
   Status Welcome(const ipc::Packet& hello);
   Status Allocate(const ipc::Packet& packet);
+  void GiveBuffer(uint64_t request, std::shared_ptr<TenantBuffer> buffer, ipc::Memory memory,
+                  const ipc::Descriptor& file);
   Status Join(const ipc::Packet& packet);
   void Abort(const ipc::Packet& packet);
   Line* FindLine(uint64_t line);
@@ -120,6 +127,7 @@ class Session final : public RankOwner {
   uint64_t head_ = 0;
   bool closed_ = false;
   std::string why_closed_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
 }  // namespace tutti::service

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tutti/ipc/socket.h"
@@ -19,21 +20,23 @@ struct Tenant {
   int64_t operations = 0, bytes = 0, refused = 0;
 };
 
-// Memory of a tenant, mapped in its process and here.
+// Memory of a tenant, mapped in its process and here; counted from when it is asked for.
 class TenantBuffer {
  public:
-  TenantBuffer(Tenant& tenant, ipc::Memory memory) : tenant_(tenant), memory_(std::move(memory)) {
-    tenant_.memory_bytes += memory_.bytes();
+  TenantBuffer(Tenant& tenant, int64_t bytes) : tenant_(tenant), bytes_(bytes) {
+    tenant_.memory_bytes += bytes_;
   }
-  ~TenantBuffer() { tenant_.memory_bytes -= memory_.bytes(); }
+  ~TenantBuffer() { tenant_.memory_bytes -= bytes_; }
   TenantBuffer(const TenantBuffer&) = delete;
   TenantBuffer& operator=(const TenantBuffer&) = delete;
 
+  void Fill(ipc::Memory memory) { memory_ = std::move(memory); }
   std::byte* data() const { return memory_.data(); }
-  int64_t bytes() const { return memory_.bytes(); }
+  int64_t bytes() const { return bytes_; }
 
  private:
   Tenant& tenant_;
+  int64_t bytes_;
   ipc::Memory memory_;
 };
 
