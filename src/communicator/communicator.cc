@@ -1,8 +1,6 @@
 #include "tutti/communicator.h"
 
 #include <fmt/format.h>
-#include <ifaddrs.h>
-#include <net/if.h>
 
 #include <algorithm>
 #include <chrono>
@@ -28,21 +26,7 @@ Result<uint32_t> ListenAddress() {
     if (inet_pton(AF_INET, host, &address) == 1) return ntohl(address.s_addr);
     return InvalidArgument(fmt::format("TUTTI_HOST: got '{}', wanted an IPv4 address", host));
   }
-  uint32_t found = INADDR_LOOPBACK;
-  ifaddrs* interfaces = nullptr;
-  if (getifaddrs(&interfaces) != 0) return found;
-  for (const ifaddrs* at = interfaces; at != nullptr; at = at->ifa_next) {
-    const bool usable = at->ifa_addr != nullptr && at->ifa_addr->sa_family == AF_INET &&
-                        (at->ifa_flags & IFF_UP) != 0 && (at->ifa_flags & IFF_LOOPBACK) == 0 &&
-                        std::strncmp(at->ifa_name, "docker", 6) != 0;
-    if (!usable) continue;
-    sockaddr_in address{};
-    std::memcpy(&address, at->ifa_addr, sizeof(address));
-    found = ntohl(address.sin_addr.s_addr);
-    break;
-  }
-  freeifaddrs(interfaces);
-  return found;
+  return FirstAddress();
 }
 
 }  // namespace

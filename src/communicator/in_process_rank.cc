@@ -53,11 +53,6 @@ class InProcessRank final : public Communicator::Rank {
       : Rank(num_ranks, rank, options) {}
   Status Join(const UniqueId& id);
 
-  Status health() const override {
-    const std::lock_guard lock(fault_mutex_);
-    if (fault_) return tl::unexpected(*fault_);
-    return {};
-  }
   // What runs looks at the flag; where nothing runs the others are told here.
   void Abort() override {
     aborted_ = true;
@@ -117,8 +112,6 @@ class InProcessRank final : public Communicator::Rank {
 
   std::mutex running_;  // held while an operation runs
   std::atomic<bool> aborted_ = false, has_failed_ = false;
-  mutable std::mutex fault_mutex_;
-  std::optional<Error> fault_;
   std::optional<ScheduleBook> book_;
   std::optional<bootstrap::Link> link_;
   std::list<Kept> kept_;  // the one used last first
@@ -240,10 +233,9 @@ Status InProcessRank::FailBecause(const Failure& failure, const std::string& tex
   const Error all =
       link_->Fail({error.code, fmt::format("in {}: {}", text, error.message)}, failure.wait_s);
   lanes_->Break();
-  const std::lock_guard lock(fault_mutex_);
-  fault_ = all;
+  Status failed = FailFor(all);
   has_failed_ = true;
-  return tl::unexpected(all);
+  return failed;
 }
 
 std::optional<InProcessRank::Failure> InProcessRank::Drive(Operation& operation) {

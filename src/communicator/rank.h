@@ -6,6 +6,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -28,7 +30,12 @@ class Communicator::Rank {
   int32_t num_ranks() const { return num_ranks_; }
   const CommunicatorOptions& options() const { return options_; }
 
-  virtual Status health() const = 0;
+  // Why it has failed.
+  Status health() const {
+    const std::lock_guard lock(fault_mutex_);
+    if (fault_) return tl::unexpected(*fault_);
+    return {};
+  }
   virtual void Abort() = 0;
   virtual Status Run(const CollectiveCall& call) = 0;
   // `text` names the messages in errors.
@@ -42,8 +49,19 @@ class Communicator::Rank {
   // Of the only rank there is.
   static void Copy(const CollectiveCall& call);
 
+  // From now on; the first counts.
+  Status FailFor(const Error& error) {
+    const std::lock_guard lock(fault_mutex_);
+    if (!fault_) fault_ = error;
+    return tl::unexpected(*fault_);
+  }
+
   int32_t num_ranks_, rank_;
   CommunicatorOptions options_;
+
+ private:
+  mutable std::mutex fault_mutex_;
+  std::optional<Error> fault_;
 };
 
 // A rank whose operations run in the thread that calls them.

@@ -73,7 +73,7 @@ bool ServiceClient::FreeOfAny(void* memory) {
 }
 
 Status ServiceClient::Open(const std::string& socket) {
-  Result<ipc::Descriptor> made = ipc::Connect(socket);
+  Result<ipc::Descriptor> made = ipc::Connect(socket, ipc::SocketKind::kPackets);
   if (!made) return tl::unexpected(made.error());
   socket_ = std::move(*made);
   const char* token = std::getenv("TUTTI_SERVICE_TOKEN");

@@ -65,11 +65,6 @@ class ServiceRank final : public Communicator::Rank {
 
   Status Join(const UniqueId& id);
 
-  Status health() const override {
-    const std::lock_guard lock(fault_mutex_);
-    if (fault_) return tl::unexpected(*fault_);
-    return {};
-  }
   void Abort() override {
     aborted_ = true;
     static_cast<void>(TellAbort("aborted"));
@@ -86,11 +81,6 @@ class ServiceRank final : public Communicator::Rank {
   static constexpr size_t kShareBytes = 4096;
 
   Status RunNow(const CollectiveCall& call);
-  Status Fail(const Error& error) {
-    const std::lock_guard lock(fault_mutex_);
-    if (!fault_) fault_ = error;
-    return tl::unexpected(*fault_);
-  }
   Status TellAbort(const std::string& why) {
     return client_->Tell({.kind = Kind::kAbort, .words = {*line_}, .text = why});
   }
@@ -106,8 +96,6 @@ class ServiceRank final : public Communicator::Rank {
   std::optional<uint32_t> line_;
   std::mutex running_;
   std::atomic<bool> aborted_ = false;
-  mutable std::mutex fault_mutex_;
-  std::optional<Error> fault_;
   uint64_t sequence_ = 0;
 };
 
@@ -157,7 +145,7 @@ Status ServiceRank::Wait(const std::string& text) {
     const uint64_t completed = line.completed.load();
     if (completed >= sequence_) return {};
     if (line.state.load() != ipc::LineState::kActive || client_->has_gone())
-      return Fail(Reason(text));
+      return FailFor(Reason(text));
     if (look < kSpins) {
 #if defined(__x86_64__)
       __builtin_ia32_pause();

@@ -40,8 +40,9 @@ Result<sockaddr_un> AddressOf(const std::string& path) {
   return address;
 }
 
-Result<Descriptor> Open() {
-  Descriptor socket_fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+Result<Descriptor> Open(SocketKind kind) {
+  const int type = kind == SocketKind::kPackets ? SOCK_SEQPACKET : SOCK_STREAM;
+  Descriptor socket_fd(socket(AF_UNIX, type | SOCK_CLOEXEC, 0));
   if (!socket_fd.is_open()) return SystemSaid("a socket");
   return socket_fd;
 }
@@ -61,10 +62,10 @@ Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
   return *this;
 }
 
-Result<Descriptor> Listen(const std::string& path) {
+Result<Descriptor> Listen(const std::string& path, SocketKind kind, OpenTo open_to) {
   const Result<sockaddr_un> address = AddressOf(path);
   if (!address) return tl::unexpected(address.error());
-  Result<Descriptor> probe = Open();
+  Result<Descriptor> probe = Open(kind);
   if (!probe) return probe;
   if (ConnectsTo(probe->fd(), *address))
     return MakeError(ErrorCode::kIo, fmt::format("{}: another daemon serves it", path));
@@ -74,21 +75,27 @@ Result<Descriptor> Listen(const std::string& path) {
       return MakeError(ErrorCode::kIo, fmt::format("{}: is there and no socket", path));
     unlink(path.c_str());
   }
-  Result<Descriptor> listener = Open();
+  Result<Descriptor> listener = Open(kind);
   if (!listener) return listener;
   constexpr int kBacklog = 128;
-  constexpr mode_t kAnybody = 0666;
-  if (bind(listener->fd(), reinterpret_cast<const sockaddr*>(&*address), sizeof(*address)) != 0 ||
-      chmod(path.c_str(), kAnybody) != 0 || listen(listener->fd(), kBacklog) != 0)
+  const mode_t mode = open_to == OpenTo::kAnybody ? 0666 : 0600;
+  // Nobody else's even before its mode is set.
+  const mode_t before = umask(S_IRWXG | S_IRWXO);
+  const bool bound =
+      bind(listener->fd(), reinterpret_cast<const sockaddr*>(&*address), sizeof(*address)) == 0;
+  umask(before);
+  if (!bound || chmod(path.c_str(), mode) != 0 || listen(listener->fd(), kBacklog) != 0)
     return SystemSaid(path);
   return listener;
 }
 
-Result<Descriptor> Connect(const std::string& path) {
+Result<Descriptor> Connect(const std::string& path, SocketKind kind) {
   const Result<sockaddr_un> address = AddressOf(path);
   if (!address) return tl::unexpected(address.error());
-  Result<Descriptor> made = Open();
-  if (made && !ConnectsTo(made->fd(), *address)) return SystemSaid("no service at " + path);
+  Result<Descriptor> made = Open(kind);
+  if (made && !ConnectsTo(made->fd(), *address))
+    return MakeError(ErrorCode::kNotFound,
+                     fmt::format("no service at {}: {}", path, std::strerror(errno)));
   return made;
 }
 

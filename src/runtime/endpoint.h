@@ -31,6 +31,10 @@ struct Endpoint {
   std::string ToText() const { return fmt::format("{}:{}", AddressText(), port); }
 };
 
+// Of this host, at which others reach it: of the first interface that is up and leads to other hosts, else the loopback
+// address.
+uint32_t FirstAddress();
+
 // A socket of this process alone that listens at `at`, without blocking; port 0: any, which `at` then
 // has. -1: errno says why not.
 int ListenAt(Endpoint& at);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 
 #include <array>
 #include <cerrno>
@@ -70,19 +69,12 @@ void AdminConnection::End() {
 }
 
 Result<std::string> AskDaemon(const std::string& admin, const std::string& request) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (admin.empty() || admin.size() >= sizeof(address.sun_path))
-    return InvalidArgument(
-        fmt::format("socket '{}': a path has 1 to {} bytes", admin, sizeof(address.sun_path) - 1));
-  std::memcpy(address.sun_path, admin.data(), admin.size());
-  const ipc::Descriptor fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (connect(fd.fd(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0)
-    return MakeError(ErrorCode::kNotFound,
-                     fmt::format("no daemon answers at {}: {}", admin, std::strerror(errno)));
+  const Result<ipc::Descriptor> connected = ipc::Connect(admin, ipc::SocketKind::kStream);
+  if (!connected) return tl::unexpected(connected.error());
+  const int fd = connected->fd();
   const std::string line = request + "\n";
   for (size_t done = 0; done < line.size();) {
-    const ssize_t size = send(fd.fd(), line.data() + done, line.size() - done, MSG_NOSIGNAL);
+    const ssize_t size = send(fd, line.data() + done, line.size() - done, MSG_NOSIGNAL);
     if (size <= 0)
       return MakeError(ErrorCode::kPeerFailed,
                        fmt::format("the daemon at {} has gone: {}", admin, std::strerror(errno)));
@@ -91,7 +83,7 @@ Result<std::string> AskDaemon(const std::string& admin, const std::string& reque
   std::string answer;
   std::array<char, 65536> part;
   while (answer.empty() || answer.back() != '\n') {
-    const ssize_t size = recv(fd.fd(), part.data(), part.size(), 0);
+    const ssize_t size = recv(fd, part.data(), part.size(), 0);
     if (size < 0 && errno == EINTR) continue;
     if (size <= 0)
       return MakeError(ErrorCode::kPeerFailed,

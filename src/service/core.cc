@@ -1,13 +1,9 @@
 #include "core.h"
 
 #include <fmt/format.h>
-#include <ifaddrs.h>
-#include <net/if.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -28,58 +24,9 @@ constexpr int64_t kTickNs = 100'000'000;
 constexpr int64_t kStrangerNs = 1'000'000'000;  // to say who it is
 constexpr size_t kMostStrangers = 64, kMostIds = 4096;
 
-// That other hosts reach this one at; the loopback address where there is none.
-uint32_t FirstAddress() {
-  uint32_t found = INADDR_LOOPBACK;
-  ifaddrs* interfaces = nullptr;
-  if (getifaddrs(&interfaces) != 0) return found;
-  for (const ifaddrs* at = interfaces; at != nullptr; at = at->ifa_next) {
-    if (at->ifa_addr == nullptr || at->ifa_addr->sa_family != AF_INET ||
-        (at->ifa_flags & IFF_UP) == 0 || (at->ifa_flags & IFF_LOOPBACK) != 0 ||
-        std::strncmp(at->ifa_name, "docker", 6) == 0)
-      continue;
-    sockaddr_in address{};
-    std::memcpy(&address, at->ifa_addr, sizeof(address));
-    found = ntohl(address.sin_addr.s_addr);
-    break;
-  }
-  freeifaddrs(interfaces);
-  return found;
-}
-
 std::string HostName() {
   std::array<char, 256> name{};
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "host";
-}
-
-// A stream socket of the owner's alone.
-Result<ipc::Descriptor> ListenForOperators(const std::string& path) {
-  // Locked by the same rule as the tenants' socket: one that is served is left alone.
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.empty() || path.size() >= sizeof(address.sun_path))
-    return InvalidArgument(
-        fmt::format("socket '{}': a path has 1 to {} bytes", path, sizeof(address.sun_path) - 1));
-  std::memcpy(address.sun_path, path.data(), path.size());
-  const auto* named = reinterpret_cast<const sockaddr*>(&address);
-  const ipc::Descriptor probe(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (connect(probe.fd(), named, sizeof(address)) == 0)
-    return MakeError(ErrorCode::kIo, fmt::format("{}: another daemon serves it", path));
-  struct stat there {};
-  if (lstat(path.c_str(), &there) == 0) {
-    if (!S_ISSOCK(there.st_mode))
-      return MakeError(ErrorCode::kIo, fmt::format("{}: is there and no socket", path));
-    unlink(path.c_str());
-  }
-  ipc::Descriptor listener(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  constexpr int kBacklog = 16;
-  constexpr mode_t kOwner = 0600;
-  const mode_t before = umask(S_IRWXG | S_IRWXO);
-  const bool bound = bind(listener.fd(), named, sizeof(address)) == 0;
-  umask(before);
-  if (!bound || chmod(path.c_str(), kOwner) != 0 || listen(listener.fd(), kBacklog) != 0)
-    return MakeError(ErrorCode::kIo, fmt::format("{}: {}", path, std::strerror(errno)));
-  return listener;
 }
 
 }  // namespace
@@ -133,10 +80,12 @@ Status Daemon::Core::Listen() {
   if (!peers_listener_.is_open())
     return MakeError(ErrorCode::kIo,
                      fmt::format("cannot listen at {}: {}", wanted.ToText(), std::strerror(errno)));
-  Result<ipc::Descriptor> tenants = ipc::Listen(options_.socket);
+  Result<ipc::Descriptor> tenants =
+      ipc::Listen(options_.socket, ipc::SocketKind::kPackets, ipc::OpenTo::kAnybody);
   if (!tenants) return tl::unexpected(tenants.error());
   tenants_listener_ = std::move(*tenants);
-  Result<ipc::Descriptor> admin = ListenForOperators(options_.admin);
+  Result<ipc::Descriptor> admin =
+      ipc::Listen(options_.admin, ipc::SocketKind::kStream, ipc::OpenTo::kOwner);
   if (!admin) return tl::unexpected(admin.error());
   admin_listener_ = std::move(*admin);
   loop_->Add(tenants_listener_.fd(), EPOLLIN, [this](uint32_t) { AcceptTenants(); });

@@ -97,7 +97,7 @@ class ServiceTest(harness.CliTest):
         daemon.send_signal(signal.SIGTERM)
         self.assertEqual(daemon.wait(10), 0)
         self.assertFalse(os.path.exists(self.socket()) or os.path.exists(self.admin()))
-        self.refused("service", "status", "--admin", self.admin(), says=["no daemon answers at", self.admin()])
+        self.refused("service", "status", "--admin", self.admin(), says=["no service at", self.admin()])
         self.refused("service", "bench", "--socket", self.socket(), says=["no service at", self.socket()])
 
     @unittest.skipUnless(os.path.exists(PROGRAM), "the tests of the library are not built")

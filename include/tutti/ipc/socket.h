@@ -38,9 +38,12 @@ struct Received {
   std::vector<Descriptor> descriptors;
 };
 
-// Listens at `path`, replacing a socket there that nobody serves; mode 0666: who may use it is asked later.
-Result<Descriptor> Listen(const std::string& path);
-Result<Descriptor> Connect(const std::string& path);
+enum class SocketKind : uint8_t { kPackets, kStream };
+enum class OpenTo : uint8_t { kAnybody, kOwner };
+// Listens at `path`, replacing a socket there that nobody serves.
+Result<Descriptor> Listen(const std::string& path, SocketKind kind, OpenTo open_to);
+// kNotFound: nobody listens there.
+Result<Descriptor> Connect(const std::string& path, SocketKind kind);
 Status Send(int socket, const Packet& packet, const std::vector<int>& descriptors = {});
 // Waits for a packet. `wait` false: nothing where none is there. Descriptors are taken where
 // `take_descriptors`, else closed unseen.

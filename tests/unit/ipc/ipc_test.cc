@@ -95,12 +95,14 @@ TEST(SocketTest, ListensWhereNobodyDoes) {
   const std::string path =
       (std::filesystem::temp_directory_path() / ("ipc-" + std::to_string(getpid()))).string();
   {
-    const auto first = Listen(path);
+    const auto first = Listen(path, SocketKind::kPackets, OpenTo::kOwner);
     ASSERT_TRUE(first) << first.error().message;
-    const auto second = Listen(path);
+    EXPECT_EQ(std::filesystem::status(path).permissions(),
+              std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+    const auto second = Listen(path, SocketKind::kPackets, OpenTo::kOwner);
     ASSERT_FALSE(second);
     EXPECT_THAT(second.error().message, testing::HasSubstr("another daemon serves it"));
-    const auto client = Connect(path);
+    const auto client = Connect(path, SocketKind::kPackets);
     ASSERT_TRUE(client);
     const Descriptor served(accept4(first->fd(), nullptr, nullptr, SOCK_CLOEXEC));
     const auto caller = CallerOf(served.fd());
@@ -108,8 +110,9 @@ TEST(SocketTest, ListensWhereNobodyDoes) {
     EXPECT_EQ(caller->user, getuid());
     EXPECT_EQ(caller->process, getpid());
   }
-  EXPECT_FALSE(Connect(path));
-  EXPECT_TRUE(Listen(path));  // what was left behind is replaced
+  EXPECT_FALSE(Connect(path, SocketKind::kPackets));
+  EXPECT_TRUE(
+      Listen(path, SocketKind::kStream, OpenTo::kAnybody));  // what was left behind is replaced
   std::filesystem::remove(path);
 }
 

@@ -395,7 +395,7 @@ TEST(DaemonTest, KnowsItsTenants) {
                         {.name = "red", .users = {user}, .ranks = 1}},
                        false);
   const auto hello = [&](const std::string& token) -> ipc::Packet {
-    const auto socket = ipc::Connect(daemon.socket());
+    const auto socket = ipc::Connect(daemon.socket(), ipc::SocketKind::kPackets);
     EXPECT_TRUE(socket);
     EXPECT_TRUE(ipc::Send(socket->fd(), {.kind = ipc::Kind::kHello, .request = 1, .text = token}));
     auto answer = ipc::Receive(socket->fd(), true, true);
@@ -430,7 +430,7 @@ TEST(DaemonTest, HostileProcessesEndAlone) {
   std::atomic<bool> over = false;
   std::thread hostile([&] {
     const auto connect = [&] {
-      auto socket = ipc::Connect(daemon.socket());
+      auto socket = ipc::Connect(daemon.socket(), ipc::SocketKind::kPackets);
       EXPECT_TRUE(socket);
       return std::move(*socket);
     };
@@ -536,7 +536,7 @@ TEST(DaemonTest, WrongCommandsSayTheNumbers) {
       {"collective 99", [](Slot& slot) { slot.kind = 99; }},
   };
   for (const Case& wrong : cases) {
-    auto socket = ipc::Connect(daemon.socket());
+    auto socket = ipc::Connect(daemon.socket(), ipc::SocketKind::kPackets);
     ASSERT_TRUE(socket);
     const auto ask = [&](const ipc::Packet& packet) {
       EXPECT_TRUE(ipc::Send(socket->fd(), packet));
