@@ -113,7 +113,8 @@ void PrintPending(const Json& answer) {
                  Cell(rank["call"]));
     for (const Json& rank : of["missing"])
       fmt::print("  rank {}{} {}\n", Cell(rank["rank"]),
-                 rank["host"] == "" ? "" : " (" + Cell(rank["host"]) + ")", Cell(rank["why"]));
+                 Cell(rank["host"]).empty() ? "" : " (" + Cell(rank["host"]) + ")",
+                 Cell(rank["why"]));
   }
   if (answer["pending"].empty()) fmt::print("nothing waits\n");
   for (const Json& of : answer["elsewhere"])

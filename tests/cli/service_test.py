@@ -78,7 +78,7 @@ class ServiceTest(harness.CliTest):
     def test_an_operator_and_a_tenant(self):
         daemon = self.daemon()
         out = self.ok("service", "bench", "--socket", self.socket(), "--ranks", "3", "--size", "8,64KiB", "--batches", "3")
-        self.assertRegex(out, r"size \(B\) +time +algbw +in process +added\n8 +[0-9.]+ us")
+        self.assertRegex(out, r"size \(B\) +time +algbw +in process +added\n8 +[0-9.]+ [mu]s")
         rows = self.json("service", "bench", "--socket", self.socket(), "--ranks", "2", "--size", "1KiB", "--batches", "3")
         self.assertEqual(rows["sizes"][0]["bytes"], 1024)
         self.assertGreater(rows["sizes"][0]["in_process_s"], 0)
