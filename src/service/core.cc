@@ -161,7 +161,7 @@ void Daemon::Core::Hear(Stranger& stranger, const PeerFrame& frame) {
                            .texts = {"the unique id is not of this daemon, or was used before"}});
       return;
     }
-    root = std::make_unique<RootPart>(*loop_, secret);
+    root = std::make_unique<RootPart>();
   }
   root->Accept(std::move(stranger.link), frame);
 }

@@ -26,7 +26,6 @@ namespace tutti::service {
 
 class RootPart {
  public:
-  using Secret = std::array<uint64_t, 2>;
   // The greatest hold of any daemon, or why not.
   using Reconfigured = std::function<void(const Result<int64_t>& hold_ns)>;
 
@@ -35,7 +34,7 @@ class RootPart {
     std::string what;
   };
 
-  RootPart(EventLoop& loop, const Secret& secret) : loop_(loop), secret_(secret) {}
+  RootPart() = default;
   RootPart(const RootPart&) = delete;
   RootPart& operator=(const RootPart&) = delete;
 
@@ -73,8 +72,6 @@ class RootPart {
   void FinishReconfiguration(const Result<int64_t>& hold_ns);
   std::string RanksOf(size_t peer) const;
 
-  EventLoop& loop_;
-  Secret secret_;
   std::string tenant_;
   int32_t num_ranks_ = 0;
   Stage stage_ = Stage::kGathering;
