@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -263,8 +264,9 @@ TEST(DaemonTest, AbortAndTimeOutEndAll) {
           while (ranks.health()) {
             // Its rank 0 gives up.
             std::this_thread::sleep_for(std::chrono::milliseconds(50));
-            float mine = 1, sum = 0;
-            if (!ranks.AllReduce(&mine, &sum, 2, DataType::kInt32, ReduceOp::kSum)) return;
+            std::array<int32_t, 2> mine{}, sum{};
+            if (!ranks.AllReduce(mine.data(), sum.data(), 2, DataType::kInt32, ReduceOp::kSum))
+              return;
           }
           return;
         }
@@ -288,7 +290,8 @@ TEST(DaemonTest, ADaemonThatEndsIsNamed) {
     ASSERT_TRUE(Succeeded(ranks.AllReduce(&mine, &sum, 1, DataType::kFloat32, ReduceOp::kSum)));
     ++ready;
     if (ranks.rank() == 1) {
-      while (ranks.AllReduce(&mine, &sum, 1, DataType::kInt64, ReduceOp::kSum)) {
+      int64_t other = 1, others = 0;
+      while (ranks.AllReduce(&other, &others, 1, DataType::kInt64, ReduceOp::kSum)) {
       }
       return;
     }
