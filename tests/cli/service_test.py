@@ -9,6 +9,7 @@ import unittest
 import harness
 
 TUTTID = os.environ.get("TUTTID", "build/release/bin/tuttid")
+BENCH = "service bench".split()  # no experiment of `tutti bench`: needs nothing that is not always built
 PROGRAM = os.path.join(os.path.dirname(TUTTID), "communicator_test")
 
 
@@ -39,7 +40,7 @@ class ServiceTest(harness.CliTest):
 
     def tenant(self, *arguments, name="one", **options):
         """Ranks that go on until they are stopped, unless told otherwise."""
-        command = [harness.TUTTI, "service", "bench", "--alone", "--socket", self.socket(name), *arguments]
+        command = [harness.TUTTI, *BENCH, "--alone", "--socket", self.socket(name), *arguments]
         running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
         for stream in (running.stdout, running.stderr):
             self.addCleanup(stream.close)
@@ -77,9 +78,9 @@ class ServiceTest(harness.CliTest):
 
     def test_an_operator_and_a_tenant(self):
         daemon = self.daemon()
-        out = self.ok("service", "bench", "--socket", self.socket(), "--ranks", "3", "--size", "8,64KiB", "--batches", "3")
+        out = self.ok(*BENCH, "--socket", self.socket(), "--ranks", "3", "--size", "8,64KiB", "--batches", "3")
         self.assertRegex(out, r"size \(B\) +time +algbw +in process +added\n8 +[0-9.]+ [mu]s")
-        rows = self.json("service", "bench", "--socket", self.socket(), "--ranks", "2", "--size", "1KiB", "--batches", "3")
+        rows = self.json(*BENCH, "--socket", self.socket(), "--ranks", "2", "--size", "1KiB", "--batches", "3")
         self.assertEqual(rows["sizes"][0]["bytes"], 1024)
         self.assertGreater(rows["sizes"][0]["in_process_s"], 0)
         self.until(lambda: self.ask("status")["communicators"] == 0)
@@ -98,7 +99,7 @@ class ServiceTest(harness.CliTest):
         self.assertEqual(daemon.wait(10), 0)
         self.assertFalse(os.path.exists(self.socket()) or os.path.exists(self.admin()))
         self.refused("service", "status", "--admin", self.admin(), says=["no service at", self.admin()])
-        self.refused("service", "bench", "--socket", self.socket(), says=["no service at", self.socket()])
+        self.refused(*BENCH, "--socket", self.socket(), says=["no service at", self.socket()])
 
     @unittest.skipUnless(os.path.exists(PROGRAM), "the tests of the library are not built")
     def test_a_program_runs_unchanged(self):
@@ -166,13 +167,13 @@ class ServiceTest(harness.CliTest):
         self.ended(first, ["rank 1 (b) has gone"])
         other.wait()
         self.daemon("b")  # its sockets are still there, and nobody serves them
-        self.ok("service", "bench", "--socket", self.socket("b"), "--size", "8", "--batches", "1", "--alone")
+        self.ok(*BENCH, "--socket", self.socket("b"), "--size", "8", "--batches", "1", "--alone")
         daemon.send_signal(signal.SIGINT)
         self.assertEqual(daemon.wait(10), 0)
 
     def test_tenants_have_tokens_and_quotas(self):
         self.daemon(config={"anybody": False, "tenants": [{"name": "blue", "token": "sesame", "memory_bytes": 1 << 20}]})
-        few = ["service", "bench", "--socket", self.socket(), "--batches", "1", "--alone", "--size"]
+        few = [*BENCH, "--socket", self.socket(), "--batches", "1", "--alone", "--size"]
         self.refused(*few, "8", says=["is no tenant of this service", "TUTTI_SERVICE_TOKEN"])
         self.refused(*few, "8", env={**os.environ, "TUTTI_SERVICE_TOKEN": "guess"}, says=["with this token"])
         blue = {**os.environ, "TUTTI_SERVICE_TOKEN": "sesame"}
