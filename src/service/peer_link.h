@@ -45,6 +45,11 @@ struct PeerFrame {
   std::vector<std::string> texts = {};
 };
 
+// Of two words: address and port.
+inline Endpoint EndpointAt(const std::vector<int64_t>& words, size_t at) {
+  return {static_cast<uint32_t>(words[at]), static_cast<uint16_t>(words[at + 1])};
+}
+
 std::string Encode(const PeerFrame& frame);
 // Nothing: no frame.
 std::optional<PeerFrame> Decode(std::string_view bytes);

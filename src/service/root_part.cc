@@ -19,10 +19,6 @@ PeerFrame Failure(ErrorCode code, std::string why) {
       .kind = PeerKind::kFailed, .words = {static_cast<int64_t>(code)}, .texts = {std::move(why)}};
 }
 
-Endpoint EndpointOf(int64_t address, int64_t port) {
-  return {static_cast<uint32_t>(address), static_cast<uint16_t>(port)};
-}
-
 }  // namespace
 
 void RootPart::Accept(std::unique_ptr<PeerLink> link, const PeerFrame& join) {
@@ -97,7 +93,7 @@ void RootPart::Join(size_t peer, const PeerFrame& frame) {
     return refuse(fmt::format("rank {} counts {} ranks, others {}", rank, ranks, num_ranks_));
   int32_t& holder = peer_of_[static_cast<size_t>(rank)];
   if (holder >= 0) return refuse(fmt::format("rank {} has joined already", rank));
-  from.control = EndpointOf(frame.words[4], frame.words[5]);
+  from.control = EndpointAt(frame.words, 4);
   from.host = frame.texts[1];
   holder = static_cast<int32_t>(peer);
   if (std::find(peer_of_.begin(), peer_of_.end(), -1) == peer_of_.end()) SendMembers();
@@ -143,8 +139,7 @@ void RootPart::Opened(size_t peer, const PeerFrame& frame) {
   }
   for (size_t at = 3; at < frame.words.size(); at += 3)
     if (frame.words[at] >= 0 && frame.words[at] < num_ranks_)
-      endpoints_[static_cast<size_t>(frame.words[at])] =
-          EndpointOf(frame.words[at + 1], frame.words[at + 2]);
+      endpoints_[static_cast<size_t>(frame.words[at])] = EndpointAt(frame.words, at + 1);
   peers_[peer]->answered = true;
   if (!AllAnswered()) return;
   PeerFrame told{.kind = PeerKind::kPeers, .words = {epoch, attempt_}};

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <utility>
 
 #include "tutti/base/hash.h"
@@ -13,10 +12,6 @@ namespace tutti::service {
 namespace {
 
 constexpr int64_t kStuckBeforeSave = 4, kStuckBetweenChecks = 256;
-
-Endpoint EndpointAt(const std::vector<int64_t>& words, size_t at) {
-  return {static_cast<uint32_t>(words[at]), static_cast<uint16_t>(words[at + 1])};
-}
 
 }  // namespace
 
@@ -132,12 +127,6 @@ void ServiceCommunicator::BecomeMember(const PeerFrame& frame) {
     return;
   stage_ = Stage::kOpening;
   cookie_ = {static_cast<uint64_t>(frame.words[1]), static_cast<uint64_t>(frame.words[2])};
-  for (size_t rank = 0; rank < ranks; ++rank) {
-    const int64_t daemon = frame.words[3 + rank];
-    hosts_.push_back(daemon >= 0 && daemon < static_cast<int64_t>(daemons)
-                         ? frame.texts[static_cast<size_t>(daemon)]
-                         : "");
-  }
   std::sort(local_.begin(), local_.end(),
             [](const auto& a, const auto& b) { return a->rank < b->rank; });
   barrier_.daemons = static_cast<int32_t>(daemons);

@@ -181,7 +181,6 @@ class ServiceCommunicator {
   std::vector<std::unique_ptr<LocalRank>> local_;  // by rank, once all are there
   std::unique_ptr<PeerLink> root_, ring_out_, ring_in_;
   tcp::Cookie cookie_{};
-  std::vector<std::string> hosts_;
   BarrierState barrier_;
   std::map<uint32_t, std::unique_ptr<Epoch>> epochs_;
   struct Left {
