@@ -36,7 +36,7 @@ if(BUILD_SHARED_LIBS)
             DESTINATION ${CMAKE_INSTALL_LIBDIR})
   endif()
 else()
-  target_link_libraries(tutti_all INTERFACE tutti_import tutti_design tutti_verify tutti_page tutti_advise tutti_training tutti_calibrate tutti_service tutti_launch tutti_tune tutti_control)
+  target_link_libraries(tutti_all INTERFACE tutti_import tutti_design tutti_verify tutti_page tutti_advise tutti_training tutti_calibrate tutti_service tutti_controller tutti_launch tutti_tune tutti_control)
   set_target_properties(tutti_all PROPERTIES EXPORT_NAME tutti)
   install(TARGETS tutti_all tutti_warnings ${tutti_room_libraries} EXPORT tuttiTargets
           ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})

@@ -32,6 +32,9 @@ function(tutti_mpi_engine flavour)
     list(FILTER sources EXCLUDE REGEX "/hwloc[^/]*$")
   endif()
   add_library(tutti_mpi_${flavour} STATIC ${sources})
+  if(NOT flavour STREQUAL "smpi")  # whose headers define macros
+    tutti_unity(tutti_mpi_${flavour})
+  endif()
   set_target_properties(tutti_mpi_${flavour} PROPERTIES POSITION_INDEPENDENT_CODE ON)
   target_include_directories(tutti_mpi_${flavour} PUBLIC ${PROJECT_SOURCE_DIR}/include
                                                          ${PROJECT_SOURCE_DIR}/src/mpi)

@@ -22,7 +22,18 @@ if(TUTTI_BUILD_TESTS)
   target_precompile_headers(tutti_precompiled_tests PRIVATE <precompiled/tests.h>)
   target_link_libraries(tutti_precompiled_tests PRIVATE tutti_warnings GTest::gtest_main GTest::gmock fmt::fmt)
   target_compile_options(tutti_precompiled_tests PRIVATE $<$<CONFIG:Release>:-O1>)
+  # The main() of fuzzers where there is no libFuzzer.
+  add_library(tutti_replay_corpus OBJECT ${PROJECT_SOURCE_DIR}/fuzz/replay_main.cc)
+  target_link_libraries(tutti_replay_corpus PRIVATE tutti_warnings fmt::fmt)
 endif()
+
+# Files compiled together (TUTTI_UNITY) share the headers they read and the templates they make. No name of a room may
+# stand twice then, in anonymous namespaces too; in that of the experiments every figure has its own `Run`.
+function(tutti_unity target)
+  if(TUTTI_UNITY AND NOT target STREQUAL "tutti_experiments")
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+  endif()
+endfunction()
 
 # tutti_room(NAME [POSITION_INDEPENDENT] [PRIVATE_TO_PROJECT] [COLD] DEPENDS rooms... LIBRARIES external...): the library tutti_NAME from src/NAME,
 # its tests from tests/unit/NAME (one binary, one ctest entry), its benchmarks from bench/NAME and
@@ -49,6 +60,7 @@ function(tutti_room name)
       target_precompile_headers(tutti_${name} REUSE_FROM tutti_precompiled)
     endif()
   endif()
+  tutti_unity(tutti_${name})
   if(ROOM_COLD)
     target_compile_options(tutti_${name} PRIVATE $<$<CONFIG:Release>:${tutti_cold}>)
   endif()
@@ -64,6 +76,7 @@ function(tutti_room name)
   file(GLOB tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/unit/${name}/*_test.cc)
   if(tests AND TUTTI_BUILD_TESTS)
     add_executable(${name}_test ${tests})
+    tutti_unity(${name}_test)
     target_include_directories(${name}_test PRIVATE ${PROJECT_SOURCE_DIR}/src/${name} ${PROJECT_SOURCE_DIR}/src
                                                     ${PROJECT_SOURCE_DIR}/tests)
     target_link_libraries(${name}_test PRIVATE tutti_${name} tutti_test_support tutti_warnings
@@ -99,6 +112,7 @@ function(tutti_room name)
       add_executable(${target} ${bench})
       target_link_libraries(${target} PRIVATE tutti_all tutti_warnings benchmark::benchmark
                                               fmt::fmt)
+      target_precompile_headers(${target} REUSE_FROM tutti_precompiled)
     endforeach()
   endif()
 
@@ -110,7 +124,10 @@ function(tutti_room name)
       target_link_options(${target} PRIVATE -fsanitize=fuzzer)
     elseif(TUTTI_BUILD_TESTS)
       # Without libFuzzer: replays the corpus.
-      add_executable(${target} ${fuzzer} ${PROJECT_SOURCE_DIR}/fuzz/replay_main.cc)
+      add_executable(${target} ${fuzzer} $<TARGET_OBJECTS:tutti_replay_corpus>)
+      if(fmt::fmt IN_LIST ROOM_LIBRARIES)
+        target_precompile_headers(${target} REUSE_FROM tutti_precompiled)
+      endif()
       add_test(NAME ${target}_corpus COMMAND ${target} ${PROJECT_SOURCE_DIR}/fuzz/corpus/${target})
     endif()
     if(TARGET ${target})

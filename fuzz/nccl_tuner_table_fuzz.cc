@@ -31,8 +31,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Require((table.bad_line == 0) == table.reason.empty());
   if (table.bad_line != 0) Require(table.rows.empty());
   const Decisions decisions(table.rows, 8, 1);
-  constexpr size_t kMostToCompare = 64;
-  for (size_t i = 0; i < table.rows.size() && i < kMostToCompare; ++i)
+  constexpr size_t kMaxToCompare = 64;
+  for (size_t i = 0; i < table.rows.size() && i < kMaxToCompare; ++i)
     for (const uint64_t end : {table.rows[i].from, table.rows[i].to})
       for (const uint64_t bytes : {end - 1, end, end + 1})
         Require(decisions.Find(table.rows[i].function, bytes) ==

@@ -54,7 +54,7 @@ void Seal(std::string& bytes) {
 // Version 2. Written out only where that is not much longer than the file: a block of a hundred
 // bytes may hold 65,536 transfers, for each rank.
 void CheckSymmetric(const std::string& bytes) {
-  constexpr int64_t kMostWrittenOut = 1 << 20;
+  constexpr int64_t kMaxWrittenOut = 1 << 20;
   const auto read = SymmetricFromBinary(std::as_bytes(std::span(bytes)));
   if (!read) {
     TUTTI_CHECK(!read.error().message.empty());
@@ -71,7 +71,7 @@ void CheckSymmetric(const std::string& bytes) {
   const auto translations_again = Translations::Make(again->topology, again->schedule.generators);
   TUTTI_CHECK(translations_again.has_value());
   TUTTI_CHECK(*SymmetricToBinary(again->topology, *translations_again, again->schedule) == *text);
-  if (CountTransfers(read->schedule) <= kMostWrittenOut)
+  if (CountTransfers(read->schedule) <= kMaxWrittenOut)
     TUTTI_CHECK(ScheduleFromBinary(std::as_bytes(std::span(bytes))).has_value());
 }
 

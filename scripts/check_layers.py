@@ -12,19 +12,19 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 OUTSIDE = {
     "mpi": ["tune"],
     "mpi_preload": ["mpi"],
-    "cli": ["import", "design", "verify", "page", "advise", "training", "calibrate", "service", "launch", "tune", "experiments"],
+    "cli": ["import", "design", "verify", "page", "advise", "training", "calibrate", "controller", "rpc", "launch", "tune", "experiments"],
 }
 # The executor runs a loaded plan: these rooms it may reach only through programs.
 RUNTIME_HEADERS = {"tutti/lower/plan.h", "tutti/lower/block_program.h", "tutti/coll/collective.h"}
 # Private headers that another room sees: of the program that is its face, and of the library that is built on it.
-MAY_SEE_PRIVATE = {"experiments": {"cli"}, "mpi": {"mpi_preload"}, "runtime": {"communicator", "service"}, "communicator": {"service"}}
+MAY_SEE_PRIVATE = {"experiments": {"cli"}, "service": {"controller"}, "rpc": {"cli"}, "mpi": {"mpi_preload"}, "runtime": {"communicator", "service"}, "communicator": {"service"}}
 # Public headers that stand above the rooms, and whose they are.
 FACES = {"communicator.h": "communicator", "tutti.h": "communicator"}
 # Third-party headers -> rooms whose .cc files may include them.
 THIRD_PARTY = {
     "gmp.h": {"base", "lp"},
     "tbb/": {"base"},
-    "nlohmann/": {"advise", "import", "topo", "store", "flow", "sim", "page", "lower", "runtime", "service", "cli"},
+    "nlohmann/": {"advise", "import", "topo", "store", "flow", "sim", "page", "lower", "runtime", "service", "controller", "rpc", "experiments", "cli"},
     "pugixml": {"import", "lower"},
     "yaml.h": {"import"},
     "coin/": {"lp"},
@@ -39,6 +39,8 @@ THIRD_PARTY = {
     "mpi.h": {"mpi", "mpi_preload"},
     "hwloc": {"mpi"},
     "smpi/": {"mpi"},
+    "grpcpp/": {"rpc"},
+    "google/protobuf": {"rpc"},
     "CLI/": {"cli"},
     "spdlog/": {"cli"},
 }

@@ -54,7 +54,7 @@ void Call(benchmark::State& state, CollectiveInfo function, Decisions decisions)
 
 BENCHMARK_CAPTURE(Call, Empty, Nothing, ManyRanges(4));
 BENCHMARK_CAPTURE(Call, FourRanges, ncclTunerPlugin_v7.collective_info, ManyRanges(4));
-BENCHMARK_CAPTURE(Call, MostRanges, ncclTunerPlugin_v7.collective_info, ManyRanges(kMostRows));
+BENCHMARK_CAPTURE(Call, MostRanges, ncclTunerPlugin_v7.collective_info, ManyRanges(kMaxRows));
 
 }  // namespace
 }  // namespace tutti::nccl_tuner

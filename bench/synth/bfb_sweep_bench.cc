@@ -83,25 +83,25 @@ bool SweepCirculants(int32_t largest) {
 bool SweepGeneralizedKautz(int32_t degree, int32_t largest) {
   const Stopwatch watch;
   Rational worst;
-  int32_t worst_n = 0, most_extra_steps = 0, inexact = 0;
-  int64_t most_units = 0;
+  int32_t worst_n = 0, max_extra_steps = 0, inexact = 0;
+  int64_t largest_units = 0;
   for (int32_t n = degree + 1; n <= largest; ++n) {
     const BfbCost cost = CostOf(*ParseTopology(fmt::format("genkautz({},{})", degree, n)));
     if (const Rational ratio = TbOverOptimum(cost, n); ratio > worst) {
       worst = ratio;
       worst_n = n;
     }
-    most_extra_steps = std::max(most_extra_steps, cost.tl - MooreBoundSteps(n, degree));
-    most_units = std::max<int64_t>(most_units, cost.units_per_shard);
+    max_extra_steps = std::max(max_extra_steps, cost.tl - MooreBoundSteps(n, degree));
+    largest_units = std::max<int64_t>(largest_units, cost.units_per_shard);
     inexact += cost.exact ? 0 : 1;
   }
   fmt::print(
       "genkautz({0},n), n <= {1}: TB / TB* at most {2:.4f} (n = {3}), steps at most Moore bound + "
       "{4}, at most {5} units a shard, {6} inexact, {7:.1f} s\n",
-      degree, largest, worst.ToDouble(), worst_n, most_extra_steps, most_units, inexact,
+      degree, largest, worst.ToDouble(), worst_n, max_extra_steps, largest_units, inexact,
       watch.Seconds());
   std::fflush(stdout);
-  return worst <= Rational(2) && most_extra_steps <= 1;
+  return worst <= Rational(2) && max_extra_steps <= 1;
 }
 
 }  // namespace

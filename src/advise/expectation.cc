@@ -22,7 +22,7 @@ Status TakeBest(const Topology& topology, const std::string& expression,
                 const Collective& collective, Expectation& expected) {
   SynthOptions options{.size_bytes = expected.size_bytes, .notes = nullptr};
   const Topology* network = &topology;
-  if (topology.num_ranks() <= kMostRanksToUnwind && TriesUnwindings(topology, collective.kind())) {
+  if (topology.num_ranks() <= kMaxRanksToUnwind && TriesUnwindings(topology, collective.kind())) {
     const auto make = [&collective](const Topology& /*topology*/,
                                     bool /*one_shard*/) -> Result<Collective> {
       return collective;
@@ -89,9 +89,9 @@ Result<std::vector<OtherWiring>> OtherWirings(const Topology& topology) {
   if (topology.has_switches()) return none("switches join the machines");
   const int32_t ranks = topology.num_ranks();
   if (ranks < 3) return none("there is one way to join two ranks");
-  if (ranks > kMostRanksToRewire)
+  if (ranks > kMaxRanksToRewire)
     return none(
-        fmt::format("{} ranks; wirings are compared of at most {}", ranks, kMostRanksToRewire));
+        fmt::format("{} ranks; wirings are compared of at most {}", ranks, kMaxRanksToRewire));
   int32_t ports = 0;
   const LinkSpec link = topology.spec(LinkId{0});
   for (LinkId one : topology.Links())

@@ -136,7 +136,7 @@ std::vector<StepTime> StepTimes(const Topology& topology, const Schedule& schedu
 namespace {
 
 // Times of one simulation that are meant to be equal differ by rounding.
-constexpr double kRounding = 1e-9;
+constexpr double kShareRounding = 1e-9;
 
 class ChainSearch {
  public:
@@ -197,7 +197,7 @@ class ChainSearch {
   // What the message waited for: what ended last before it started.
   std::optional<Before> BeforeOf(size_t message) const {
     const SimMessage& now = report_.trace[message];
-    const double latest = now.start_s * (1 + kRounding);
+    const double latest = now.start_s * (1 + kShareRounding);
     std::optional<Before> best;
     if (IsBarrier()) {
       for (size_t i = 0; i < report_.trace.size() && report_.trace[i].start_s < now.start_s; ++i)
@@ -219,7 +219,7 @@ class ChainSearch {
       const size_t earlier = *--after;
       const double arrive = report_.trace[earlier].arrive_s;
       // Of both the data, where they end together: it is why the chunk could not go earlier.
-      if (best && arrive < best->end_s * (1 - kRounding)) break;
+      if (best && arrive < best->end_s * (1 - kShareRounding)) break;
       if (report_.trace[earlier].start_s < now.start_s && Shares(earlier, message)) {
         best = Before{earlier, arrive, false};
         break;
@@ -260,7 +260,7 @@ class ChainSearch {
     const double alpha_s = static_cast<double>(topology_.alpha_ps(one.link)) /
                            static_cast<double>(kPicosecondsPerSecond);
     const bool pays_alpha =
-        options_.link_model == LinkModel::kHeld || end >= one.arrive_s * (1 - kRounding);
+        options_.link_model == LinkModel::kHeld || end >= one.arrive_s * (1 - kShareRounding);
     chain.messages.push_back({one.link, one.step, one.start_s, end, one.bytes, waited_for_link});
     chain.bandwidth_s += bandwidth_s;
     if (pays_alpha) chain.latency_s += alpha_s;
@@ -273,11 +273,11 @@ class ChainSearch {
     for (const ChainMessage& message : chain.messages)
       on[message.link] += message.end_s - message.start_s;
     for (const auto& [link, seconds] : on) {
-      if (seconds <= chain.longest_on_s * (1 + kRounding)) continue;
+      if (seconds <= chain.longest_on_s * (1 + kShareRounding)) continue;
       chain.longest_on = link;
       chain.longest_on_s = seconds;
     }
-    if (chain.waiting_s < chain.time_s * kRounding) chain.waiting_s = 0;
+    if (chain.waiting_s < chain.time_s * kShareRounding) chain.waiting_s = 0;
   }
 
   const Topology& topology_;

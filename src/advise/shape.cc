@@ -169,13 +169,13 @@ class TreesOf {
     shape_.roots = static_cast<int32_t>(roots_.size());
     const auto orders = static_cast<int64_t>(orders_.size());
     if (shape_.trees > 0 && !some_is_no_chain_ && shape_.not_trees == 0 &&
-        orders * shape_.roots == shape_.trees && shape_.most_height > 1)
+        orders * shape_.roots == shape_.trees && shape_.max_height > 1)
       shape_.rings = static_cast<int32_t>(orders);
     if (shape_.trees == 0 || !boxes_.some()) return shape_;
-    between.least_crossings = between.most_crossings == 0
-                                  ? least_crossings_
-                                  : std::min(between.least_crossings, least_crossings_);
-    between.most_crossings = std::max(between.most_crossings, most_crossings_);
+    between.min_crossings = between.max_crossings == 0
+                                ? min_crossings_
+                                : std::min(between.min_crossings, min_crossings_);
+    between.max_crossings = std::max(between.max_crossings, max_crossings_);
     const auto usual =
         std::max_element(ways_.begin(), ways_.end(),
                          [](const auto& a, const auto& b) { return a.second < b.second; });
@@ -187,9 +187,9 @@ class TreesOf {
   void AddTree(const Tree& tree) {
     const int32_t height = *std::max_element(tree.depth.begin(), tree.depth.end());
     const int32_t most = *std::max_element(tree.children.begin(), tree.children.end());
-    shape_.least_height = shape_.trees == 0 ? height : std::min(shape_.least_height, height);
-    shape_.most_height = std::max(shape_.most_height, height);
-    shape_.most_children = std::max(shape_.most_children, most);
+    shape_.min_height = shape_.trees == 0 ? height : std::min(shape_.min_height, height);
+    shape_.max_height = std::max(shape_.max_height, height);
+    shape_.max_children = std::max(shape_.max_children, most);
     ++shape_.trees;
     roots_.insert(tree.root.value);
     AddOrder(tree, most == 1 && static_cast<size_t>(height) + 1 == tree.depth.size());
@@ -209,8 +209,8 @@ class TreesOf {
     int32_t crossings = 0;
     for (const Branch& branch : branches)
       crossings += boxes_.SameBox(NodeId{branch.tail}, NodeId{branch.head}) ? 0 : 1;
-    least_crossings_ = shape_.trees == 1 ? crossings : std::min(least_crossings_, crossings);
-    most_crossings_ = std::max(most_crossings_, crossings);
+    min_crossings_ = shape_.trees == 1 ? crossings : std::min(min_crossings_, crossings);
+    max_crossings_ = std::max(max_crossings_, crossings);
     for (size_t leaf = 0; leaf < tree.depth.size(); ++leaf)
       if (tree.depth[leaf] > 0 && tree.children[leaf] == 0) ++ways_[WayTo(tree, leaf)];
   }
@@ -239,7 +239,7 @@ class TreesOf {
   std::set<int32_t> roots_;
   std::set<std::vector<int32_t>> orders_;  // of ranks, rank 0 first
   bool some_is_no_chain_ = false;
-  int32_t least_crossings_ = 0, most_crossings_ = 0;
+  int32_t min_crossings_ = 0, max_crossings_ = 0;
   std::map<std::string, int64_t> ways_;
 };
 

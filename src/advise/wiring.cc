@@ -64,13 +64,13 @@ class CircleSearch {
   }
 
  private:
-  static constexpr int32_t kMostSteps = 100'000;
+  static constexpr int32_t kMaxSteps = 100'000;
 
   bool Extend() {
     const std::set<int32_t>& next = machines_.neighbours[static_cast<size_t>(order_.back())];
     if (order_.size() == machines_.neighbours.size()) return next.contains(0);
     for (const int32_t machine : next) {
-      if (used_[static_cast<size_t>(machine)] || ++steps_ > kMostSteps) continue;
+      if (used_[static_cast<size_t>(machine)] || ++steps_ > kMaxSteps) continue;
       used_[static_cast<size_t>(machine)] = true;
       order_.push_back(machine);
       if (Extend()) return true;
@@ -141,11 +141,11 @@ std::vector<NodeId> RingOrder(const Topology& topology, const Boxes& boxes, int3
   return order;
 }
 
-// One unit of flow between two ranks over all shortest ways, each node passing it on in the ratio
+// One unit of flow between two ranks over all shortest paths, each node passing it on in the ratio
 // of the bandwidths of its links.
-class ShortestWays {
+class ShortestPaths {
  public:
-  explicit ShortestWays(const Topology& topology) : topology_(topology) {}
+  explicit ShortestPaths(const Topology& topology) : topology_(topology) {}
 
   // Adds `units` to the loads; the sum of alphas of the slowest way.
   int64_t Send(NodeId from, NodeId to, const Rational& units, std::vector<Rational>& load) {
@@ -153,13 +153,13 @@ class ShortestWays {
     std::map<std::pair<int32_t, int32_t>, Rational> at;  // by -distance and node
     std::map<int32_t, int64_t> alpha_ps;
     at[{-distance_[from.index()], from.value}] = units;
-    int64_t most_ps = 0;
+    int64_t max_ps = 0;
     while (!at.empty()) {
       const auto [key, flow] = *at.begin();
       at.erase(at.begin());
       const NodeId node{key.second};
       if (node == to) {
-        most_ps = alpha_ps[to.value];
+        max_ps = alpha_ps[to.value];
         continue;
       }
       Rational total;
@@ -175,7 +175,7 @@ class ShortestWays {
             std::max(alpha_ps[head.value], alpha_ps[node.value] + topology_.alpha_ps(link));
       }
     }
-    return most_ps;
+    return max_ps;
   }
 
  private:
@@ -244,15 +244,15 @@ Wiring WiringOf(const Topology& topology, const Boxes& boxes) {
   const Machines machines = MachinesOf(topology, boxes);
   Wiring wiring{.machines = static_cast<int32_t>(machines.neighbours.size())};
   for (const std::set<int32_t>& neighbours : machines.neighbours)
-    wiring.most_neighbours =
-        std::max(wiring.most_neighbours, static_cast<int32_t>(neighbours.size()));
+    wiring.max_neighbours =
+        std::max(wiring.max_neighbours, static_cast<int32_t>(neighbours.size()));
   if (machines.switched) {
     wiring.kind = WiringKind::kSwitched;
     wiring.separate_rails = boxes.some() && HasSeparateRails(topology);
     return wiring;
   }
-  constexpr int32_t kMostInCircle = 64;  // deeper, the search rarely ends
-  if (wiring.machines > 2 && wiring.machines <= kMostInCircle)
+  constexpr int32_t kMaxInCircle = 64;  // deeper, the search rarely ends
+  if (wiring.machines > 2 && wiring.machines <= kMaxInCircle)
     wiring.circle = CircleSearch(machines).Find();
   wiring.kind = KindOf(machines, !wiring.circle.empty());
   return wiring;
@@ -265,8 +265,8 @@ void AdviseDirect(const Wiring& wiring, NcclAdvice& advice) {
       {"NCCL_IB_HCA", "",
        fmt::format("the NICs that have a cable to another machine and no others: up to {} a "
                    "machine, as =NAME:PORT,..; NCCL would also take those that lead elsewhere",
-                   wiring.most_neighbours)});
-  if (wiring.most_neighbours > 1) {
+                   wiring.max_neighbours)});
+  if (wiring.max_neighbours > 1) {
     advice.settings.push_back({"NCCL_IB_SUBNET_AWARE_ROUTING", "1",
                                "each cable is a subnet of its own, so that a peer is reached only "
                                "from the NIC in its subnet (undocumented variable of NCCL)"});
@@ -351,11 +351,11 @@ RingEstimate EstimateRing(const Topology& topology, const Boxes& boxes) {
         ++pairs[{order[i].value, next.value}];
   }
   std::vector<Rational> load(static_cast<size_t>(topology.num_links()));
-  ShortestWays ways(topology);
+  ShortestPaths paths(topology);
   for (const auto& [pair, times] : pairs)
     estimate.hop_ps =
-        std::max(estimate.hop_ps, ways.Send(NodeId{pair.first}, NodeId{pair.second},
-                                            Rational(times, estimate.channels), load));
+        std::max(estimate.hop_ps, paths.Send(NodeId{pair.first}, NodeId{pair.second},
+                                             Rational(times, estimate.channels), load));
   for (LinkId link : topology.Links())
     estimate.seconds_per_byte = std::max(estimate.seconds_per_byte,
                                          load[link.index()] / Rational(topology.bandwidth(link)));

@@ -15,7 +15,7 @@
 namespace tutti {
 namespace {
 
-std::mutex mutex;
+std::mutex resizing;
 std::unique_ptr<tbb::global_control> limit;
 
 using Body = std::function<void(int64_t, int64_t)>;
@@ -45,7 +45,7 @@ void RunBlocks(int64_t count, int64_t grain, const Body& body) {
 }  // namespace
 
 void SetNumThreads(int num_threads) {
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(resizing);
   limit.reset();
   if (num_threads > 0)
     limit = std::make_unique<tbb::global_control>(tbb::global_control::max_allowed_parallelism,

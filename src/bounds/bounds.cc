@@ -22,7 +22,7 @@ namespace {
 using Kind = CollectiveKind;
 
 // Ranks * links up to which the tightest partition is looked for: about a second.
-constexpr int64_t kMostForPartitions = 500'000;
+constexpr int64_t kMaxForPartitions = 500'000;
 
 // Fills the bandwidth part of a Bounds for one topology, one function a kind of limit.
 class BandwidthPart {
@@ -113,7 +113,7 @@ class BandwidthPart {
   }
 
   void TakePartition() {
-    if (int64_t{topology_.num_ranks()} * topology_.num_links() > kMostForPartitions) return;
+    if (int64_t{topology_.num_ranks()} * topology_.num_links() > kMaxForPartitions) return;
     const Partition partition = TightestPartition(network_);
     const int64_t crossings = 2 * (partition.num_parts - 1);
     const Rational limit = Rational(crossings) / network_.BytesPerSecond(partition.capacity);
@@ -174,7 +174,7 @@ Status FillWithHosts(const Topology& topology, const Collective& collective, Bou
 void TakeLatency(const LatencyBound& latency, Bounds& bounds) {
   bounds.steps = latency.steps;
   bounds.latency_ps = latency.alpha_ps;
-  bounds.least_alpha_ps = latency.least_alpha_ps;
+  bounds.min_alpha_ps = latency.min_alpha_ps;
 }
 
 Result<Bounds> BoundsOfUnwound(const Topology& topology, const Topology& original,
@@ -260,13 +260,13 @@ Result<Bounds> ComputeTransitiveBounds(const Topology& topology, const Collectiv
 Rational Bounds::Limit(int64_t size_bytes) const {
   const Rational latency(latency_ps, kPicosecondsPerSecond);
   if (seconds_per_byte.is_zero()) return latency;
-  return std::max(latency, Rational(least_alpha_ps, kPicosecondsPerSecond) +
+  return std::max(latency, Rational(min_alpha_ps, kPicosecondsPerSecond) +
                                seconds_per_byte * Rational(size_bytes));
 }
 
-Rational Bounds::StepLimit(int64_t size_bytes, int32_t least_steps) const {
+Rational Bounds::StepLimit(int64_t size_bytes, int32_t min_steps) const {
   const Rational waits =
-      Rational(std::max(steps, least_steps)) * Rational(least_alpha_ps, kPicosecondsPerSecond);
+      Rational(std::max(steps, min_steps)) * Rational(min_alpha_ps, kPicosecondsPerSecond);
   return std::max(Limit(size_bytes), waits + seconds_per_byte * Rational(size_bytes));
 }
 

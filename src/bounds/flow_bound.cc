@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t kMaxRounds = 200;
 constexpr int64_t kPatience = 20;  // rounds without a better limit
 constexpr int64_t kMaxVisits = 60'000'000;
-constexpr int64_t kFewestRounds = 4;  // fewer are not worth their cost
+constexpr int64_t kMinRounds = 4;  // fewer are not worth their cost
 // Networks with at most so many pairs of source and link get the optimum: a second or so.
 constexpr int64_t kMaxSourceLinks = 12'000;
 constexpr int32_t kMaxGenerationRounds = 200;
@@ -46,7 +46,7 @@ void OfferLengths(const Topology& topology, const Collective& collective,
   std::vector<int64_t> lengths = InverseBandwidths(topology), shortest = lengths;
   const int64_t visits = int64_t{topology.num_ranks()} * topology.num_links();
   const int64_t affordable = std::min(kMaxRounds, kMaxVisits / visits);
-  const int64_t rounds = affordable < kFewestRounds ? 0 : affordable;
+  const int64_t rounds = affordable < kMinRounds ? 0 : affordable;
   int64_t patience = kPatience;
   for (int64_t i = 0; i <= rounds && patience > 0; ++i, --patience) {
     const AllPairsCost cost = RouteAllPairs(topology, collective, lengths,

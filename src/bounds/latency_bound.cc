@@ -72,7 +72,7 @@ LatencyBound ComputeLatencyBound(const Topology& topology, const Collective& col
     least = std::min(least, task.alpha_ps[link]);
     most = std::max(most, task.alpha_ps[link]);
   }
-  bound.least_alpha_ps = least;
+  bound.min_alpha_ps = least;
   // With one alpha the hops decide; saturates like ShortestPaths.
   bound.alpha_ps =
       least == most

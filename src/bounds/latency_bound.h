@@ -12,8 +12,8 @@ namespace tutti {
 
 struct LatencyBound {
   int32_t steps = 0;
-  int64_t alpha_ps = 0;        // the cheapest path, for the pair where that costs most
-  int64_t least_alpha_ps = 0;  // of the links that count
+  int64_t alpha_ps = 0;      // the cheapest path, for the pair where that costs most
+  int64_t min_alpha_ps = 0;  // of the links that count
 };
 
 // Whether a link into a switch counts like any other, or only the one out of it to a rank.

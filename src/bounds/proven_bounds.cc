@@ -11,12 +11,13 @@ namespace {
 
 // The flow of all-to-all, as close as about a second allows; nothing where that is not close.
 std::optional<HostedFlow> AffordableFlow(const Topology& topology, const Collective& collective) {
-  constexpr int64_t kMostVisits = 100'000'000, kFewestPasses = 5, kMostPasses = 1000;
+  constexpr int64_t kMaxPartitionVisits = 100'000'000, kMinPasses = 5, kMaxTriedPasses = 1000;
   const int64_t visits =
       int64_t{topology.num_ranks()} * (int64_t{topology.num_nodes()} + topology.num_links());
-  if (topology.num_ranks() < 2 || kMostVisits / visits < kFewestPasses) return std::nullopt;
+  if (topology.num_ranks() < 2 || kMaxPartitionVisits / visits < kMinPasses) return std::nullopt;
   ConcurrentFlowOptions options;
-  options.max_passes = static_cast<int32_t>(std::min(kMostVisits / visits, kMostPasses));
+  options.max_passes =
+      static_cast<int32_t>(std::min(kMaxPartitionVisits / visits, kMaxTriedPasses));
   options.demand = collective.demand();
   Result<HostedFlow> flow = SolveHostedFlow(topology, options);
   return flow ? std::optional(*std::move(flow)) : std::nullopt;

@@ -13,7 +13,7 @@ namespace tutti {
 
 class ShortestPaths {
  public:
-  // `graph` and `lengths` (in [0, kFar), one a link) must outlive this. Ways of kFar - 1 or more
+  // `graph` and `lengths` (in [0, kFar), one a link) must outlive this. Paths of kFar - 1 or more
   // count as kFar - 1.
   ShortestPaths(const Digraph& graph, std::span<const int64_t> lengths);
 

@@ -11,7 +11,7 @@
 
 namespace tutti {
 
-// Of all cuts tried, both paths, the one with the largest demand out of it / capacity out of it.
+// The cut among all that are tried, in both directions, with the largest demand out of it / capacity out of it.
 // `shards_out` counts demand weight. Tried are: each rank alone, and the prefixes of the orders by
 // index, by each coordinate of a grid, and by distance from a few nodes. Capacities are in the unit
 // of CutNetwork(topology).

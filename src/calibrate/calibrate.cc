@@ -85,8 +85,8 @@ class Measurement {
                       pair.first, pair.second, options_.large_bytes, large.median * 1e6,
                       small.median * 1e6));
     // Where the intervals of both times meet, nothing says how fast the link may be.
-    const double least_s = large.low - small.high;
-    const double fastest = least_s > 0 ? bytes / least_s : std::numeric_limits<double>::infinity();
+    const double min_s = large.low - small.high;
+    const double fastest = min_s > 0 ? bytes / min_s : std::numeric_limits<double>::infinity();
     pairs_.push_back({.from = pair.first,
                       .to = pair.second,
                       .alpha_s = {small.median / 2, small.low / 2, small.high / 2},
@@ -137,9 +137,9 @@ Spread SpreadOf(std::vector<double> values) {
 }
 
 Result<Calibration> Calibrate(const CalibrateOptions& options, const PlanRunner& run) {
-  if (options.num_ranks < 2 || options.num_ranks > CalibrateOptions::kMostRanks)
+  if (options.num_ranks < 2 || options.num_ranks > CalibrateOptions::kMaxRanks)
     return InvalidArgument(fmt::format("{} ranks: a calibration has 2 to {}", options.num_ranks,
-                                       CalibrateOptions::kMostRanks));
+                                       CalibrateOptions::kMaxRanks));
   if (options.large_bytes < 2 || options.repeats < 1 || options.warmup < 0)
     return InvalidArgument(fmt::format("messages of {} bytes, {} repetitions after {}",
                                        options.large_bytes, options.repeats, options.warmup));
@@ -147,13 +147,13 @@ Result<Calibration> Calibrate(const CalibrateOptions& options, const PlanRunner&
 }
 
 Result<Topology> ToTopology(const Calibration& calibration) {
-  constexpr double kShares = 0.9, kMostBandwidth = static_cast<double>(int64_t{1} << 50);
+  constexpr double kShares = 0.9, kMaxFittedBandwidth = static_cast<double>(int64_t{1} << 50);
   const int32_t ranks = calibration.options.num_ranks;
   Topology::Builder builder(ranks);
   std::vector<double> out(static_cast<size_t>(ranks)), in(static_cast<size_t>(ranks));
   for (const PairMeasure& pair : calibration.pairs) {
     const double bandwidth = pair.bandwidth.median;
-    if (!(bandwidth >= 1 && bandwidth < kMostBandwidth))
+    if (!(bandwidth >= 1 && bandwidth < kMaxFittedBandwidth))
       return MakeError(ErrorCode::kInfeasible, fmt::format("from rank {} to rank {}: {:g} bytes/s",
                                                            pair.from, pair.to, bandwidth));
     builder.AddLink(NodeId{pair.from}, NodeId{pair.to},

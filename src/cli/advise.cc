@@ -170,7 +170,7 @@ std::string ExpectedText(const Advice& advice) {
                              one.reason);
   }
   return "\n" + table.ToString() +
-         (some_estimate ? "  ~ estimated: rings over shortest ways, a channel a GPU of a box\n"
+         (some_estimate ? "  ~ estimated: rings over shortest paths, a channel a GPU of a box\n"
                         : "") +
          reasons;
 }
@@ -242,7 +242,7 @@ void PrintJson(const Advice& advice) {
   Json json;
   json["kind"] = Name(advice.wiring.kind);
   json["machines"] = advice.wiring.machines;
-  json["most_neighbours"] = advice.wiring.most_neighbours;
+  json["most_neighbours"] = advice.wiring.max_neighbours;
   json["separate_rails"] = advice.wiring.separate_rails;
   json["circle"] = Json::array();
   for (const int32_t machine : advice.wiring.circle)

@@ -202,13 +202,14 @@ Status RequireVerified(const VerifyReport& report, const std::string& algorithm,
 
 namespace {
 
-constexpr int32_t kMostChunks = 1 << 30;
+constexpr int32_t kMaxTriedChunks = 1 << 30;
 
 std::optional<int32_t> ParseCount(const std::string& text) {
   int32_t count = 0;
   const char* end = text.data() + text.size();
   const auto [stop, fault] = std::from_chars(text.data(), end, count);
-  if (fault != std::errc() || stop != end || count < 0 || count > kMostChunks) return std::nullopt;
+  if (fault != std::errc() || stop != end || count < 0 || count > kMaxTriedChunks)
+    return std::nullopt;
   return count;
 }
 
@@ -217,11 +218,11 @@ std::optional<int32_t> ParseCount(const std::string& text) {
 void ChunksFlag::AddTo(Command command) {
   command
       .AddOption("--chunks", text_,
-                 "Equal chunks a shard; 0: what the algorithm needs; auto: as many as are "
+                 "Equal chunks per shard; 0: what the algorithm needs; auto: as many as are "
                  "predicted to be fastest for --size (ten)")
       .Check([](const std::string& text) {
         if (text == kAuto || ParseCount(text)) return std::string();
-        return fmt::format("got '{}', wanted 0 .. {} or auto", text, kMostChunks);
+        return fmt::format("got '{}', wanted 0 .. {} or auto", text, kMaxTriedChunks);
       })
       .TypeName("INT|auto")
       .ShowDefault();

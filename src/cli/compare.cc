@@ -17,6 +17,7 @@
 #include "html.h"
 #include "routing.h"
 #include "sim_flags.h"
+#include "switched.h"
 #include "tutti/base/cancel.h"
 #include "tutti/base/progress.h"
 #include "tutti/base/units.h"
@@ -35,6 +36,7 @@ struct Flags {
   CollectiveFlags collective;
   RoutingFlags routing;
   SimFlags sim;
+  SwitchedFlags switched;
   ChunksFlag chunks;
   ElementFlag element;
   uint64_t seed = 1;
@@ -206,8 +208,8 @@ class Held {
  public:
   // Beyond so many transfers a schedule is made for the sizes asked for only; all together, they
   // are not simulated at many sizes. Both keep that below a few seconds.
-  static constexpr size_t kMostToMakeAgain = 50'000, kMostToChooseAgain = 1'000,
-                          kMostToSimulate = 200'000;
+  static constexpr size_t kMaxToMakeAgain = 50'000, kMaxToChooseAgain = 1'000,
+                          kMaxToSimulate = 200'000;
 
   // What `algorithm` makes of `size`; false where it is one of those already held.
   bool Add(const std::string& algorithm, const Made& made, int64_t size) {
@@ -226,7 +228,7 @@ class Held {
   // What the algorithm makes of other sizes, on the network that it was on last. Most make one
   // schedule of all of them.
   Status AddOtherSizes(const Entry& entry, const Flags& flags) {
-    const size_t most = entry.synthesizer == nullptr ? kMostToChooseAgain : kMostToMakeAgain;
+    const size_t most = entry.synthesizer == nullptr ? kMaxToChooseAgain : kMaxToMakeAgain;
     if (schedules_.empty() || schedules_.back().algorithm != entry.name ||
         schedules_.back().schedule.transfers.size() > most)
       return {};
@@ -250,7 +252,7 @@ class Held {
     best_ = *by_cost;
     out["best_by_size_analytic"] = ToJson(*by_cost);
     out["best_by_size"] = nullptr;
-    if (transfers_ > kMostToSimulate)
+    if (transfers_ > kMaxToSimulate)
       return fmt::format("best, analytic: {}\nbest, simulated: too many transfers for all sizes\n",
                          Text(*by_cost));
     const Result<std::vector<BestRange>> simulated = BestBySimulation(schedules_, options);
@@ -267,7 +269,7 @@ class Held {
   // Of all sizes to draw, or where that is too much none.
   Result<std::vector<PageCurve>> Curves(const SimOptions& options,
                                         const std::vector<int64_t>& sizes) const {
-    if (transfers_ > kMostToSimulate) return std::vector<PageCurve>();
+    if (transfers_ > kMaxToSimulate) return std::vector<PageCurve>();
     return CurvesOf(schedules_, options, sizes);
   }
 
@@ -294,6 +296,7 @@ class Held {
 struct Row {
   Json json;
   std::vector<std::string> cells;
+  std::vector<std::string> switched_cells;
   size_t size_index = 0;
   double time_s = 0;
   PageComparison::Row shown;
@@ -301,12 +304,14 @@ struct Row {
 
 class Comparison {
  public:
+  // `switched` may be null.
   Comparison(const Flags& flags, Networks& networks, const Collective& wanted,
-             const std::vector<int64_t>& sizes)
+             const std::vector<int64_t>& sizes, const SwitchedNetwork* switched)
       : flags_(flags),
         networks_(networks),
         wanted_(wanted),
         sizes_(sizes),
+        switched_(switched),
         options_(flags.sim.Make()) {}
 
   // The error is one that ends all.
@@ -330,6 +335,7 @@ class Comparison {
   }
 
   bool some() const { return !rows_.empty(); }
+  const SwitchedNetwork* switched() const { return switched_; }
   const std::string& reasons() const { return reasons_; }
   // Whether rows have a network each.
   bool has_unwound() const { return has_unwound_; }
@@ -370,10 +376,13 @@ class Comparison {
     std::vector<std::string> header = {"algorithm", "size",  "steps",      "TB (M/B)", "analytic",
                                        "simulated", "bound", "efficiency", "busbw",    "synthesis"};
     if (has_unwound_) header.emplace_back("degree");
+    if (switched_ != nullptr)
+      for (std::string& column : switched_->Columns()) header.push_back(std::move(column));
     Table table(header);
     for (const Row& row : rows_) {
       std::vector<std::string> cells = row.cells;
       if (!has_unwound_) cells.pop_back();
+      cells.insert(cells.end(), row.switched_cells.begin(), row.switched_cells.end());
       const bool best = row.json["best"].get<bool>();
       cells.front() = (best ? "* " : "  ") + cells.front();
       table.AddRow(std::move(cells));
@@ -394,10 +403,21 @@ class Comparison {
     options_.size_bytes = size;
     const Result<SimReport> sim = Simulate(*made->topology, made->schedule, options_);
     if (!sim) return tl::unexpected(sim.error());
+    SwitchedTimes times;
+    if (switched_ != nullptr) {
+      Result<SwitchedTimes> timed = switched_->Simulate(*made->topology, made->schedule, size);
+      if (!timed) return Refuse(entry, size, timed.error());
+      times = *std::move(timed);
+    }
     held_.Add(entry.name, *made, size);
     has_unwound_ = has_unwound_ || made->unwound.has_value();
     rows_.push_back(MakeRow(entry, *made, evaluation, *sim, size));
     rows_.back().size_index = size_index;
+    if (switched_ != nullptr) {
+      rows_.back().time_s = times.time_s();
+      rows_.back().switched_cells = switched_->Cells(times);
+      switched_->Describe(times, rows_.back().json);
+    }
     return true;
   }
 
@@ -468,6 +488,7 @@ class Comparison {
   Networks& networks_;
   const Collective& wanted_;
   const std::vector<int64_t>& sizes_;
+  const SwitchedNetwork* switched_;
   SimOptions options_;
   Held held_;
   std::vector<Row> rows_;
@@ -492,8 +513,10 @@ std::string Headline(const Flags& flags, const Networks& networks, const Compari
                                  NameOf(networks.whole()), networks.whole().num_ranks());
   if (!rows.some()) return text + ": no algorithm makes a schedule\n\n";
   if (rows.has_unwound()) text += ", its switches unwound by the degree shown";
-  return text + fmt::format(", every schedule verified; simulated with links {}, steps {}\n\n{}\n",
-                            flags.sim.links.name, flags.sim.mode, rows.Text());
+  text += fmt::format(", every schedule verified; simulated with links {}, steps {}",
+                      flags.sim.links.name, flags.sim.mode);
+  if (rows.switched() != nullptr) text += fmt::format("; {}", rows.switched()->Title());
+  return text + fmt::format("\n\n{}\n", rows.Text());
 }
 
 Status WriteComparison(const Flags& flags, const Topology& topology, const Comparison& rows) {
@@ -503,6 +526,12 @@ Status WriteComparison(const Flags& flags, const Topology& topology, const Compa
   PageData data("compare");
   data.AddComparison(data.AddNetwork(topology), *comparison);
   return flags.html.Write(data);
+}
+
+Result<std::optional<SwitchedNetwork>> MakeSwitched(const Flags& flags) {
+  if (flags.switched.given() && flags.html.given())
+    return InvalidArgument("--html shows no times of --ecmp and --routes: give one or the other");
+  return SwitchedNetwork::Make(flags.switched);
 }
 
 int Compare(const Program& program, const Flags& flags) {
@@ -525,13 +554,18 @@ int Compare(const Program& program, const Flags& flags) {
   if (const Status exist = CheckChunksExist(*wanted, flags.chunks, *sizes, flags.element); !exist)
     return Report(exist.error());
 
-  Comparison rows(flags, *networks, *wanted, *sizes);
+  const Result<std::optional<SwitchedNetwork>> switched = MakeSwitched(flags);
+  if (!switched) return Report(switched.error());
+  Comparison rows(flags, *networks, *wanted, *sizes, *switched ? &**switched : nullptr);
   if (const Status ran = rows.Run(chosen->entries); !ran) return Report(ran.error());
   Json out;
   DescribeTopology(topology, out);
+  if (*switched) out["network"] = NameOf((*switched)->topology());
   out["collective"] = flags.collective.name;
   out["rows"] = rows.JsonRows();
-  const Result<std::string> best = rows.DescribeBest(out);
+  // Ranges of sizes are of the schedules' own network.
+  const Result<std::string> best =
+      *switched ? Result<std::string>(std::string()) : rows.DescribeBest(out);
   if (!best) return Report(best.error());
   std::string routings, reasons = rows.reasons();
   if (!chosen->routers.empty()) {
@@ -583,6 +617,7 @@ void AddCompare(Program& program) {
       "auto by itself");
   command.AddOption("--seed", flags->seed, "Seed of algorithms that draw").ShowDefault();
   flags->sim.AddTo(command);
+  flags->switched.AddTo(command);
   flags->html.AddTo(command);
   command.Runs([&program, flags] { return Compare(program, *flags); });
 }

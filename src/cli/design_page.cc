@@ -7,7 +7,7 @@ namespace tutti::cli {
 namespace {
 
 // Networks of a page together; the frontier's first come first.
-constexpr int64_t kMostLinks = 400'000;
+constexpr int64_t kMaxDrawnLinks = 400'000;
 
 PageDesigns::Row RowOf(const ShownDesigns& shown, size_t i) {
   const Design& design = shown.designs[i];
@@ -47,7 +47,7 @@ Status WriteDesignPage(const DesignFlags& flags, const ShownDesigns& shown) {
     const Result<Topology> topology = NetworkWithLinks(shown.designs[i].recipe, shown.link);
     if (!topology) return tl::unexpected(topology.error());
     links += topology->num_links();
-    if (i == 0 || links <= kMostLinks) designs.rows.back().network = data.AddNetwork(*topology);
+    if (i == 0 || links <= kMaxDrawnLinks) designs.rows.back().network = data.AddNetwork(*topology);
   }
   data.AddDesigns(designs);
   return flags.html.Write(data);

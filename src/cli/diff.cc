@@ -25,7 +25,7 @@ struct Flags {
 };
 
 // Schedules with more transfers together are not simulated at all sizes.
-constexpr size_t kMostToSimulate = 100'000;
+constexpr size_t kMaxToSimulate = 100'000;
 
 struct Side {
   const ScheduleFile& file;
@@ -37,7 +37,7 @@ struct Side {
 Side SideOf(const ScheduleFile& file) {
   Side side{file, TrafficOf(file.topology, file.schedule), 0, {}};
   const ScheduleShape shape = ShapeOf(file.topology, file.schedule, Boxes());
-  side.height = shape.spread.most_height + shape.reduced.most_height;
+  side.height = shape.spread.max_height + shape.reduced.max_height;
   for (const LinkTraffic& row : side.traffic) side.sent += row.share;
   return side;
 }
@@ -59,7 +59,7 @@ struct Compared {
 
 Result<std::vector<BestRange>> BestOf(const Compared& all, const SimOptions& options) {
   const ScheduleFile &a = all.a.file, &b = all.b.file;
-  if (a.schedule.transfers.size() + b.schedule.transfers.size() > kMostToSimulate)
+  if (a.schedule.transfers.size() + b.schedule.transfers.size() > kMaxToSimulate)
     return std::vector<BestRange>();
   return BestBySimulation({{"a", &a.topology, a.schedule}, {"b", &b.topology, b.schedule}},
                           options);
@@ -114,7 +114,7 @@ std::string FiguresText(const Compared& all) {
   table.AddRow({"kind", KindText(a), KindText(b)});
   if (a.kind == ScheduleKind::kStep || b.kind == ScheduleKind::kStep)
     table.AddRow({"steps", std::to_string(a.num_steps), std::to_string(b.num_steps)});
-  table.AddRow({"chunks a shard", Count(a.units_per_shard), Count(b.units_per_shard)});
+  table.AddRow({"chunks per shard", Count(a.units_per_shard), Count(b.units_per_shard)});
   table.AddRow({"shards", Count(a.collective.num_shards()), Count(b.collective.num_shards())});
   table.AddRow({"transfers", Count(std::ssize(a.transfers)), Count(std::ssize(b.transfers))});
   table.AddRow({"height", std::to_string(all.a.height), std::to_string(all.b.height)});

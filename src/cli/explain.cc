@@ -98,24 +98,24 @@ std::string FirstLine(const Explained& known) {
 }
 
 std::string HeightText(const TreesShape& trees) {
-  return trees.least_height == trees.most_height
-             ? fmt::format("height {}", trees.most_height)
-             : fmt::format("height {} to {}", trees.least_height, trees.most_height);
+  return trees.min_height == trees.max_height
+             ? fmt::format("height {}", trees.max_height)
+             : fmt::format("height {} to {}", trees.min_height, trees.max_height);
 }
 
 std::string TreesText(const TreesShape& trees, bool is_pairs) {
   std::string text;
   if (trees.rings > 0)
     text = fmt::format("{} of all ranks, {}", Plural(trees.rings, "ring"), HeightText(trees));
-  else if (trees.most_height == 1 && trees.trees > 0)
+  else if (trees.max_height == 1 && trees.trees > 0)
     text = "direct, one hop between ranks";
   else if (is_pairs && trees.trees > 0)
-    text = fmt::format("over up to {} in between", Plural(trees.most_height - 1, "rank"));
+    text = fmt::format("over up to {} in between", Plural(trees.max_height - 1, "rank"));
   else if (trees.trees > 0)
     text = fmt::format(
         "{} from {}, {}, at most {} a rank", Plural(trees.trees, "tree"),
         Plural(trees.roots, "root"), HeightText(trees),
-        trees.most_children == 1 ? "1 child" : fmt::format("{} children", trees.most_children));
+        trees.max_children == 1 ? "1 child" : fmt::format("{} children", trees.max_children));
   if (trees.not_trees > 0)
     text += fmt::format("{}{} exchanged otherwise than over a tree", text.empty() ? "" : "; ",
                         Plural(trees.not_trees, "chunk"));
@@ -145,12 +145,12 @@ std::string HierarchyText(const Explained& known) {
                         Percent((between.on_rail / between.across).ToDouble()));
   const bool spans = known.shape.spread.trees + known.shape.reduced.trees > 0 &&
                      !known.schedule.collective.is_all_to_all();
-  if (spans && between.most_crossings == least && between.least_crossings == least)
+  if (spans && between.max_crossings == least && between.min_crossings == least)
     text += "; hierarchical: every tree enters each other box once";
   else if (spans)
-    text += fmt::format("; a tree crosses {} to {} times, {} would do", between.least_crossings,
-                        between.most_crossings, least);
-  if (!between.usual_way.empty()) text += fmt::format("; most ways: {}", between.usual_way);
+    text += fmt::format("; a tree crosses {} to {} times, {} would do", between.min_crossings,
+                        between.max_crossings, least);
+  if (!between.usual_way.empty()) text += fmt::format("; most paths: {}", between.usual_way);
   return text + "\n";
 }
 
@@ -248,9 +248,9 @@ Json TreesJson(const TreesShape& trees) {
   json["trees"] = trees.trees;
   json["roots"] = trees.roots;
   json["rings"] = trees.rings;
-  json["least_height"] = trees.least_height;
-  json["most_height"] = trees.most_height;
-  json["most_children"] = trees.most_children;
+  json["least_height"] = trees.min_height;
+  json["most_height"] = trees.max_height;
+  json["most_children"] = trees.max_children;
   json["not_trees"] = trees.not_trees;
   return json;
 }
@@ -274,8 +274,8 @@ void DescribeShape(const Explained& known, Json& out) {
     json["inside"] = ToJson(between.inside);
     json["across"] = ToJson(between.across);
     json["on_rail"] = ToJson(between.on_rail);
-    json["least_crossings"] = between.least_crossings;
-    json["most_crossings"] = between.most_crossings;
+    json["least_crossings"] = between.min_crossings;
+    json["most_crossings"] = between.max_crossings;
     json["usual_way"] = between.usual_way;
   }
   out["shape"] = json;

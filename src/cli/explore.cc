@@ -23,7 +23,7 @@ namespace tutti::cli {
 namespace {
 
 // More are not compared by eye.
-constexpr size_t kMostResults = 8;
+constexpr size_t kMaxResults = 8;
 
 struct Flags {
   std::vector<std::string> files;
@@ -67,9 +67,9 @@ Status AddTrace(const std::string& path, Explored& of) {
 }
 
 Result<std::list<Explored>> LoadAll(const std::vector<std::string>& files) {
-  if (files.size() > kMostResults)
+  if (files.size() > kMaxResults)
     return InvalidArgument(
-        fmt::format("{} files; one page compares at most {}", files.size(), kMostResults));
+        fmt::format("{} files; one page compares at most {}", files.size(), kMaxResults));
   std::list<Explored> all;
   for (const std::string& path : files) {
     if (CancelRequested()) return tl::unexpected(CancelledError());

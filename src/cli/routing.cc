@@ -31,7 +31,7 @@ struct Task {
   Collective collective;
   std::optional<int64_t> max_chunks = 0;  // as RoutingFlags::MaxChunks
   const Layering* layering = nullptr;     // none: no layers
-  int32_t most_layers = kFewLayers;
+  int32_t max_layers = kFewLayers;
   bool more_if_needed = true;  // layers, where so few have no place for some pair
 };
 
@@ -59,7 +59,7 @@ Result<Task> MakeTask(const Topology& topology, const CollectiveFlags& collectiv
   if (!wanted) return tl::unexpected(wanted.error());
   if (wanted->kind() != CollectiveKind::kAllToAll && wanted->kind() != CollectiveKind::kAllToAllV)
     return InvalidArgument(fmt::format(
-        "routers choose the ways of all-to-all and all-to-allv, not of {}; say -c all-to-all",
+        "routers choose the paths of all-to-all and all-to-allv, not of {}; say -c all-to-all",
         Name(wanted->kind())));
   const auto paths = ParsePathSet(flags.paths);
   if (!paths) return tl::unexpected(paths.error());
@@ -70,7 +70,7 @@ Result<Task> MakeTask(const Topology& topology, const CollectiveFlags& collectiv
     if (!layering) return tl::unexpected(layering.error());
     task.layering = *layering;
     task.more_if_needed = !flags.layers.has_value();
-    if (flags.layers) task.most_layers = *flags.layers > 0 ? *flags.layers : kMostLayers;
+    if (flags.layers) task.max_layers = *flags.layers > 0 ? *flags.layers : kMaxRoutingLayers;
   }
   task.options.seed = seed;
   if (!collective.demand_path.empty()) {
@@ -112,13 +112,13 @@ struct Made {
 // Layers for the routing, and other paths where its own take more than are allowed.
 Status PutInLayers(const Topology& topology, const Task& task, Made& made) {
   Routing& routing = made.routed.routing;
-  if (const Status assigned = AssignLayers(*task.layering, topology, kMostLayers, routing);
+  if (const Status assigned = AssignLayers(*task.layering, topology, kMaxRoutingLayers, routing);
       !assigned)
     return assigned;
   made.layers_of_router = routing.num_layers;
-  if (routing.num_layers <= task.most_layers) return {};
+  if (routing.num_layers <= task.max_layers) return {};
   Result<Routing> within =
-      RouteWithinLayers(topology, routing, task.most_layers, task.options.gap.value_or(kLimitGap),
+      RouteWithinLayers(topology, routing, task.max_layers, task.options.gap.value_or(kLimitGap),
                         task.options.max_paths);
   if (!within && within.error().code == ErrorCode::kInfeasible && task.more_if_needed) return {};
   if (!within) return tl::unexpected(within.error());
@@ -284,7 +284,7 @@ double SecondsAt(const Topology& topology, const Routing& routing, const Collect
 }
 
 void RoutingFlags::AddTo(Command command) {
-  constexpr int32_t kMostCount = 1 << 30;
+  constexpr int32_t kMaxCount = 1 << 30;
   command
       .AddOption("--gap", gap,
                  "Routers that approximate stop at this part below the best possible rate")
@@ -311,9 +311,9 @@ void RoutingFlags::AddTo(Command command) {
         if (text == kAuto || text == kNone || ParseCount(text)) return std::string();
         return fmt::format("got '{}', wanted a number, auto or none", text);
       });
-  command.AddOption("--max-paths", max_paths, "Routers: paths a pair at most; 0: no limit")
+  command.AddOption("--max-paths", max_paths, "Routers: paths per pair at most; 0: no limit")
       .ShowDefault()
-      .WithinReal(0, kMostCount);
+      .WithinReal(0, kMaxCount);
   std::string layerings;
   for (const Layering& one : Layerings())
     layerings += (layerings.empty() ? "" : ", ") + std::string(one.name);
@@ -325,7 +325,7 @@ void RoutingFlags::AddTo(Command command) {
       .AddOption("--layers", layers,
                  "Routers: layers at most, paths chosen for them where the router's own take "
                  "more; 0: as many as those take; default with --layering: 4")
-      .Within(0, kMostLayers);
+      .Within(0, kMaxRoutingLayers);
   command.AddFlag("--no-bound", no_bound,
                   "Routers: skip the limit of f that is computed for those that give none");
 }

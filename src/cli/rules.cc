@@ -40,7 +40,7 @@ struct Flags {
 // An algorithm may make another schedule of each; between them holds that of the smaller.
 constexpr std::array<int64_t, 5> kMadeFor{1 << 10, 1 << 15, 1 << 20, 1 << 25, 1 << 30};
 // Beyond so many transfers nothing is simulated at many sizes: the cost decides.
-constexpr size_t kMostToSimulate = 200'000;
+constexpr size_t kMaxToSimulate = 200'000;
 
 // Where all ranks are called "box.gpu": the number of boxes. 0: not known.
 int32_t NodesOf(const Topology& topology) {
@@ -87,7 +87,7 @@ class Candidates {
   const std::string& reasons() const { return reasons_; }
 
   Result<std::vector<BestRange>> Best() const {
-    if (flags_.by == "cost" || transfers_ > kMostToSimulate) return BestByCost(held_);
+    if (flags_.by == "cost" || transfers_ > kMaxToSimulate) return BestByCost(held_);
     return BestBySimulation(held_, flags_.sim.Make());
   }
 

@@ -42,7 +42,7 @@ struct Flags {
 
 // The sizes from -b to -e as nccl-tests steps through them: times -f, else plus -i.
 Result<std::vector<int64_t>> SweptSizes(const Flags& flags) {
-  constexpr size_t kMostSizes = 10'000;
+  constexpr size_t kMaxSizes = 10'000;
   const auto parse = [](const char* flag, const std::string& text) -> Result<int64_t> {
     const Result<int64_t> size = ParseSizeBytes(text);
     if (!size) return Within(flag, size.error());
@@ -60,10 +60,10 @@ Result<std::vector<int64_t>> SweptSizes(const Flags& flags) {
   std::vector<int64_t> sizes;
   for (int64_t size = *least; size <= *most;
        size = flags.factor > 1 ? size * flags.factor : size + *step) {
-    if (sizes.size() == kMostSizes)
+    if (sizes.size() == kMaxSizes)
       return InvalidArgument(
           fmt::format("-b {} -e {}: more than {} sizes in steps of {}; give -f 2 or a larger -i",
-                      flags.least, flags.most, kMostSizes, flags.step));
+                      flags.least, flags.most, kMaxSizes, flags.step));
     sizes.push_back(size);
     if (size > *most / std::max(flags.factor, 1) && flags.factor > 1) break;
   }
@@ -190,13 +190,13 @@ Result<int64_t> SizeThatRuns(const Job& job, const RunOptions& options) {
 
 // A page holds a predicted and an executed result a size.
 Status CheckPage(const Flags& flags, const Job& job) {
-  constexpr size_t kMostSizes = 8;
+  constexpr size_t kMaxSizes = 8;
   if (!flags.html.given()) return {};
   if (job.remote)
     return InvalidArgument("--html is for ranks on this host, without --hosts and launchers");
-  if (job.sizes.size() > kMostSizes)
+  if (job.sizes.size() > kMaxSizes)
     return InvalidArgument(
-        fmt::format("--html shows at most {} sizes, got {}", kMostSizes, job.sizes.size()));
+        fmt::format("--html shows at most {} sizes, got {}", kMaxSizes, job.sizes.size()));
   return flags.html.Check({flags.path}, flags.trace);
 }
 

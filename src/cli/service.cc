@@ -11,6 +11,8 @@
 
 #include "common.h"
 #include "service_bench.h"
+#include "service_load.h"
+#include "service_policy.h"
 #include "tutti/base/cancel.h"
 #include "tutti/base/file.h"
 #include "tutti/base/units.h"
@@ -21,7 +23,7 @@ namespace tutti::cli {
 namespace {
 
 struct Flags {
-  std::string admin, communicator, tenant, output, memory;
+  std::string admin, communicator, tenant, output, memory, flows;
   std::vector<std::string> schedules;
   int32_t weight = 0, processes = 0, ranks = 0, times = 0;
 };
@@ -144,6 +146,15 @@ int RunReconfigure(const Program& program, const Flags& flags) {
     request["schedules"].push_back({{"name", path.substr(path.rfind('/') + 1)},
                                     {"text", ScheduleToJson(file->topology, file->schedule)}});
   }
+  if (!flags.flows.empty()) {
+    const Result<std::string> text = ReadFile(flags.flows);
+    if (!text) return Report(text.error());
+    const Json table = Json::parse(*text, nullptr, false);
+    if (!table.is_object() || !table.contains("flows"))
+      return Report({ErrorCode::kCorrupt,
+                     flags.flows + ": no JSON object with \"flows\" (docs/formats/service.md)"});
+    request["flows"] = table["flows"];
+  }
   const Result<Json> answer = Ask(flags, request);
   if (!answer) return Report(answer.error());
   if (program.json)
@@ -250,6 +261,8 @@ void AddService(Program& program) {
     command.Runs([&program, flags = flags] { return RunTrace(program, *flags); });
   }
   AddServiceBench(program, service);
+  AddServiceLoad(program, service);
+  AddServicePolicy(program, service);
   {
     auto [command, flags] =
         add("top", "Operations and bytes a second of each tenant", "tutti service top --times 10");
@@ -268,6 +281,10 @@ void AddService(Program& program) {
     command.AddOption("communicator", flags->communicator, "As 'comms' calls it").Required();
     command.AddOption("schedules", flags->schedules,
                       "Files with schedules for its ranks, judged first; none: the built-in ones");
+    command.AddOption(
+        "--flows", flags->flows,
+        "File that says from and to which addresses, and from which ports, connections "
+        "run (docs/formats/service.md)");
     command.Runs([&program, flags = flags] { return RunReconfigure(program, *flags); });
   }
   {

@@ -10,6 +10,7 @@
 #include "html.h"
 #include "routing.h"
 #include "sim_flags.h"
+#include "switched.h"
 #include "tutti/base/file.h"
 #include "tutti/base/units.h"
 #include "tutti/bounds/proven_bounds.h"
@@ -21,6 +22,7 @@ namespace {
 struct Flags {
   std::string path, size, trace;
   SimFlags sim;
+  SwitchedFlags switched;
   HtmlFlag html;
   std::string forwarding = "nic";
   int32_t links = 10, bins = 0;
@@ -29,7 +31,8 @@ struct Flags {
 
 // Flags of schedules do not go with routings, nor the other way round; the timeline is no input.
 Status CheckFlags(const Flags& flags, bool is_routing) {
-  for (const char* of_schedules : {"--link-model", "--mode", "--trace", "--bins", "--html"})
+  for (const char* of_schedules :
+       {"--link-model", "--mode", "--trace", "--bins", "--html", "--network", "--ecmp", "--routes"})
     if (is_routing && flags.command->Has(of_schedules))
       return InvalidArgument(
           fmt::format("{} holds a routing; {} is for schedules", flags.path, of_schedules));
@@ -58,15 +61,22 @@ std::vector<LinkId> BusiestLinks(const SimReport& report, int32_t most) {
 // What is printed of the simulations of one schedule.
 class Printed {
  public:
-  Printed(const ScheduleFile& file, const Flags& flags, size_t num_sizes)
-      : file_(file), flags_(flags), one_size_(num_sizes == 1) {
+  // `switched` may be null.
+  Printed(const ScheduleFile& file, const Flags& flags, size_t num_sizes,
+          const SwitchedNetwork* switched)
+      : file_(file), flags_(flags), one_size_(num_sizes == 1), switched_(switched) {
     DescribeTopology(file.topology, json_);
     DescribeSchedule(file.schedule, json_);
     json_["link_model"] = flags.sim.links.name;
     json_["mode"] = flags.sim.mode;
+    if (switched == nullptr) return;
+    json_["network"] = NameOf(switched->topology());
+    std::vector<std::string> header = switched->Columns();
+    header.insert(header.begin(), "size");
+    over_switches_ = Table(std::move(header));
   }
 
-  void Add(int64_t size, double bound_s, const SimReport& report) {
+  void Add(int64_t size, double bound_s, const SimReport& report, const SwitchedTimes& times) {
     const double utilisation = OfTheTime(report, std::accumulate(report.link_busy_s.begin(),
                                                                  report.link_busy_s.end(), 0.0)) /
                                static_cast<double>(std::max<size_t>(report.link_busy_s.size(), 1));
@@ -86,6 +96,12 @@ class Printed {
     row["mean_link_utilisation"] = utilisation;
     AddBusiestLinks(report, row);
     AddOverTime(report, row);
+    if (switched_ != nullptr) {
+      switched_->Describe(times, row);
+      std::vector<std::string> cells = switched_->Cells(times);
+      cells.insert(cells.begin(), ReadableSize(size));
+      over_switches_.AddRow(std::move(cells));
+    }
     if (!one_size_) return json_["rows"].push_back(row);
     for (const auto& [key, value] : row.items()) json_[key] = value;
   }
@@ -96,6 +112,8 @@ class Printed {
     fmt::print("{} on {} by {}, links {}, steps {}\n\n{}", Name(file_.schedule.collective.kind()),
                NameOf(file_.topology), file_.schedule.algorithm, flags_.sim.links.name,
                flags_.sim.mode, sizes_.ToString());
+    if (switched_ != nullptr)
+      fmt::print("\n{}\n\n{}", switched_->Title(), over_switches_.ToString());
     if (one_size_ && flags_.links > 0) fmt::print("\n{}", busiest_.ToString());
     if (one_size_ && flags_.bins > 0) fmt::print("\n{}", over_time_.ToString());
     if (!flags_.trace.empty())
@@ -139,11 +157,13 @@ class Printed {
   const ScheduleFile& file_;
   const Flags& flags_;
   const bool one_size_;
+  const SwitchedNetwork* switched_;
   Json json_;
   Table sizes_{
       {"size", "time", "bound", "efficiency", "algbw", "busbw", "mean link use", "in flight"}};
   Table busiest_{{"link", "busy", "of the time", "bytes"}};
   Table over_time_{{"from", "links busy", "in flight"}};
+  Table over_switches_{{}};
 };
 
 int SimulateScheduleFile(const Program& program, const Flags& flags,
@@ -152,16 +172,24 @@ int SimulateScheduleFile(const Program& program, const Flags& flags,
   if (!file) return Report(file.error());
   const Result<Bounds> bounds = BoundsOf(file->topology, file->schedule.collective);
   if (!bounds) return Report(bounds.error());
+  const Result<std::optional<SwitchedNetwork>> switched = SwitchedNetwork::Make(flags.switched);
+  if (!switched) return Report(switched.error());
   SimOptions options = flags.sim.Make();
   options.record_messages = !flags.trace.empty() || flags.bins > 0 || flags.html.given();
   PageData data("sim");
   const int32_t network = data.AddNetwork(file->topology);
-  Printed printed(*file, flags, sizes.size());
+  Printed printed(*file, flags, sizes.size(), *switched ? &**switched : nullptr);
   for (const int64_t size : sizes) {
     options.size_bytes = size;
     const Result<SimReport> report = tutti::Simulate(file->topology, file->schedule, options);
     if (!report) return Report(report.error());
-    printed.Add(size, bounds->Seconds(size), *report);
+    SwitchedTimes times;
+    if (*switched) {
+      Result<SwitchedTimes> made = (*switched)->Simulate(file->topology, file->schedule, size);
+      if (!made) return Report(made.error());
+      times = *std::move(made);
+    }
+    printed.Add(size, bounds->Seconds(size), *report, times);
     if (flags.html.given())
       data.AddSchedule(network, file->topology, file->schedule,
                        {.label = ReadableSize(size),
@@ -211,6 +239,7 @@ void AddSim(Program& program) {
   flags->command = command;
   command.AddOption("--size", flags->size, "Sizes M, separated by commas").Required();
   flags->sim.AddTo(command);
+  flags->switched.AddTo(command);
   command
       .AddOption("--forwarding", flags->forwarding,
                  "Of routings, who forwards: nic: a host limit holds for what begins or ends at "

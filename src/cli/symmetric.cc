@@ -27,8 +27,9 @@ double TransfersInFull(const Collective& collective) {
 // The same as of the whole schedule. Where that would take long, and equal links leave no other
 // limit, by symmetry.
 Result<Bounds> BoundsByOneRank(const Topology& topology, const Collective& collective) {
-  constexpr int64_t kMostVisits = 10'000'000'000;  // a second
-  const bool affordable = int64_t{topology.num_ranks()} * topology.num_links() <= kMostVisits;
+  constexpr int64_t kMaxPartitionVisits = 10'000'000'000;  // a second
+  const bool affordable =
+      int64_t{topology.num_ranks()} * topology.num_links() <= kMaxPartitionVisits;
   return affordable || topology.original() != nullptr
              ? BoundsOf(topology, collective)
              : ComputeTransitiveBounds(topology, collective);

@@ -73,10 +73,10 @@ std::string HostText(const Topology& topology) {
 // The array of an undirected distance-regular network; nullopt also where the count would take too
 // long.
 std::optional<IntersectionArray> ArrayOf(const Topology& topology, const NodeOrbits& orbits) {
-  constexpr int64_t kMostSteps = 100'000'000;  // about a second
+  constexpr int64_t kMaxSteps = 100'000'000;  // about a second
   const auto sources = static_cast<int64_t>(orbits.representatives.size());
   const int64_t steps = sources * (int64_t{topology.num_nodes()} + topology.num_links());
-  if (topology.has_switches() || topology.num_ranks() == 1 || steps > kMostSteps)
+  if (topology.has_switches() || topology.num_ranks() == 1 || steps > kMaxSteps)
     return std::nullopt;
   for (NodeId node : topology.Nodes())
     if (!topology.self_loops(node).empty()) return std::nullopt;
@@ -192,7 +192,7 @@ Json JsonOf(const ProvenBounds& proven) {
   Json row;
   row["tl_bound"] = bounds.steps;
   row["latency_s"] = SecondsOf(bounds.latency_ps);
-  row["least_alpha_s"] = SecondsOf(bounds.least_alpha_ps);
+  row["least_alpha_s"] = SecondsOf(bounds.min_alpha_ps);
   row["tb_bound"] = ToJson(bounds.tb);
   row["seconds_per_byte"] = ToJson(bounds.seconds_per_byte);
   row["reason"] = bounds.bandwidth_reason;

@@ -9,6 +9,7 @@
 
 #include "files.h"
 #include "tutti/base/file.h"
+#include "tutti/base/host_name.h"
 #include "tutti/base/units.h"
 #include "tutti/import/import.h"
 
@@ -123,14 +124,6 @@ struct DetectFlags {
   std::string root = "/", host, output, pcie;
 };
 
-std::string HostName() {
-  std::array<char, 256> name{};
-  if (gethostname(name.data(), name.size() - 1) != 0) return "host";
-  const std::string whole = name.data();
-  const std::string part = whole.substr(0, whole.find('.'));
-  return part.empty() ? "host" : part;
-}
-
 int Detect(const Program& program, const DetectFlags& flags) {
   MergeOptions options;
   if (const Status pcie =
@@ -138,7 +131,7 @@ int Detect(const Program& program, const DetectFlags& flags) {
       !pcie)
     return Report(pcie.error());
   const Result<std::vector<Facts>> facts =
-      DetectHost(flags.root, flags.host.empty() ? HostName() : flags.host);
+      DetectHost(flags.root, flags.host.empty() ? ShortHostName() : flags.host);
   if (!facts) return Report(facts.error());
   const Result<Imported> imported = MergeFacts(*facts, options);
   if (!imported) return Report(imported.error());

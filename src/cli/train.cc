@@ -430,7 +430,8 @@ void AddTrain(Program& program) {
   command.AddOption("--memory", flags->memory, "Memory bandwidth of a rank").ShowDefault();
   command.AddOption("--launch", flags->launch, "Time that every kernel takes to be launched")
       .ShowDefault();
-  command.AddOption("--chunks", flags->chunks, "Equal chunks a shard; 0: what the algorithm needs")
+  command
+      .AddOption("--chunks", flags->chunks, "Equal chunks per shard; 0: what the algorithm needs")
       .ShowDefault()
       .Within(0, 1 << 30);
   command.AddOption("--seed", flags->seed, "Seed of algorithms that draw").ShowDefault();

@@ -11,6 +11,7 @@
 
 #include "common.h"
 #include "flags.h"
+#include "rpc_flags.h"
 #include "tutti/service/daemon.h"
 
 namespace tutti::cli {
@@ -23,7 +24,8 @@ extern "C" void OnEnd(int) {
 }
 
 struct Flags {
-  std::string config, socket, admin, listen, host;
+  std::string config, socket, admin, listen, host, controller;
+  RpcFlags rpc;
 };
 
 int Fail(const std::string& what) {
@@ -70,6 +72,13 @@ int Serve(const Flags& flags) {
   prctl(PR_SET_DUMPABLE, 0);  // what tenants share with it cannot be looked at through /proc
   spdlog::info("tenants at {}, operators at {}, other daemons at {}", daemon->options().socket,
                daemon->options().admin, daemon->address());
+  DaemonAttachment attachment;
+  if (!flags.controller.empty()) {
+    const Status attached =
+        attachment.Start(flags.controller, flags.rpc, daemon->host(), daemon->options().admin);
+    if (!attached) return Fail("--controller: " + attached.error().message);
+    spdlog::info("attaches to the controller at {}", flags.controller);
+  }
   const_cast<service::Daemon&>(*daemon).Run();
   running = nullptr;
   spdlog::info("ended");
@@ -97,6 +106,9 @@ int Main(int argc, char** argv) {
       "IPv4 address, and port, at which daemons of other hosts reach this one; else that of "
       "the first interface, and any port");
   root.AddOption("--host", flags.host, "Name of this host in reports; else the system's");
+  root.AddOption("--controller", flags.controller,
+                 "Address and port of the controller of the cluster, to attach to");
+  flags.rpc.AddTo(root);
   root.SetFooter("Example:\n  tuttid --listen 10.0.0.1:7600");
   root.Runs([&flags] { return Serve(flags); });
   const Result<std::string> text = line.Parse(argc, argv);

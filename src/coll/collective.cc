@@ -79,16 +79,16 @@ Result<int64_t> LargestRow(const std::vector<int64_t>& demand, int32_t num_ranks
 }
 
 Result<int32_t> NumShards(const Row& row, int32_t num_ranks, int32_t wanted) {
-  constexpr int32_t kMostRanksOfPairs = 46340;  // its square is below 2^31
+  constexpr int32_t kMaxRanksOfPairs = 46340;  // its square is below 2^31
   switch (row.sharding) {
     case Sharding::kOne:
       return 1;
     case Sharding::kOnePerRank:
       return num_ranks;
     case Sharding::kOnePerPair:
-      if (num_ranks > kMostRanksOfPairs)
+      if (num_ranks > kMaxRanksOfPairs)
         return InvalidArgument(fmt::format("all-to-all supports at most {} ranks, got {}",
-                                           kMostRanksOfPairs, num_ranks));
+                                           kMaxRanksOfPairs, num_ranks));
       return num_ranks * num_ranks;
     case Sharding::kOneOrOnePerRank:
       break;

@@ -5,16 +5,16 @@
 namespace tutti {
 namespace {
 
-using Side = Collective::Ranks (Collective::*)(ShardId) const;
-constexpr Side kInput = &Collective::contributors, kOutput = &Collective::destinations;
+using SideOf = Collective::Ranks (Collective::*)(ShardId) const;
+constexpr SideOf kInput = &Collective::contributors, kOutput = &Collective::destinations;
 
 // Rank i has shard i, and no other, on this side.
-bool IsOfOwners(const Collective& collective, Side side) {
+bool IsOfOwners(const Collective& collective, SideOf side) {
   return collective.num_shards() > 1 && !collective.is_all_to_all() &&
          (collective.*side)(ShardId{0}) != (collective.*side)(ShardId{1});
 }
 
-int32_t NumSlots(const Collective& collective, Side side, NodeId rank) {
+int32_t NumSlots(const Collective& collective, SideOf side, NodeId rank) {
   if (collective.num_shards() == 1 || IsOfOwners(collective, side)) return 1;
   if (collective.is_all_to_all()) return collective.num_ranks();
   return (collective.*side)(ShardId{0}).Contains(rank) ? collective.num_shards() : 0;

@@ -31,11 +31,11 @@ int64_t LargestWritten(const CollectiveCall& call, int32_t num_ranks) {
 
 bool BoardOperation::Fits(const CollectiveCall& call, int32_t num_ranks) {
   // Beyond this much reduced by every rank alone it is worth sharing the work.
-  constexpr int64_t kMostReduced = int64_t{64} << 10;
+  constexpr int64_t kMaxReduced = int64_t{64} << 10;
   if (call.count > BoardSlot::kBytes) return false;
   const int64_t written = LargestWritten(call, num_ranks);
   const bool reduces = call.kind == CollectiveKind::kAllReduce;
-  return written <= BoardSlot::kBytes && (!reduces || written * num_ranks <= kMostReduced);
+  return written <= BoardSlot::kBytes && (!reduces || written * num_ranks <= kMaxReduced);
 }
 
 BoardOperation::BoardOperation(const CollectiveCall& call, Lanes& lanes, uint64_t sequence,

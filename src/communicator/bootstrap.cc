@@ -27,10 +27,10 @@ using Clock = std::chrono::steady_clock;
 constexpr uint64_t kIdMagic = 0x0001'4449'5454'5554;     // "TUTTID", version 1
 constexpr uint64_t kHelloMagic = 0x0001'4d4d'4f43'5454;  // "TTCOMM", version 1
 constexpr size_t kHelloWords = 5;
-constexpr size_t kMostStrangers = 64;
+constexpr size_t kMaxStrangers = 64;
 constexpr std::chrono::seconds kHelloPatience{1};
-constexpr size_t kMostSharedBytes = size_t{1} << 30;
-constexpr int32_t kMostRanks = 1 << 20;
+constexpr size_t kMaxSharedBytes = size_t{1} << 30;
+constexpr int32_t kMaxJobRanks = 1 << 20;
 
 // What each rank said: its length in a word, then its bytes.
 std::string Pack(const std::vector<std::string>& shares) {
@@ -129,7 +129,7 @@ class Root {
     const auto add = [&ready](int fd) {
       ready.push_back({.fd = fd, .events = POLLIN, .revents = 0});
     };
-    if (strangers_.size() < kMostStrangers) add(listener_);
+    if (strangers_.size() < kMaxStrangers) add(listener_);
     for (const Stranger& stranger : strangers_) add(stranger.link.fd());
     for (const Member& member : members_)
       if (member.link) add(member.link->fd());
@@ -137,7 +137,7 @@ class Root {
   }
 
   void Accept() {
-    while (strangers_.size() < kMostStrangers) {
+    while (strangers_.size() < kMaxStrangers) {
       const int fd = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
       if (fd < 0) return;
       strangers_.push_back({ControlLink(fd), Clock::now() + kHelloPatience});
@@ -167,7 +167,7 @@ class Root {
       return;
     const int64_t rank = (*words)[3], num_ranks = (*words)[4];
     std::string fault;
-    if (num_ranks < 1 || num_ranks > kMostRanks || rank < 0 || rank >= num_ranks)
+    if (num_ranks < 1 || num_ranks > kMaxJobRanks || rank < 0 || rank >= num_ranks)
       fault = fmt::format("rank {} of {} cannot be", rank, num_ranks);
     else if (!members_.empty() && members_.size() != static_cast<size_t>(num_ranks))
       fault = fmt::format("rank {} says that there are {} ranks, others say {}", rank, num_ranks,
@@ -189,7 +189,7 @@ class Root {
   void Hear(size_t rank) {
     Member& member = members_[rank];
     while (member.link) {
-      const Result<std::optional<Frame>> frame = member.link->TryReceive(kMostShareBytes);
+      const Result<std::optional<Frame>> frame = member.link->TryReceive(kMaxShareBytes);
       if (frame && !*frame) return;
       if (!frame) {
         const std::string who =
@@ -339,7 +339,7 @@ Link::~Link() {
 
 Result<std::optional<Frame>> Link::Next(int wait_ms) {
   if (over_) return std::optional<Frame>();
-  Result<std::optional<Frame>> frame = link_.Receive(kMostSharedBytes, wait_ms);
+  Result<std::optional<Frame>> frame = link_.Receive(kMaxSharedBytes, wait_ms);
   if (!frame) {
     over_ = true;
     return tl::unexpected(LinkLost(frame.error()));
@@ -383,7 +383,7 @@ Status Link::Check() {
 Error Link::Fail(const Error& error, double wait_s) {
   if (over_) return error;
   Error all = error;
-  if (!link_.Send(FrameType::kFailed, error.message.substr(0, kMostShareBytes))) return all;
+  if (!link_.Send(FrameType::kFailed, error.message.substr(0, kMaxShareBytes))) return all;
   if (wait_s <= 0) return all;
   const Deadline patience(wait_s);
   while (!over_ && !patience.HasPassed()) {

@@ -24,7 +24,7 @@
 
 namespace tutti::bootstrap {
 
-inline constexpr size_t kMostShareBytes = 4096;  // of one rank in a round
+inline constexpr size_t kMaxShareBytes = 4096;  // of one rank in a round
 
 // What a unique id says.
 struct Address {

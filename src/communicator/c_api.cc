@@ -209,9 +209,9 @@ tuttiResult_t CheckType(tuttiDataType_t type) {
   return Refuse(
       fmt::format("data type {}: there are 0 to {}", static_cast<int>(type), kTypes.size() - 1));
 }
-tuttiResult_t CheckCall(size_t count, tuttiDataType_t type, tuttiRedOp_t op) {
-  constexpr size_t kMostElements = size_t{1} << 56;
-  if (count > kMostElements) return Refuse(fmt::format("a count of {}", count));
+tuttiResult_t CheckArguments(size_t count, tuttiDataType_t type, tuttiRedOp_t op) {
+  constexpr size_t kMaxElements = size_t{1} << 56;
+  if (count > kMaxElements) return Refuse(fmt::format("a count of {}", count));
   if (static_cast<unsigned>(op) >= kOps.size())
     return Refuse(
         fmt::format("reduction {}: there are 0 to {}", static_cast<int>(op), kOps.size() - 1));
@@ -225,7 +225,7 @@ template <class Body>
 tuttiResult_t CallCollective(size_t count, tuttiDataType_t type, tuttiRedOp_t op, tuttiComm_t comm,
                              tuttiStream_t stream, Body body) {
   return Guarded([&] {
-    if (const tuttiResult_t checked = CheckCall(count, type, op); checked != tuttiSuccess)
+    if (const tuttiResult_t checked = CheckArguments(count, type, op); checked != tuttiSuccess)
       return checked;
     return Issue({.comm = comm,
                   .stream = stream,
@@ -263,9 +263,9 @@ tuttiResult_t AllocateOfService(const std::string& socket, void** memory, size_t
   return Guarded([&] {
     const auto client = ServiceClient::Get(socket);
     if (!client) return Fail(client.error());
-    constexpr size_t kMostBytes = size_t{1} << 46;
+    constexpr size_t kMaxAllocation = size_t{1} << 46;
     const Result<void*> made =
-        (*client)->Allocate(static_cast<int64_t>(std::min(bytes, kMostBytes)));
+        (*client)->Allocate(static_cast<int64_t>(std::min(bytes, kMaxAllocation)));
     if (!made) return Fail(made.error());
     *memory = *made;
     return tuttiSuccess;
@@ -544,7 +544,7 @@ TUTTI_DEFINE(tuttiResult_t, tuttiSend,
              (const void* sendbuff, size_t count, tuttiDataType_t datatype, int peer,
               tuttiComm_t comm, tuttiStream_t stream)) {
   return tutti::Guarded([&] {
-    const tuttiResult_t checked = tutti::CheckCall(count, datatype, tuttiSum);
+    const tuttiResult_t checked = tutti::CheckArguments(count, datatype, tuttiSum);
     if (checked != tuttiSuccess) return checked;
     const int64_t bytes = static_cast<int64_t>(count) * tutti::SizeOf(tutti::TypeOf(datatype));
     return tutti::Issue({.comm = comm,
@@ -558,7 +558,7 @@ TUTTI_DEFINE(tuttiResult_t, tuttiRecv,
              (void* recvbuff, size_t count, tuttiDataType_t datatype, int peer, tuttiComm_t comm,
               tuttiStream_t stream)) {
   return tutti::Guarded([&] {
-    const tuttiResult_t checked = tutti::CheckCall(count, datatype, tuttiSum);
+    const tuttiResult_t checked = tutti::CheckArguments(count, datatype, tuttiSum);
     if (checked != tuttiSuccess) return checked;
     const int64_t bytes = static_cast<int64_t>(count) * tutti::SizeOf(tutti::TypeOf(datatype));
     return tutti::Issue({.comm = comm,

@@ -91,8 +91,8 @@ Status CheckRank(int32_t rank, const char* what, int32_t num_ranks) {
 }
 
 Status CheckCall(const CollectiveCall& call, int32_t rank, int32_t num_ranks) {
-  constexpr int64_t kMostElements = int64_t{1} << 56;
-  if (call.count < 0 || call.count > kMostElements / num_ranks)
+  constexpr int64_t kMaxElements = int64_t{1} << 56;
+  if (call.count < 0 || call.count > kMaxElements / num_ranks)
     return InvalidArgument(fmt::format("a count of {}", call.count));
   if (const Status root = CheckRank(call.root, "root", num_ranks); !root) return root;
   if (call.input == nullptr && InputBytes(call, rank, num_ranks) > 0)

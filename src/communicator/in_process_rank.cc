@@ -75,7 +75,7 @@ class InProcessRank final : public Communicator::Rank {
     PlanKey key;
     std::unique_ptr<PlanOperation> operation;
   };
-  static constexpr size_t kMostKept = 64;
+  static constexpr size_t kMaxKept = 64;
 
   Result<const PlannedSchedule*> Choose(const CollectiveCall& call);
   bool UsesBoard(const CollectiveCall& call) const {
@@ -183,7 +183,7 @@ Result<LocalRanks> InProcessRank::MeetLocally(const std::vector<uint64_t>& hosts
     local.index.push_back(is_here ? static_cast<int32_t>(here.size()) : -1);
     if (is_here) here.push_back(peer);
   }
-  const bool wanted = here.size() > 1 && here.size() <= LocalArea::kMostRanks;
+  const bool wanted = here.size() > 1 && here.size() <= LocalArea::kMaxRanks;
   const bool is_first = wanted && here.front() == static_cast<size_t>(rank_);
   const auto num_here = static_cast<int32_t>(here.size());
   std::string place;
@@ -314,7 +314,7 @@ Result<PlanOperation*> InProcessRank::OperationFor(const PlannedSchedule& planne
   const auto program = PlanProgram::Make(planned.plan, call);
   if (!program) return tl::unexpected(program.error());
   kept_.push_front({key, std::make_unique<PlanOperation>(*program, rank_, *lanes_)});
-  if (kept_.size() > kMostKept) kept_.pop_back();
+  if (kept_.size() > kMaxKept) kept_.pop_back();
   return kept_.front().operation.get();
 }
 

@@ -24,9 +24,9 @@
 namespace tutti {
 namespace {
 
-constexpr int64_t kPage = 4096;
+constexpr int64_t kAreaPage = 4096;
 
-int64_t RoundUp(int64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+int64_t RoundUp(int64_t bytes) { return (bytes + kAreaPage - 1) / kAreaPage * kAreaPage; }
 
 tl::unexpected<Error> Refused(const std::string& what) {
   return MakeError(ErrorCode::kIo, fmt::format("{}: {}", what, std::strerror(errno)));
@@ -131,7 +131,7 @@ std::map<uint64_t, std::weak_ptr<LocalArea::Mapping>> LocalArea::Mapping::made_;
 LocalArea::LocalArea(int32_t num_ranks, int file) : num_ranks_(num_ranks), file_(file) {
   const int64_t ranks = num_ranks_, rings = ranks * ranks * 2;
   const auto rows = static_cast<int64_t>(BoardSlot::kRows);
-  slots_at_ = kPage + RoundUp(ranks * static_cast<int64_t>(sizeof(BellState)));
+  slots_at_ = kAreaPage + RoundUp(ranks * static_cast<int64_t>(sizeof(BellState)));
   rings_at_ = slots_at_ + RoundUp(rows * ranks * static_cast<int64_t>(sizeof(BoardSlot)));
   ring_bytes_at_ = rings_at_ + RoundUp(rings * static_cast<int64_t>(sizeof(RingState)));
   bytes_ = ring_bytes_at_ + rings * static_cast<int64_t>(kRingBytes);
@@ -190,7 +190,7 @@ void LocalArea::CloseFile() {
 }
 
 BellState& LocalArea::bell(int32_t rank) const {
-  return reinterpret_cast<BellState*>(data_ + kPage)[rank];
+  return reinterpret_cast<BellState*>(data_ + kAreaPage)[rank];
 }
 
 BoardSlot& LocalArea::slot(uint64_t sequence, int32_t rank) const {

@@ -86,7 +86,7 @@ class LocalArea {
     int64_t process = 0, descriptor = 0;
     uint64_t token = 0;
   };
-  static constexpr int32_t kMostRanks = 64;
+  static constexpr int32_t kMaxRanks = 64;
   static constexpr uint64_t kRingBytes = uint64_t{256} << 10;
   enum class Ring : uint8_t { kPlans, kDirect };  // the channels that have one
 

@@ -19,7 +19,7 @@ namespace tutti {
 namespace {
 
 // Up to here every rank has a connection to every other.
-constexpr int32_t kMostComplete = 16;
+constexpr int32_t kMaxComplete = 16;
 // From here on a broadcast between hosts is worth the steps of a chain; within one all read the root's
 // memory at once.
 constexpr int64_t kLongBytes = int64_t{64} << 10;
@@ -167,7 +167,7 @@ Result<PlannedSchedule> ScheduleBook::MakeDefault(const DefaultKey& key) const {
   const auto [kind, root, length] = key;
   const bool is_long = length == Length::kLong;
   const std::string network = is_long ? fmt::format("ring({})", num_ranks_)
-                              : num_ranks_ <= kMostComplete
+                              : num_ranks_ <= kMaxComplete
                                   ? fmt::format("complete({})", num_ranks_)
                                   : fmt::format("genkautz(4,{})", num_ranks_);
   const std::string_view algorithm = is_long ? "ring" : "bfb";

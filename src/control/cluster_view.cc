@@ -8,12 +8,12 @@
 #include <string>
 #include <string_view>
 
+#include "tutti/base/host_name.h"
+
 namespace tutti {
 namespace {
 
-constexpr size_t kMostHops = size_t{1} << 25;
-
-std::string HostName(const std::string& node) { return node.substr(0, node.find('.')); }
+constexpr size_t kMaxHops = size_t{1} << 25;
 
 }  // namespace
 
@@ -55,8 +55,11 @@ class ClusterViewMaker {
   explicit ClusterViewMaker(const Topology& topology) : topology_(topology) {}
 
   Result<ClusterView> Make() {
-    for (const LinkId link : topology_.Links())
+    for (const LinkId link : topology_.Links()) {
       view_.bandwidth_.push_back(topology_.bandwidth(link));
+      view_.link_name_.push_back(fmt::format("{} -> {}", topology_.node_name(topology_.tail(link)),
+                                             topology_.node_name(topology_.head(link))));
+    }
     NameHosts();
     if (Status status = FindPorts(); !status) return tl::unexpected(status.error());
     NumberPods();
@@ -69,12 +72,12 @@ class ClusterViewMaker {
   RankPlace& PlaceOf(NodeId rank) { return view_.places_[rank.index()]; }
 
   void NameHosts() {
-    std::map<std::string, int32_t> hosts;
+    std::map<std::string, int32_t, std::less<>> hosts;
     std::vector<std::vector<int32_t>> ranks;
     view_.places_.resize(static_cast<size_t>(topology_.num_ranks()));
     for (const NodeId rank : topology_.Ranks()) {
-      const auto [at, is_new] =
-          hosts.emplace(HostName(topology_.node_name(rank)), static_cast<int32_t>(hosts.size()));
+      const auto [at, is_new] = hosts.emplace(ShortHostName(topology_.node_name(rank)),
+                                              static_cast<int32_t>(hosts.size()));
       if (is_new) ranks.emplace_back();
       std::vector<int32_t>& own = ranks[static_cast<size_t>(at->second)];
       PlaceOf(rank).host = at->second;
@@ -91,7 +94,7 @@ class ClusterViewMaker {
       if (topology_.is_rank(node)) continue;
       const std::string& name = topology_.node_name(node);
       in_fabric_[node.index()] =
-          name.find('.') == std::string::npos || hosts.find(HostName(name)) == hosts.end();
+          name.find('.') == std::string::npos || hosts.find(ShortHostName(name)) == hosts.end();
     }
   }
 
@@ -205,7 +208,7 @@ class ClusterViewMaker {
         if (!AddRoutes(from, rack_switch_[to], to_rack[to], way))
           return InvalidArgument(
               fmt::format("the routes between the racks of {} have more than {} hops in all",
-                          topology_.name(), kMostHops));
+                          topology_.name(), kMaxHops));
         view_.first_route_.push_back(static_cast<int32_t>(view_.first_hop_.size()) - 1);
       }
     return {};
@@ -232,7 +235,7 @@ class ClusterViewMaker {
     if (at == to) {
       view_.hops_.insert(view_.hops_.end(), way.begin(), way.end());
       view_.first_hop_.push_back(static_cast<int32_t>(view_.hops_.size()));
-      return view_.hops_.size() <= kMostHops;
+      return view_.hops_.size() <= kMaxHops;
     }
     for (const LinkId link : topology_.OutLinks(at)) {
       const NodeId next = topology_.head(link);

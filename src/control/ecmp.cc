@@ -5,7 +5,8 @@ namespace tutti {
 
 int32_t EcmpRoute(const ClusterView& view, const RingFlow& flow, uint64_t connection,
                   uint64_t seed) {
-  uint64_t state = seed;
+  // Mixed first: a small seed would only exchange ports whose numbers differ in its bits.
+  uint64_t state = Random(seed).Next();
   for (const uint64_t word :
        {static_cast<uint64_t>(flow.from_port), static_cast<uint64_t>(flow.to_port), connection})
     state = Random(state ^ word).Next();

@@ -12,34 +12,7 @@
 namespace tutti {
 namespace {
 
-Status CheckProblem(const FlowProblem& problem) {
-  if (!problem.background.empty() && problem.background.size() != problem.capacity.size())
-    return InvalidArgument(fmt::format("background of {} links, wanted {}",
-                                       problem.background.size(), problem.capacity.size()));
-  for (size_t set = 0; set < problem.route_sets.size(); ++set)
-    for (const RouteOption& route : problem.route_sets[set])
-      for (const LinkId link : route.links)
-        if (link.value < 0 || link.index() >= problem.capacity.size())
-          return InvalidArgument(fmt::format("a route of set {} passes link {}, wanted 0 to {}",
-                                             set, link.value, problem.capacity.size() - 1));
-  for (size_t i = 0; i < problem.flows.size(); ++i) {
-    const FlowRequest& flow = problem.flows[i];
-    if (flow.demand < 0)
-      return InvalidArgument(fmt::format("flow {} wants {} bytes/s", i, flow.demand));
-    if (flow.route_set < 0 || static_cast<size_t>(flow.route_set) >= problem.route_sets.size() ||
-        problem.route_sets[static_cast<size_t>(flow.route_set)].empty())
-      return InvalidArgument(
-          fmt::format("flow {} names route set {}, which has no routes", i, flow.route_set));
-    const auto routes =
-        static_cast<int32_t>(problem.route_sets[static_cast<size_t>(flow.route_set)].size());
-    if (flow.running < -1 || flow.running >= routes)
-      return InvalidArgument(
-          fmt::format("flow {} runs on route {} of {}", i, flow.running, routes));
-  }
-  return {};
-}
-
-// Flows in turn: passes from low to high, in them rounds of one flow a job.
+// Flows in turn: passes from low to high, in them stages, in these rounds of one flow a job.
 class Fitter {
  public:
   explicit Fitter(const FlowProblem& problem) : problem_(problem) {
@@ -91,16 +64,16 @@ class Fitter {
 
   void OrderFlows() {
     std::unordered_map<int32_t, int32_t> taken;  // flows of a job so far
-    std::vector<std::tuple<int64_t, int32_t, int32_t, size_t>> keys;
+    std::vector<std::tuple<int64_t, int32_t, int32_t, int32_t, size_t>> keys;
     keys.reserve(problem_.flows.size());
     for (size_t i = 0; i < problem_.flows.size(); ++i) {
       const FlowRequest& flow = problem_.flows[i];
       const int64_t pass = flow.priority < lowest_reserved_ ? std::numeric_limits<int64_t>::min()
                                                             : -static_cast<int64_t>(flow.priority);
-      keys.emplace_back(pass, taken[flow.job]++, flow.job, i);
+      keys.emplace_back(pass, flow.stage, taken[flow.job]++, flow.job, i);
     }
     std::sort(keys.begin(), keys.end());
-    for (const auto& key : keys) order_.push_back(std::get<3>(key));
+    for (const auto& key : keys) order_.push_back(std::get<4>(key));
   }
 
   // Flows of one job with one set of routes are counted together, a number a route.
@@ -185,8 +158,35 @@ int64_t CapacityOfFullest(const FlowProblem& problem, const FlowAssignment& assi
 
 }  // namespace
 
+Status CheckFlowProblem(const FlowProblem& problem) {
+  if (!problem.background.empty() && problem.background.size() != problem.capacity.size())
+    return InvalidArgument(fmt::format("background of {} links, wanted {}",
+                                       problem.background.size(), problem.capacity.size()));
+  for (size_t set = 0; set < problem.route_sets.size(); ++set)
+    for (const RouteOption& route : problem.route_sets[set])
+      for (const LinkId link : route.links)
+        if (link.value < 0 || link.index() >= problem.capacity.size())
+          return InvalidArgument(fmt::format("a route of set {} passes link {}, wanted 0 to {}",
+                                             set, link.value, problem.capacity.size() - 1));
+  for (size_t i = 0; i < problem.flows.size(); ++i) {
+    const FlowRequest& flow = problem.flows[i];
+    if (flow.demand < 0)
+      return InvalidArgument(fmt::format("flow {} wants {} bytes/s", i, flow.demand));
+    if (flow.route_set < 0 || static_cast<size_t>(flow.route_set) >= problem.route_sets.size() ||
+        problem.route_sets[static_cast<size_t>(flow.route_set)].empty())
+      return InvalidArgument(
+          fmt::format("flow {} names route set {}, which has no routes", i, flow.route_set));
+    const auto routes =
+        static_cast<int32_t>(problem.route_sets[static_cast<size_t>(flow.route_set)].size());
+    if (flow.running < -1 || flow.running >= routes)
+      return InvalidArgument(
+          fmt::format("flow {} runs on route {} of {}", i, flow.running, routes));
+  }
+  return {};
+}
+
 Result<FlowAssignment> AssignFlows(const FlowProblem& problem) {
-  if (Status status = CheckProblem(problem); !status) return tl::unexpected(status.error());
+  if (Status status = CheckFlowProblem(problem); !status) return tl::unexpected(status.error());
   Result<FlowAssignment> fresh = Fitter(problem).Fit(false);
   const bool any_running = std::any_of(problem.flows.begin(), problem.flows.end(),
                                        [](const FlowRequest& flow) { return flow.running >= 0; });

@@ -49,14 +49,28 @@ Hosts InOrder(const ClusterView& view, std::span<const int32_t> ranks) {
   return result;
 }
 
-}  // namespace
+Hosts AsNamed(const ClusterView& view, std::span<const int32_t> ranks) {
+  std::vector<int32_t> order;
+  std::unordered_map<int32_t, std::vector<int32_t>> of_host;
+  for (const int32_t rank : ranks) {
+    std::vector<int32_t>& here = of_host[view.place(rank).host];
+    if (here.empty()) order.push_back(view.place(rank).host);
+    here.push_back(rank);
+  }
+  Hosts result;
+  for (const int32_t host : order) {
+    result.first.push_back(result.ranks.size());
+    result.ranks.insert(result.ranks.end(), of_host[host].begin(), of_host[host].end());
+  }
+  result.first.push_back(result.ranks.size());
+  return result;
+}
 
-std::vector<std::vector<int32_t>> LocalityRings(const ClusterView& view,
-                                                std::span<const int32_t> ranks, int32_t channels) {
-  const Hosts hosts = InOrder(view, ranks);
+// Channel c turns the ranks inside each host by c.
+std::vector<std::vector<int32_t>> RingsThrough(const Hosts& hosts, int32_t channels) {
   std::vector<std::vector<int32_t>> rings(static_cast<size_t>(channels));
   for (size_t c = 0; c < rings.size(); ++c) {
-    rings[c].reserve(ranks.size());
+    rings[c].reserve(hosts.ranks.size());
     for (size_t h = 0; h + 1 < hosts.first.size(); ++h) {
       const size_t begin = hosts.first[h], devices = hosts.first[h + 1] - begin;
       for (size_t i = 0; i < devices; ++i)
@@ -64,6 +78,18 @@ std::vector<std::vector<int32_t>> LocalityRings(const ClusterView& view,
     }
   }
   return rings;
+}
+
+}  // namespace
+
+std::vector<std::vector<int32_t>> LocalityRings(const ClusterView& view,
+                                                std::span<const int32_t> ranks, int32_t channels) {
+  return RingsThrough(InOrder(view, ranks), channels);
+}
+
+std::vector<std::vector<int32_t>> RingsAsNamed(const ClusterView& view,
+                                               std::span<const int32_t> ranks, int32_t channels) {
+  return RingsThrough(AsNamed(view, ranks), channels);
 }
 
 std::vector<std::vector<int32_t>> RandomRings(std::span<const int32_t> ranks, int32_t channels,

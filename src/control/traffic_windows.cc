@@ -9,7 +9,7 @@
 namespace tutti {
 namespace {
 
-constexpr int64_t kLeastGapNs = 1'000'000;
+constexpr int64_t kMinGapNs = 1'000'000;
 constexpr size_t kBursts = 32;
 
 int64_t Percentile(std::vector<int64_t> values, size_t percent) {
@@ -74,6 +74,52 @@ int64_t CircularMedian(std::vector<int64_t> values, int64_t period) {
   return best;
 }
 
+// What keeps a period.
+struct Regular {
+  std::vector<TracedCollective> bursts;
+  int64_t median_period = 0;
+};
+
+Result<Regular> RegularBursts(std::span<const TracedCollective> trace, int64_t clock_error_ns) {
+  if (Status status = CheckTrace(trace, clock_error_ns); !status)
+    return tl::unexpected(status.error());
+  // What joins depends on the period, and the period on what joins. At first nearly the longest
+  // time between two beginnings stands for it, since those within a burst are many and short.
+  Regular regular{.bursts = Bursts(trace, kMinGapNs)};
+  std::vector<TracedCollective>& bursts = regular.bursts;
+  if (bursts.size() >= 3)
+    bursts = Bursts(trace, std::max(kMinGapNs, Percentile(Periods(bursts), 95) / 20));
+  if (bursts.size() >= 3) bursts = Bursts(trace, std::max(kMinGapNs, Median(Periods(bursts)) / 20));
+  if (bursts.size() < 3)
+    return MakeError(ErrorCode::kInfeasible,
+                     fmt::format("{} bursts in the trace, wanted at least 3", bursts.size()));
+  const std::vector<int64_t> periods = Periods(bursts);
+  regular.median_period = Median(periods);
+  std::vector<int64_t> deviations;
+  for (const int64_t one : periods) deviations.push_back(std::abs(one - regular.median_period));
+  if (const int64_t deviation = Median(deviations); deviation > regular.median_period / 20)
+    return MakeError(ErrorCode::kInfeasible,
+                     fmt::format("periods of {} ns deviate by {} ns in the median, more than 5 %",
+                                 regular.median_period, deviation));
+  return regular;
+}
+
+int64_t LongBurst(std::span<const TracedCollective> bursts) {
+  std::vector<int64_t> lengths;
+  for (const TracedCollective& burst : bursts)
+    lengths.push_back(burst.last_byte_ns - burst.first_byte_ns);
+  return Percentile(lengths, 95);
+}
+
+Result<TrafficWindows> LeavingEnough(const TrafficWindows& windows) {
+  if (windows.victims_ns() >= (windows.period_ns + 9) / 10) return windows;
+  return MakeError(
+      ErrorCode::kInfeasible,
+      fmt::format("of a period of {} ns bursts of {} ns and guards of twice {} ns leave others "
+                  "{} ns, less than 10 %",
+                  windows.period_ns, windows.length_ns, windows.guard_ns, windows.victims_ns()));
+}
+
 }  // namespace
 
 bool TrafficWindows::OpenToVictims(int64_t time_ns) const {
@@ -83,42 +129,29 @@ bool TrafficWindows::OpenToVictims(int64_t time_ns) const {
 
 Result<TrafficWindows> EstimateWindows(std::span<const TracedCollective> trace,
                                        int64_t clock_error_ns) {
-  if (Status status = CheckTrace(trace, clock_error_ns); !status)
-    return tl::unexpected(status.error());
-  // What joins depends on the period, and the period on what joins. At first nearly the longest
-  // time between two beginnings stands for it, since those within a burst are many and short.
-  std::vector<TracedCollective> bursts = Bursts(trace, kLeastGapNs);
-  if (bursts.size() >= 3)
-    bursts = Bursts(trace, std::max(kLeastGapNs, Percentile(Periods(bursts), 95) / 20));
-  if (bursts.size() >= 3)
-    bursts = Bursts(trace, std::max(kLeastGapNs, Median(Periods(bursts)) / 20));
-  if (bursts.size() < 3)
-    return MakeError(ErrorCode::kInfeasible,
-                     fmt::format("{} bursts in the trace, wanted at least 3", bursts.size()));
-  const std::vector<int64_t> periods = Periods(bursts);
-  TrafficWindows windows{.period_ns = Median(periods)};
-  const int64_t period = windows.period_ns;
-  std::vector<int64_t> deviations, lengths, phases, misses;
-  for (const int64_t one : periods) deviations.push_back(std::abs(one - period));
-  if (const int64_t deviation = Median(deviations); deviation > period / 20)
-    return MakeError(ErrorCode::kInfeasible,
-                     fmt::format("periods of {} ns deviate by {} ns in the median, more than 5 %",
-                                 period, deviation));
-  for (size_t j = 0; j < bursts.size(); ++j) {
-    lengths.push_back(bursts[j].last_byte_ns - bursts[j].first_byte_ns);
-    phases.push_back(Modulo(bursts[j].first_byte_ns, period));
-  }
-  windows.length_ns = Percentile(lengths, 95);
-  windows.phase_ns = CircularMedian(phases, period);
+  const Result<Regular> regular = RegularBursts(trace, clock_error_ns);
+  if (!regular) return tl::unexpected(regular.error());
+  const int64_t period = regular->median_period;
+  std::vector<int64_t> phases, misses;
+  for (const TracedCollective& burst : regular->bursts)
+    phases.push_back(Modulo(burst.first_byte_ns, period));
+  TrafficWindows windows{.period_ns = period,
+                         .length_ns = LongBurst(regular->bursts),
+                         .phase_ns = CircularMedian(phases, period)};
   for (const int64_t phase : phases) misses.push_back(Distance(phase, windows.phase_ns, period));
   windows.guard_ns = clock_error_ns + Percentile(misses, 95);
-  if (windows.victims_ns() < (period + 9) / 10)
-    return MakeError(
-        ErrorCode::kInfeasible,
-        fmt::format("of a period of {} ns bursts of {} ns and guards of twice {} ns leave others "
-                    "{} ns, less than 10 %",
-                    period, windows.length_ns, windows.guard_ns, windows.victims_ns()));
-  return windows;
+  return LeavingEnough(windows);
+}
+
+Result<TrafficWindows> EstimateKeptWindows(std::span<const TracedCollective> trace,
+                                           int64_t clock_error_ns) {
+  const Result<Regular> regular = RegularBursts(trace, clock_error_ns);
+  if (!regular) return tl::unexpected(regular.error());
+  TrafficWindows windows{.period_ns = Percentile(Periods(regular->bursts), 95),
+                         .length_ns = LongBurst(regular->bursts)};
+  windows.phase_ns = Modulo(regular->bursts.back().first_byte_ns, windows.period_ns);
+  windows.guard_ns = clock_error_ns;
+  return LeavingEnough(windows);
 }
 
 }  // namespace tutti

@@ -54,7 +54,7 @@ class Counter {
     for (int64_t walks = 1; Advance(walks); walks *= degree_) {
       ++cost.tl;
       loads += LargestLoad();
-      turned += LargestRatio(most_turned_);
+      turned += LargestRatio(max_turned_);
     }
     cost.tb = loads * Rational(degree_, ranks_);
     cost.reduce_scatter_tb = turned * Rational(degree_, ranks_);
@@ -65,7 +65,7 @@ class Counter {
   // Walks one link longer from every source; `walks` is d^(t-1). False when all is reached.
   bool Advance(int64_t walks) {
     events_.clear();
-    most_turned_.assign(static_cast<size_t>(degree_) + 1, 0);
+    max_turned_.assign(static_cast<size_t>(degree_) + 1, 0);
     single_ = true;
     for (int32_t v = 0; v < ranks_; ++v) AdvanceFrom(v, walks);
     return !events_.empty();
@@ -197,7 +197,7 @@ class Counter {
 
   // The transpose: arcs that do not overlap, so each is one link's own.
   void CountArcsApart(const std::vector<Span>& reached, int64_t low, int32_t length) {
-    int32_t& most = most_turned_[1];
+    int32_t& most = max_turned_[1];
     auto begin = static_cast<int32_t>(low);
     for (int32_t a = 0; a < degree_; ++a) {
       const int32_t end = begin + length;
@@ -222,8 +222,8 @@ class Counter {
     std::sort(arcs_.begin(), arcs_.end(),
               [](const Arc& a, const Arc& b) { return a.begin < b.begin; });
     const int32_t all = NewBelow(reached, ranks_);
-    int32_t& most_over_all = most_turned_[static_cast<size_t>(degree_)];
-    most_over_all = std::max(most_over_all, all);
+    int32_t& max_over_all = max_turned_[static_cast<size_t>(degree_)];
+    max_over_all = std::max(max_over_all, all);
     for (int32_t p = 0; p < degree_; ++p) {
       const Arc& first = arcs_[static_cast<size_t>(p)];
       for (int32_t inside = 1; inside < degree_; ++inside) {
@@ -234,7 +234,7 @@ class Counter {
         if (covered >= ranks_) break;
         int32_t served = last.new_below_end - first.new_below_begin;
         if (first.begin + covered >= ranks_) served += all;
-        int32_t& most = most_turned_[static_cast<size_t>(degree_ - inside)];
+        int32_t& most = max_turned_[static_cast<size_t>(degree_ - inside)];
         most = std::max(most, all - served);
       }
     }
@@ -271,7 +271,7 @@ class Counter {
   std::vector<std::vector<Span>> reached_;  // within t - 1 links of v: sorted, apart
   std::vector<Event> events_, sorted_;
   std::vector<int32_t> active_, within_;  // sources of a rank by the run, and within it
-  std::vector<int32_t> begin_, most_, most_turned_;
+  std::vector<int32_t> begin_, most_, max_turned_;
   std::vector<Arc> arcs_;
   bool single_ = true;  // every run is one in-link
 };

@@ -51,7 +51,7 @@ void AppendHeatMap(const HeatMap& heat, int block, std::string& script) {
   }
   const size_t rows = heat.cells.size() / columns;
   // Drawn cell by cell they stay sharp in every viewer, which is too much for many.
-  constexpr std::ptrdiff_t kMostDrawn = 1500;
+  constexpr std::ptrdiff_t kMaxDrawn = 1500;
   const auto drawn = std::count_if(heat.cells.begin(), heat.cells.end(),
                                    [](const auto& cell) { return cell.has_value(); });
   script += fmt::format(
@@ -67,7 +67,7 @@ void AppendHeatMap(const HeatMap& heat, int block, std::string& script) {
       "autofreq\n"
       "set xrange [*:*]\n",
       TicsEvery(columns), TicsEvery(rows), columns - 1, rows - 1, block,
-      drawn <= kMostDrawn ? " pixels" : "", kGrid);
+      drawn <= kMaxDrawn ? " pixels" : "", kGrid);
 }
 
 // The place of each name among the coloured series of all charts.

@@ -56,8 +56,14 @@ std::span<const Experiment> Experiments() {
       TunaAuto(),
       TunaLocal(),
       MccsFigure3(),
+      MccsFigure6(),
+      MccsFigure7(),
+      MccsFigure8(),
+      MccsFigure9(),
+      MccsFigure10(),
       MccsFigure11(),
       MccsPolicyTime(),
+      MccsBeyond(),
   };
   // clang-format on
   return kTable;

@@ -51,7 +51,13 @@ Experiment TunaFigure16();
 Experiment TunaAuto();
 Experiment TunaLocal();
 Experiment MccsFigure3();
+Experiment MccsFigure6();
+Experiment MccsFigure7();
+Experiment MccsFigure8();
+Experiment MccsFigure9();
+Experiment MccsFigure10();
 Experiment MccsFigure11();
 Experiment MccsPolicyTime();
+Experiment MccsBeyond();
 
 }  // namespace tutti

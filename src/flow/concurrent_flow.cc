@@ -28,7 +28,7 @@ namespace {
 // Doubles do not get closer than this, whatever is asked for.
 constexpr int32_t kPatience = 1000;  // passes without progress
 // Proportions of flows survive doubles below this.
-constexpr int64_t kMostUnits = int64_t{1} << 52;
+constexpr int64_t kMaxUnits = int64_t{1} << 52;
 // The gap at which a proof of the optimum is tried, and the passes after which it is tried anyway:
 // the linear program starts from what flow there is.
 constexpr double kProofGap = 1e-5;
@@ -61,7 +61,7 @@ Status CheckMemoryOf(const Topology& topology) {
 // Many small divisors, so that a flow split into halves, thirds, ... stays exact.
 int64_t UnitsPerDemand(const DemandTable& demand) {
   constexpr int64_t kSmooth = 720'720;  // least common multiple of 1 .. 16 over 1
-  const int64_t most = kMostUnits / std::max<int64_t>(demand.LargestFromRank(), 1);
+  const int64_t most = kMaxUnits / std::max<int64_t>(demand.LargestFromRank(), 1);
   int64_t units = most >= kSmooth ? kSmooth : 1;
   while (units <= most / 2 && units < int64_t{1} << 40) units *= 2;
   return units;

@@ -6,15 +6,14 @@
 #include <utility>
 
 #include "flow_program.h"
+#include "tutti/base/index.h"
 #include "tutti/flow/automorphisms.h"
 #include "tutti/flow/length_limit.h"
 
 namespace tutti {
 namespace {
 
-constexpr int64_t kMostUnits = int64_t{1} << 61;
-
-size_t Index(int32_t i) { return static_cast<size_t>(i); }
+constexpr int64_t kMaxExactUnits = int64_t{1} << 61;
 
 // The parts of a source's flow, each bundle after those that feed it. Flow around cycles, which
 // bundles without a length allow, is taken out.
@@ -147,7 +146,7 @@ std::optional<std::vector<int64_t>> SmallLengths(const std::vector<Rational>& le
 // Moves what fits out of `wide`; false where something does not.
 bool Narrow(const DemandTable& demand, const WideFlow& wide, ConcurrentFlow& result) {
   const std::optional<int64_t> units = wide.units_per_demand.Num64();
-  if (!units || WideInteger{*units} * demand.LargestFromRank() >= kMostUnits) return false;
+  if (!units || WideInteger{*units} * demand.LargestFromRank() >= kMaxExactUnits) return false;
   std::optional<std::vector<int64_t>> lengths = SmallLengths(wide.lengths);
   if (!lengths) return false;
   result.units_per_demand = *units;
@@ -166,7 +165,7 @@ Result<ConcurrentFlow> ProveOptimum(const Topology& topology, const FlowNetwork&
                                     const std::vector<int64_t>& demand_matrix,
                                     const std::vector<SourceFlow>& near, const Deadline& deadline) {
   const NetworkGroup group = FindNetworkGroup(topology, network, !demand_matrix.empty());
-  Result<ExactFlow> exact = FlowProgram(network, demand, group, near).Solve(deadline);
+  Result<ExactFlow> exact = ExactFlowProgram(network, demand, group, near).Solve(deadline);
   if (!exact) return tl::unexpected(exact.error());
   WideFlow wide = Spread(network, group, *std::move(exact));
   ConcurrentFlow result;

@@ -13,6 +13,7 @@
 
 #include "tutti/base/file.h"
 #include "tutti/base/file_kind.h"
+#include "tutti/base/json_text.h"
 
 namespace tutti {
 namespace {
@@ -21,15 +22,11 @@ using Json = nlohmann::json;
 
 constexpr int64_t kVersion = 1;
 
-std::string Quoted(const std::string& text) {
-  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 std::string RationalText(const Rational& value) {
   const auto num = value.Num64(), den = value.Den64();
   return fmt::format("{{\"num\":{},\"den\":{},\"value\":{}}}",
-                     num ? std::to_string(*num) : Quoted(value.NumString()),
-                     den ? std::to_string(*den) : Quoted(value.DenString()), value.ToDouble());
+                     num ? std::to_string(*num) : QuotedJson(value.NumString()),
+                     den ? std::to_string(*den) : QuotedJson(value.DenString()), value.ToDouble());
 }
 
 // `write(i)` gives the text of the i-th of `count` items.
@@ -187,14 +184,14 @@ std::string FlowToJson(const Topology& topology, const ConcurrentFlow& flow) {
   std::string text = fmt::format(
       "{{\"format\":\"{}\",\"version\":{},\"topology\":{},\"topology_fingerprint\":\"{:016x}\","
       "\"f\":{},\"f_upper\":{},\"units_per_demand\":{}",
-      kFlowFormat, kVersion, Quoted(topology.name()), topology.Fingerprint(),
+      kFlowFormat, kVersion, QuotedJson(topology.name()), topology.Fingerprint(),
       RationalText(flow.f_lower), RationalText(flow.f_upper), flow.units_per_demand);
   const auto number = [](const std::vector<int64_t>& numbers) {
     return [&numbers](size_t i) { return std::to_string(numbers[i]); };
   };
   if (!flow.demand.empty()) AppendList(text, "demand", flow.demand.size(), number(flow.demand));
   AppendList(text, "nodes", static_cast<size_t>(topology.num_nodes()), [&](size_t node) {
-    return Quoted(topology.node_name(NodeId{static_cast<int32_t>(node)}));
+    return QuotedJson(topology.node_name(NodeId{static_cast<int32_t>(node)}));
   });
   AppendList(text, "bundles", flow.bundles.size(), [&](size_t e) {
     const LinkBundle& bundle = flow.bundles[e];

@@ -7,17 +7,16 @@
 #include <limits>
 #include <numeric>
 
+#include "tutti/base/index.h"
+
 namespace tutti {
 namespace {
 
-constexpr double kNoLimit = LinearProgram::kNoLimit;
 // Whole numbers below are doubles.
 constexpr WideInteger kExactDouble = WideInteger{1} << 53;
 // What the simplex method may leave; the exact rounds see the rest.
 constexpr double kTolerance = 1e-9;
-constexpr int32_t kMostExactRounds = 30;
-
-size_t Index(int32_t i) { return static_cast<size_t>(i); }
+constexpr int32_t kMaxExactRounds = 30;
 
 double MaxOf(const std::vector<WideInteger>& values) {
   WideInteger most = 1;
@@ -35,15 +34,15 @@ Rational CommonDenominator(const std::vector<Rational>& values) {
 
 }  // namespace
 
-FlowProgram::FlowProgram(const FlowNetwork& network, const DemandTable& demand,
-                         const NetworkGroup& group, const std::vector<SourceFlow>& near)
+ExactFlowProgram::ExactFlowProgram(const FlowNetwork& network, const DemandTable& demand,
+                                   const NetworkGroup& group, const std::vector<SourceFlow>& near)
     : network_(network), demand_(demand), group_(group), program_(LinearProgram::Goal::kMinimize) {
   fault_ = MakeRows(near);
 }
 
 // Into each node the bundle that carries most of its flow; the nodes that no flow reaches, by any
 // way that does.
-FlowProgram::Tree FlowProgram::Plant(int32_t source, const SourceFlow& near) const {
+ExactFlowProgram::Tree ExactFlowProgram::Plant(int32_t source, const SourceFlow& near) const {
   const size_t nodes = Index(network_.num_nodes);
   Tree tree;
   tree.source = source;
@@ -87,15 +86,15 @@ FlowProgram::Tree FlowProgram::Plant(int32_t source, const SourceFlow& near) con
   return tree;
 }
 
-Status FlowProgram::MakeRows(const std::vector<SourceFlow>& near) {
+Status ExactFlowProgram::MakeRows(const std::vector<SourceFlow>& near) {
   const size_t orbits = group_.orbit_size.size();
-  if (orbits > static_cast<size_t>(LinearProgram::kMostExactRows))
+  if (orbits > static_cast<size_t>(LinearProgram::kMaxExactRows))
     return MakeError(
         ErrorCode::kResourceExhausted,
         fmt::format("it needs a linear program of at least {} rows, of {} sources with "
                     "{} links each; {} rows are the most",
                     orbits, network_.num_ranks, network_.num_bundles(),
-                    LinearProgram::kMostExactRows));
+                    LinearProgram::kMaxExactRows));
   int64_t unit = 0;
   for (const LinkBundle& bundle : network_.bundles) unit = std::gcd(unit, bundle.bandwidth);
   unit = std::max<int64_t>(unit, 1);  // without links
@@ -118,9 +117,11 @@ Status FlowProgram::MakeRows(const std::vector<SourceFlow>& near) {
   // Numbers of about 1 for the library, by powers of two, which leave them what they are.
   demand_exponent_ = std::ilogb(MaxOf(load));
   const int room_exponent = std::ilogb(MaxOf(room));
-  const int32_t strain = program_.AddColumn(0, kNoLimit, static_cast<double>(orbits));
+  const int32_t strain =
+      program_.AddColumn(0, LinearProgram::kNoLimit, static_cast<double>(orbits));
   for (size_t o = 0; o < orbits; ++o)
-    program_.AddRow(-kNoLimit, -std::ldexp(static_cast<double>(load[o]), -demand_exponent_),
+    program_.AddRow(-LinearProgram::kNoLimit,
+                    -std::ldexp(static_cast<double>(load[o]), -demand_exponent_),
                     {{strain, -std::ldexp(static_cast<double>(room[o]), -room_exponent)}});
   for (Tree& tree : trees_)
     for (const int32_t bundle : near[Index(tree.source)].bundles) AddChord(tree, bundle);
@@ -128,7 +129,7 @@ Status FlowProgram::MakeRows(const std::vector<SourceFlow>& near) {
 }
 
 template <class Visit>
-void FlowProgram::VisitCycle(const Tree& tree, int32_t bundle, const Visit& visit) const {
+void ExactFlowProgram::VisitCycle(const Tree& tree, int32_t bundle, const Visit& visit) const {
   int32_t more = network_.tail[Index(bundle)], less = network_.head[Index(bundle)];
   while (more != less) {
     const bool adds = tree.depth[Index(more)] > tree.depth[Index(less)];
@@ -138,7 +139,7 @@ void FlowProgram::VisitCycle(const Tree& tree, int32_t bundle, const Visit& visi
   }
 }
 
-void FlowProgram::AddChord(Tree& tree, int32_t bundle) {
+void ExactFlowProgram::AddChord(Tree& tree, int32_t bundle) {
   const int32_t head = network_.head[Index(bundle)], tail = network_.tail[Index(bundle)];
   if (tree.has_chord[Index(bundle)] || head == tree.source || tree.in[Index(head)] == bundle ||
       tree.depth[Index(tail)] < 0)
@@ -152,10 +153,10 @@ void FlowProgram::AddChord(Tree& tree, int32_t bundle) {
       entries.push_back({tree.row[Index(node)], static_cast<double>(sign)});
   });
   tree.has_chord[Index(bundle)] = true;
-  tree.chords.push_back({bundle, program_.AddColumn(0, kNoLimit, 0, entries)});
+  tree.chords.push_back({bundle, program_.AddColumn(0, LinearProgram::kNoLimit, 0, entries)});
 }
 
-void FlowProgram::AddRow(Tree& tree, int32_t node) {
+void ExactFlowProgram::AddRow(Tree& tree, int32_t node) {
   std::vector<LinearProgram::Entry> entries;
   for (const Chord& chord : tree.chords)
     VisitCycle(tree, chord.bundle, [&](int32_t at, int sign) {
@@ -163,12 +164,13 @@ void FlowProgram::AddRow(Tree& tree, int32_t node) {
     });
   const double carried = static_cast<double>(tree.demand[Index(node)]);
   tree.row[Index(node)] =
-      program_.AddRow(-std::ldexp(carried, -demand_exponent_), kNoLimit, entries);
+      program_.AddRow(-std::ldexp(carried, -demand_exponent_), LinearProgram::kNoLimit, entries);
 }
 
 // Of each node the bundle over which it would come nearest.
 template <class Number>
-bool FlowProgram::AddColumnsThatPay(const std::vector<Number>& prices, const Number& tolerance) {
+bool ExactFlowProgram::AddColumnsThatPay(const std::vector<Number>& prices,
+                                         const Number& tolerance) {
   bool any = false;
   for (Tree& tree : trees_) {
     const Number alike(tree.alike);
@@ -205,8 +207,8 @@ bool FlowProgram::AddColumnsThatPay(const std::vector<Number>& prices, const Num
 
 // Into each node, over its tree bundle, in demands over `scale`.
 template <class Number>
-std::vector<Number> FlowProgram::TreeFlow(const Tree& tree, const std::vector<Number>& columns,
-                                          const Number& scale) const {
+std::vector<Number> ExactFlowProgram::TreeFlow(const Tree& tree, const std::vector<Number>& columns,
+                                               const Number& scale) const {
   std::vector<Number> flow;
   for (const int64_t carried : tree.demand) flow.push_back(static_cast<Number>(carried) * scale);
   for (const auto& [bundle, column] : tree.chords) {
@@ -223,8 +225,8 @@ std::vector<Number> FlowProgram::TreeFlow(const Tree& tree, const std::vector<Nu
 }
 
 template <class Number>
-bool FlowProgram::AddRowsThatBreak(const std::vector<Number>& columns, const Number& scale,
-                                   const Number& tolerance) {
+bool ExactFlowProgram::AddRowsThatBreak(const std::vector<Number>& columns, const Number& scale,
+                                        const Number& tolerance) {
   bool any = false;
   for (Tree& tree : trees_) {
     const std::vector<Number> flow = TreeFlow(tree, columns, scale);
@@ -239,7 +241,7 @@ bool FlowProgram::AddRowsThatBreak(const std::vector<Number>& columns, const Num
 }
 
 // In doubles, until nothing pays or breaks that they show.
-Status FlowProgram::Settle(const Deadline& deadline) {
+Status ExactFlowProgram::Settle(const Deadline& deadline) {
   const double scale = std::ldexp(1.0, -demand_exponent_);
   for (;;) {
     if (deadline.HasPassed())
@@ -254,7 +256,7 @@ Status FlowProgram::Settle(const Deadline& deadline) {
   }
 }
 
-Result<bool> FlowProgram::Extend(const ExactLpSolution& solution) {
+Result<bool> ExactFlowProgram::Extend(const ExactLpSolution& solution) {
   const Rational scale = Rational(1) / Rational::FromDouble(std::ldexp(1.0, demand_exponent_));
   const bool broken = AddRowsThatBreak(solution.columns, scale, Rational(0));
   std::vector<Rational> prices = solution.row_prices;
@@ -263,9 +265,9 @@ Result<bool> FlowProgram::Extend(const ExactLpSolution& solution) {
   return AddColumnsThatPay(prices, Rational(0)) || broken;
 }
 
-Result<ExactFlow> FlowProgram::Solve(const Deadline& deadline) {
+Result<ExactFlow> ExactFlowProgram::Solve(const Deadline& deadline) {
   if (!fault_) return tl::unexpected(fault_.error());
-  for (int32_t round = 0; round < kMostExactRounds; ++round) {
+  for (int32_t round = 0; round < kMaxExactRounds; ++round) {
     if (const Status settled = Settle(deadline); !settled) return tl::unexpected(settled.error());
     const Result<ExactLpSolution> solution = program_.SolveExactly();
     if (!solution) return tl::unexpected(solution.error());
@@ -276,10 +278,10 @@ Result<ExactFlow> FlowProgram::Solve(const Deadline& deadline) {
   return MakeError(ErrorCode::kResourceExhausted,
                    fmt::format("a linear program of {} rows and {} columns still grew after {} "
                                "exact solutions",
-                               program_.num_rows(), program_.num_columns(), kMostExactRounds));
+                               program_.num_rows(), program_.num_columns(), kMaxExactRounds));
 }
 
-ExactFlow FlowProgram::FlowOf(const ExactLpSolution& solution) const {
+ExactFlow ExactFlowProgram::FlowOf(const ExactLpSolution& solution) const {
   ExactFlow exact;
   // Columns in demands, then in whole units.
   const Rational unit = Rational::FromDouble(std::ldexp(1.0, demand_exponent_));

@@ -1,4 +1,4 @@
-// The concurrent flow as a linear program small enough to be solved in fractions: a row a link, not
+// The concurrent flow as a linear program small enough to be solved in fractions: a row per link, not
 // a row a source and node.
 //
 // Model       Of each source whose flow stands for those alike, a spanning tree carries all its
@@ -42,11 +42,11 @@ struct ExactFlow {
   std::vector<Rational> lengths;       // of an orbit of bundles
 };
 
-class FlowProgram {
+class ExactFlowProgram {
  public:
   // `near`: a good flow of every rank, from whose largest shares the trees are made.
-  FlowProgram(const FlowNetwork& network, const DemandTable& demand, const NetworkGroup& group,
-              const std::vector<SourceFlow>& near);
+  ExactFlowProgram(const FlowNetwork& network, const DemandTable& demand, const NetworkGroup& group,
+                   const std::vector<SourceFlow>& near);
 
   // The least strain and the lengths that prove it. kResourceExhausted says what was too much, the
   // time included; kCancelled.

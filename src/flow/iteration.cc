@@ -14,13 +14,13 @@ namespace {
 // Measured on genkautz(4,50 .. 1000) and punctured tori: gentle at first, when loads are far from
 // even, steeper later. Weight steps of 1.8 were unstable; without progress they get smaller.
 constexpr double kFirstSteepness = 3, kLastSteepness = 20, kSteepnessGrowth = 1.01;
-constexpr double kFirstWeightStep = 1.5, kLeastWeightStep = 0.5, kWeightStepDecay = 0.9;
+constexpr double kFirstWeightStep = 1.5, kMinWeightStep = 0.5, kWeightStepDecay = 0.9;
 constexpr int32_t kStepPatience = 20;  // passes
 // From a start the old lengths limit f about as well as new ones do, and only the flows must be
 // mended. Measured on genkautz(4,1000) less a link, to 1 %: 380 visits in 3 passes on average,
 // instead of 4900 in 7 without repairs. Aimed at the limit itself they take twice as many; steeper
 // or with longer steps of the weights some do not settle.
-constexpr double kLeastRepairGap = 1e-2;
+constexpr double kMinRepairGap = 1e-2;
 constexpr double kRepairAim = 0.5, kTooFull = 0.7;  // of the gap below the limit
 constexpr double kRepairSteepness = 3.2;            // over the gap
 constexpr double kRepairWeightStep = 0.7;
@@ -29,7 +29,7 @@ constexpr double kFirstRepairShare = 0.5, kRepairShare = 0.6;
 // Where so many passes leave more than this of the gap, the old lengths are no good limit any more.
 constexpr double kRepairProgress = 0.9;
 constexpr int32_t kRepairPatience = 2;  // passes
-constexpr int32_t kMostRepairs = 5;     // passes; of 48 lost links 47 were mended in as many
+constexpr int32_t kMaxRepairs = 5;      // passes; of 48 lost links 47 were mended in as many
 // After the repairs only little must give way: steep at once, which networks with many equal paths
 // (tori) do not always bear. Few sources do most of it, and most passes visit only those that saved
 // much when they were last visited.
@@ -38,7 +38,7 @@ constexpr int32_t kPassesPerFull = 3;
 constexpr double kMuchSaved = 0.3;       // of the mean
 constexpr int32_t kRestartPatience = 3;  // passes
 constexpr double kRestartRetreat = 0.5;  // of steepness
-// Ways of more hops share what their lengths differ by among more links: steeper in proportion.
+// Paths of more hops share what their lengths differ by among more links: steeper in proportion.
 // torus(32,32) minus 20 links to 0.5 % in 36 passes instead of 78.
 constexpr double kShortWay = 5;
 // Differences between paths below this part of the gap are left alone.
@@ -83,7 +83,7 @@ FlowIteration::FlowIteration(const FlowNetwork& network, const DemandTable& dema
   }
   if (upper_value_ <= 0) OfferLengths(InverseBandwidths(network));
   MeasureLoads();
-  const double repair_gap = std::max(gap_wanted, kLeastRepairGap);
+  const double repair_gap = std::max(gap_wanted, kMinRepairGap);
   if (!start || gap() <= repair_gap) {
     MeasureLimit();
     return;
@@ -146,7 +146,7 @@ Status FlowIteration::Repair() {
     good_gap_ = gap();
     last_good_repair_ = passes_;
   }
-  if (gap() <= repair_gap_ || passes_ >= kMostRepairs ||
+  if (gap() <= repair_gap_ || passes_ >= kMaxRepairs ||
       passes_ - last_good_repair_ >= kRepairPatience)
     EndRepairs();
   return {};
@@ -164,7 +164,7 @@ void FlowIteration::EndRepairs() {
 
 void FlowIteration::StepWeights() {
   if (passes_without_progress() > 0 && passes_without_progress() % kStepPatience == 0)
-    weight_step_ = std::max(weight_step_ * kWeightStepDecay, kLeastWeightStep);
+    weight_step_ = std::max(weight_step_ * kWeightStepDecay, kMinWeightStep);
   if (is_restart_ && passes_without_progress() > 0 &&
       passes_without_progress() % kRestartPatience == 0)
     steepness_ = std::max(steepness_ * kRestartRetreat, kFirstSteepness * scale_);

@@ -10,7 +10,7 @@
 namespace tutti {
 namespace {
 
-constexpr int64_t kFar = int64_t{1} << 61;
+constexpr int64_t kBeyond = int64_t{1} << 61;
 
 // Distances from one source. The nodes are swept in the order given, again and again until nothing
 // gets shorter: two or three times when the order is about that of the distances.
@@ -20,7 +20,7 @@ class Distances {
       : network_(network), lengths_(lengths), distance_(static_cast<size_t>(network.num_nodes)) {}
 
   void Run(const std::vector<int32_t>& order) {
-    std::fill(distance_.begin(), distance_.end(), kFar);
+    std::fill(distance_.begin(), distance_.end(), kBeyond);
     distance_[static_cast<size_t>(order[0])] = 0;
     while (Sweep(order) || (order.size() < distance_.size() && SweepAll())) {
     }
@@ -85,7 +85,7 @@ Rational RateOfStrain(const FlowNetwork& network, const DemandTable& demand,
                       const Rational& strain) {
   const int64_t pairs = int64_t{network.num_ranks} * (network.num_ranks - 1);
   return ToRational(demand.Total()) /
-         (Rational(pairs) * strain * Rational(network.least_bandwidth));
+         (Rational(pairs) * strain * Rational(network.smallest_bandwidth));
 }
 
 std::optional<Rational> LengthLimit(const FlowNetwork& network, const DemandTable& demand,

@@ -9,8 +9,6 @@
 namespace tutti {
 namespace {
 
-constexpr double kNoLimit = LinearProgram::kNoLimit;
-
 // Adds columns for a flow from `source` and rows by which node v keeps at least f x kept[v]; for
 // any other node that is not the source what arrives is at least what leaves.
 void AddFlow(const FlowNetwork& network, int32_t source, const std::vector<double>& kept,
@@ -20,7 +18,7 @@ void AddFlow(const FlowNetwork& network, int32_t source, const std::vector<doubl
   std::vector<std::vector<LinearProgram::Entry>> balance(nodes);
   for (size_t e = 0; e < network.num_bundles(); ++e) {
     if (network.head[e] == source) continue;
-    const int32_t column = lp.AddColumn(0, kNoLimit, 0);
+    const int32_t column = lp.AddColumn(0, LinearProgram::kNoLimit, 0);
     load[e].push_back({column, 1});
     balance[static_cast<size_t>(network.head[e])].push_back({column, 1});
     balance[static_cast<size_t>(network.tail[e])].push_back({column, -1});
@@ -28,7 +26,7 @@ void AddFlow(const FlowNetwork& network, int32_t source, const std::vector<doubl
   for (size_t v = 0; v < nodes; ++v) {
     if (v == static_cast<size_t>(source)) continue;
     if (kept[v] > 0) balance[v].push_back({rate, -kept[v]});
-    lp.AddRow(0, kNoLimit, balance[v]);
+    lp.AddRow(0, LinearProgram::kNoLimit, balance[v]);
   }
 }
 
@@ -45,7 +43,7 @@ Result<double> SolveConcurrentFlowProgram(const Topology& topology, FlowProgram 
   const double mean = demand.Mean();
 
   LinearProgram lp(LinearProgram::Goal::kMaximize);
-  const int32_t rate = lp.AddColumn(0, kNoLimit, 1);
+  const int32_t rate = lp.AddColumn(0, LinearProgram::kNoLimit, 1);
   std::vector<std::vector<LinearProgram::Entry>> load(network.num_bundles());
   for (int32_t source = 0; source < ranks; ++source) {
     std::vector<double> kept(static_cast<size_t>(network.num_nodes), 0);
@@ -60,7 +58,7 @@ Result<double> SolveConcurrentFlowProgram(const Topology& topology, FlowProgram 
     if (program == FlowProgram::kPerSource) AddFlow(network, source, kept, rate, lp, load);
   }
   for (size_t e = 0; e < network.num_bundles(); ++e)
-    if (!load[e].empty()) lp.AddRow(-kNoLimit, network.capacity[e], load[e]);
+    if (!load[e].empty()) lp.AddRow(-LinearProgram::kNoLimit, network.capacity[e], load[e]);
   const Result<LpSolution> solution = lp.Solve();
   if (!solution) return tl::unexpected(solution.error());
   return solution->objective;
@@ -81,18 +79,19 @@ Result<ChildFlows> SolveChildProgram(const Topology& topology, const ConcurrentF
         static_cast<size_t>(topology.num_nodes()));
     for (size_t k = 0; k < parts.size(); ++k) {
       const LinkBundle& bundle = flow.bundles[static_cast<size_t>(parts[k].bundle)];
-      const int32_t column = lp.AddColumn(0, kNoLimit, 1);
+      const int32_t column = lp.AddColumn(0, LinearProgram::kNoLimit, 1);
       load[k].push_back({column, 1});
       balance[bundle.head.index()].push_back({column, 1});
       balance[bundle.tail.index()].push_back({column, -1});
     }
     for (NodeId node : topology.Nodes())
       if (node != source && !balance[node.index()].empty())
-        lp.AddRow(node == to ? static_cast<double>(wanted) : 0, kNoLimit, balance[node.index()]);
+        lp.AddRow(node == to ? static_cast<double>(wanted) : 0, LinearProgram::kNoLimit,
+                  balance[node.index()]);
   }
   for (size_t k = 0; k < parts.size(); ++k)
     if (!load[k].empty())
-      lp.AddRow(-kNoLimit,
+      lp.AddRow(-LinearProgram::kNoLimit,
                 static_cast<double>(parts[k].units) / static_cast<double>(flow.units_per_demand),
                 load[k]);
   const Result<LpSolution> solution = lp.Solve();

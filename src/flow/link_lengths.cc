@@ -6,7 +6,7 @@ namespace tutti {
 namespace {
 
 // Of the mean weight. No length is 0, so that potentials rise along every bundle.
-constexpr double kLeastWeight = 1e-11;
+constexpr double kMinWeight = 1e-11;
 
 }  // namespace
 
@@ -44,7 +44,7 @@ void LinkLengths::Update(double steepness, double strain) {
   for (State& state : states_) {
     const double full = state.capacity * strain;
     state.raw = (state.weight + steepness * (state.load / full - 1)) / state.capacity;
-    state.least = kLeastWeight / state.capacity;
+    state.least = kMinWeight / state.capacity;
     state.slope = state.repeats * steepness / (state.capacity * full);
     state.room = full / (steepness * state.repeats);
   }

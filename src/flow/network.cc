@@ -40,14 +40,14 @@ FlowNetwork::FlowNetwork(const Topology& topology)
       first_in(static_cast<size_t>(num_nodes) + 1, 0),
       first_out(static_cast<size_t>(num_nodes) + 1, 0),
       out_bundles(bundles.size()) {
-  least_bandwidth = topology.bandwidth(LinkId{0});
+  smallest_bandwidth = topology.bandwidth(LinkId{0});
   for (LinkId link : topology.Links())
-    least_bandwidth = std::min(least_bandwidth, topology.bandwidth(link));
+    smallest_bandwidth = std::min(smallest_bandwidth, topology.bandwidth(link));
   for (const LinkBundle& bundle : bundles) {
     tail.push_back(bundle.tail.value);
     head.push_back(bundle.head.value);
     capacity.push_back(static_cast<double>(bundle.bandwidth) /
-                       static_cast<double>(least_bandwidth));
+                       static_cast<double>(smallest_bandwidth));
     ++first_in[bundle.head.index() + 1];
     ++first_out[bundle.tail.index() + 1];
   }

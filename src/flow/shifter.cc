@@ -6,16 +6,15 @@
 #include <limits>
 #include <utility>
 
+#include "tutti/base/index.h"
+
 namespace tutti {
 namespace {
 
-constexpr double kFar = std::numeric_limits<double>::infinity();
 // Differences of length below this part are rounding.
-constexpr double kTolerance = 1e-11;
+constexpr double kShiftTolerance = 1e-11;
 // Flows below this (in mean demands) are dropped; units are made from proportions later.
 constexpr double kNothing = 1e-13;
-
-size_t Index(int32_t i) { return static_cast<size_t>(i); }
 
 }  // namespace
 
@@ -47,7 +46,7 @@ double Shifter::Visit(SourceFlow& flow, LinkLengths& lengths, double slack) {
 
 void Shifter::FindLongest(const SourceFlow& flow, const std::vector<double>& length) {
   if (flow.order.size() < longest_.size()) {
-    std::fill(longest_.begin(), longest_.end(), kFar);
+    std::fill(longest_.begin(), longest_.end(), std::numeric_limits<double>::infinity());
     std::fill(end_used_.begin(), end_used_.end(), 0);
     std::fill(first_used_.begin(), first_used_.end(), 0);
   }
@@ -156,7 +155,7 @@ void Shifter::FindShortest(const SourceFlow& flow, const std::vector<double>& le
       first_slot_.push_back(0);
       continue;
     }
-    double longest = -1, shortest = kFar;
+    double longest = -1, shortest = std::numeric_limits<double>::infinity();
     for (int32_t k = first_used_[v]; k < end_used_[v]; ++k) {
       const int32_t e = flow.bundles[Index(k)];
       const size_t u = Index(network_.tail[Index(e)]);
@@ -169,7 +168,9 @@ void Shifter::FindShortest(const SourceFlow& flow, const std::vector<double>& le
     }
     // Used ones are no shorter now than the best of them.
     const double potential =
-        first_used_[v] == end_used_[v] ? std::nextafter(longest_[v], kFar) : longest_[v];
+        first_used_[v] == end_used_[v]
+            ? std::nextafter(longest_[v], std::numeric_limits<double>::infinity())
+            : longest_[v];
     int32_t fresh = -1;
     for (int32_t e = network_.first_in[v]; e < network_.first_in[v + 1]; ++e) {
       const size_t u = Index(network_.tail[Index(e)]);
@@ -212,9 +213,9 @@ double Shifter::ShiftInto(int32_t node, LinkLengths& lengths) {
       walk_short();
     }
   }
-  if (difference <= kTolerance * whole) return 0;
+  if (difference <= kShiftTolerance * whole) return 0;
   // `most` bounds the step: no flow below 0, no length far from where its slope is known.
-  double slope = 0, most = kFar;
+  double slope = 0, most = std::numeric_limits<double>::infinity();
   for (size_t v = Index(node); v != a;) {
     const Slot& slot = slots_[Index(long_slot_[v])];
     slope += lengths.SlopeDown(Index(slot.bundle));

@@ -9,66 +9,67 @@
 namespace tutti {
 namespace {
 
-constexpr double kFar = std::numeric_limits<double>::infinity();
-// Ways that differ by less are equally short: sums of 1 / capacity are not exact.
+// Paths that differ by less are equally short: sums of 1 / capacity are not exact.
 constexpr double kTie = 1e-9;
 // Of a mean demand. Less would be lost beside others in doubles; flows only say in what proportion
 // units, which count what is really asked for, take which way.
-constexpr double kLeastDemand = 1e-9;
+constexpr double kMinDemand = 1e-9;
 
-struct ShortestWays {
+struct ShortestPathTree {
   std::vector<double> distance;
   std::vector<int32_t> order;  // by distance
 };
 
-ShortestWays FindShortestWays(const FlowNetwork& network, int32_t source) {
-  ShortestWays ways{std::vector<double>(static_cast<size_t>(network.num_nodes), kFar), {}};
-  std::vector<bool> done(ways.distance.size(), false);
+ShortestPathTree FindShortestPathTree(const FlowNetwork& network, int32_t source) {
+  ShortestPathTree tree{std::vector<double>(static_cast<size_t>(network.num_nodes),
+                                            std::numeric_limits<double>::infinity()),
+                        {}};
+  std::vector<bool> done(tree.distance.size(), false);
   std::vector<std::pair<double, int32_t>> heap = {{0.0, source}};
-  ways.distance[static_cast<size_t>(source)] = 0;
+  tree.distance[static_cast<size_t>(source)] = 0;
   while (!heap.empty()) {
     std::pop_heap(heap.begin(), heap.end(), std::greater<>());
     const auto u = static_cast<size_t>(heap.back().second);
     heap.pop_back();
     if (done[u]) continue;
     done[u] = true;
-    ways.order.push_back(static_cast<int32_t>(u));
+    tree.order.push_back(static_cast<int32_t>(u));
     for (int32_t i = network.first_out[u]; i < network.first_out[u + 1]; ++i) {
       const auto e = static_cast<size_t>(network.out_bundles[static_cast<size_t>(i)]);
       const auto v = static_cast<size_t>(network.head[e]);
-      const double distance = ways.distance[u] + 1 / network.capacity[e];
-      if (distance >= ways.distance[v]) continue;
-      ways.distance[v] = distance;
+      const double distance = tree.distance[u] + 1 / network.capacity[e];
+      if (distance >= tree.distance[v]) continue;
+      tree.distance[v] = distance;
       heap.emplace_back(distance, static_cast<int32_t>(v));
       std::push_heap(heap.begin(), heap.end(), std::greater<>());
     }
   }
-  return ways;
+  return tree;
 }
 
 }  // namespace
 
 SourceFlow EqualSplit(const FlowNetwork& network, const DemandTable& demand, double mean_demand,
                       int32_t source) {
-  const ShortestWays ways = FindShortestWays(network, source);
+  const ShortestPathTree tree = FindShortestPathTree(network, source);
   const auto is_last = [&](size_t e) {  // of a shortest way to its head
-    const double before = ways.distance[static_cast<size_t>(network.tail[e])];
-    const double after = ways.distance[static_cast<size_t>(network.head[e])];
+    const double before = tree.distance[static_cast<size_t>(network.tail[e])];
+    const double after = tree.distance[static_cast<size_t>(network.head[e])];
     return before < after && before + 1 / network.capacity[e] <= after * (1 + kTie);
   };
   const auto n = static_cast<size_t>(network.num_nodes);
   std::vector<double> count(n, 0), need(n, 0), flow(network.num_bundles(), 0);
   count[static_cast<size_t>(source)] = 1;
-  for (int32_t node : ways.order) {
+  for (int32_t node : tree.order) {
     const auto v = static_cast<size_t>(node);
     for (auto e = static_cast<size_t>(network.first_in[v]);
          e < static_cast<size_t>(network.first_in[v + 1]); ++e)
       if (is_last(e)) count[v] += count[static_cast<size_t>(network.tail[e])];
   }
-  for (size_t i = ways.order.size(); i-- > 1;) {
-    const auto v = static_cast<size_t>(ways.order[i]);
-    if (const int64_t wanted = demand(source, ways.order[i]); wanted > 0)
-      need[v] += std::max(static_cast<double>(wanted) / mean_demand, kLeastDemand);
+  for (size_t i = tree.order.size(); i-- > 1;) {
+    const auto v = static_cast<size_t>(tree.order[i]);
+    if (const int64_t wanted = demand(source, tree.order[i]); wanted > 0)
+      need[v] += std::max(static_cast<double>(wanted) / mean_demand, kMinDemand);
     if (need[v] <= 0) continue;
     for (auto e = static_cast<size_t>(network.first_in[v]);
          e < static_cast<size_t>(network.first_in[v + 1]); ++e) {
@@ -80,7 +81,7 @@ SourceFlow EqualSplit(const FlowNetwork& network, const DemandTable& demand, dou
   }
   SourceFlow result;
   result.order.push_back(source);
-  for (int32_t node : ways.order) {
+  for (int32_t node : tree.order) {
     const auto v = static_cast<size_t>(node);
     if (node == source || need[v] <= 0) continue;
     result.order.push_back(node);

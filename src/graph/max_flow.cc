@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tutti/base/check.h"
+#include "tutti/base/index.h"
 
 namespace tutti {
 namespace {
@@ -10,34 +11,32 @@ namespace {
 constexpr int32_t kUnseen = -1;
 constexpr int32_t kNoHalf = -1;
 
-size_t At(int32_t index) { return static_cast<size_t>(index); }
-
 }  // namespace
 
 template <class Capacity>
 MaxFlow<Capacity>::MaxFlow(int32_t num_nodes, std::span<const Arc> arcs)
-    : first_(At(num_nodes) + 1, 0),
+    : first_(Index(num_nodes) + 1, 0),
       half_(2 * arcs.size()),
       capacity_in_(2 * arcs.size(), 0),
       half_of_arc_(arcs.size()),
-      supply_(At(num_nodes), 0),
-      used_(At(num_nodes), 0),
-      unlimited_(At(num_nodes), false),
-      level_(At(num_nodes), kUnseen),
-      cursor_(At(num_nodes), 0) {
+      supply_(Index(num_nodes), 0),
+      used_(Index(num_nodes), 0),
+      unlimited_(Index(num_nodes), false),
+      level_(Index(num_nodes), kUnseen),
+      cursor_(Index(num_nodes), 0) {
   for (const Arc& arc : arcs) {
     TUTTI_CHECK(0 <= arc.capacity && arc.capacity <= kLargest);
     ++first_[arc.tail.index() + 1];
     ++first_[arc.head.index() + 1];
   }
-  for (size_t node = 0; node < At(num_nodes); ++node) first_[node + 1] += first_[node];
+  for (size_t node = 0; node < Index(num_nodes); ++node) first_[node + 1] += first_[node];
   std::vector<int32_t> next(first_.begin(), first_.end() - 1);
   for (size_t a = 0; a < arcs.size(); ++a) {
     const int32_t at_tail = next[arcs[a].tail.index()]++;
     const int32_t at_head = next[arcs[a].head.index()]++;
-    half_[At(at_tail)] = {arcs[a].head.value, at_head};
-    half_[At(at_head)] = {arcs[a].tail.value, at_tail};
-    capacity_in_[At(at_head)] = arcs[a].capacity;
+    half_[Index(at_tail)] = {arcs[a].head.value, at_head};
+    half_[Index(at_head)] = {arcs[a].tail.value, at_tail};
+    capacity_in_[Index(at_head)] = arcs[a].capacity;
     half_of_arc_[a] = at_head;
   }
   residual_in_ = capacity_in_;
@@ -47,7 +46,7 @@ template <class Capacity>
 void MaxFlow<Capacity>::SetCapacity(int32_t arc, Capacity capacity) {
   TUTTI_CHECK(0 <= capacity && capacity <= kLargest);
   Undo();
-  const size_t half = At(half_of_arc_[At(arc)]);
+  const size_t half = Index(half_of_arc_[Index(arc)]);
   capacity_in_[half] = residual_in_[half] = capacity;
 }
 
@@ -83,32 +82,32 @@ std::vector<bool> MaxFlow<Capacity>::SinkSide() const {
 
 template <class Capacity>
 Capacity MaxFlow<Capacity>::Flow(int32_t arc) const {
-  const size_t half = At(half_of_arc_[At(arc)]);
+  const size_t half = Index(half_of_arc_[Index(arc)]);
   return capacity_in_[half] - residual_in_[half];
 }
 
 template <class Capacity>
 void MaxFlow<Capacity>::Undo() {
   for (int32_t half : touched_halves_) {
-    const size_t mate = At(half_[At(half)].mate);
-    residual_in_[At(half)] = capacity_in_[At(half)];
+    const size_t mate = Index(half_[Index(half)].mate);
+    residual_in_[Index(half)] = capacity_in_[Index(half)];
     residual_in_[mate] = capacity_in_[mate];
   }
   touched_halves_.clear();
-  for (int32_t node : touched_nodes_) used_[At(node)] = 0;
+  for (int32_t node : touched_nodes_) used_[Index(node)] = 0;
   touched_nodes_.clear();
   ForgetLevels();
 }
 
 template <class Capacity>
 void MaxFlow<Capacity>::ForgetLevels() {
-  for (int32_t node : seen_) level_[At(node)] = kUnseen;
+  for (int32_t node : seen_) level_[Index(node)] = kUnseen;
   seen_.clear();
 }
 
 template <class Capacity>
 bool MaxFlow<Capacity>::HasSupply(int32_t node) const {
-  return unlimited_[At(node)] || used_[At(node)] < supply_[At(node)];
+  return unlimited_[Index(node)] || used_[Index(node)] < supply_[Index(node)];
 }
 
 // Levels of everything from which the sink can be reached, up to the nearest unlimited supply.
@@ -118,20 +117,20 @@ bool MaxFlow<Capacity>::FindLevels(int32_t sink) {
   bool found = false;
   int32_t last_level = num_nodes();
   const auto see = [&](int32_t node, int32_t level) {
-    level_[At(node)] = level;
-    cursor_[At(node)] = first_[At(node)];
+    level_[Index(node)] = level;
+    cursor_[Index(node)] = first_[Index(node)];
     seen_.push_back(node);
     found = found || HasSupply(node);
-    if (unlimited_[At(node)]) last_level = std::min(last_level, level);
+    if (unlimited_[Index(node)]) last_level = std::min(last_level, level);
   };
   see(sink, 0);
   for (size_t i = 0; i < seen_.size(); ++i) {
     const int32_t node = seen_[i];
-    const int32_t level = level_[At(node)];
+    const int32_t level = level_[Index(node)];
     if (level >= last_level) break;
-    for (int32_t h = first_[At(node)]; h < first_[At(node) + 1]; ++h) {
-      const int32_t other = half_[At(h)].other;
-      if (residual_in_[At(h)] > 0 && level_[At(other)] == kUnseen) see(other, level + 1);
+    for (int32_t h = first_[Index(node)]; h < first_[Index(node) + 1]; ++h) {
+      const int32_t other = half_[Index(h)].other;
+      if (residual_in_[Index(h)] > 0 && level_[Index(other)] == kUnseen) see(other, level + 1);
     }
   }
   return found;
@@ -143,15 +142,16 @@ Capacity MaxFlow<Capacity>::Pull(int32_t sink, Capacity need) {
   OpenFrame(sink, kNoHalf, need);
   for (;;) {
     Frame& top = stack_.back();
-    int32_t& cursor = cursor_[At(top.node)];
-    const int32_t end = first_[At(top.node) + 1];
-    const int32_t next_level = level_[At(top.node)] + 1;
+    int32_t& cursor = cursor_[Index(top.node)];
+    const int32_t end = first_[Index(top.node) + 1];
+    const int32_t next_level = level_[Index(top.node)] + 1;
     while (top.got < top.need && cursor < end &&
-           (residual_in_[At(cursor)] == 0 || level_[At(half_[At(cursor)].other)] != next_level))
+           (residual_in_[Index(cursor)] == 0 ||
+            level_[Index(half_[Index(cursor)].other)] != next_level))
       ++cursor;
     if (top.got < top.need && cursor < end) {
-      const Capacity ask = std::min(top.need - top.got, residual_in_[At(cursor)]);
-      OpenFrame(half_[At(cursor)].other, cursor, ask);
+      const Capacity ask = std::min(top.need - top.got, residual_in_[Index(cursor)]);
+      OpenFrame(half_[Index(cursor)].other, cursor, ask);
       continue;
     }
     const Frame done = top;
@@ -160,18 +160,18 @@ Capacity MaxFlow<Capacity>::Pull(int32_t sink, Capacity need) {
     if (done.got > 0) Shift(done.half, done.got);
     stack_.back().got += done.got;
     // A node that gave less than asked has nothing left in this phase.
-    if (done.got < done.need) ++cursor_[At(stack_.back().node)];
+    if (done.got < done.need) ++cursor_[Index(stack_.back().node)];
   }
 }
 
 template <class Capacity>
 void MaxFlow<Capacity>::OpenFrame(int32_t node, int32_t half, Capacity need) {
   Capacity own = need;
-  if (!unlimited_[At(node)]) {
-    own = std::min(need, supply_[At(node)] - used_[At(node)]);
+  if (!unlimited_[Index(node)]) {
+    own = std::min(need, supply_[Index(node)] - used_[Index(node)]);
     if (own > 0) {
-      if (used_[At(node)] == 0) touched_nodes_.push_back(node);
-      used_[At(node)] += own;
+      if (used_[Index(node)] == 0) touched_nodes_.push_back(node);
+      used_[Index(node)] += own;
     }
   }
   stack_.push_back({node, half, need, own});
@@ -179,10 +179,10 @@ void MaxFlow<Capacity>::OpenFrame(int32_t node, int32_t half, Capacity need) {
 
 template <class Capacity>
 void MaxFlow<Capacity>::Shift(int32_t half, Capacity amount) {
-  const int32_t mate = half_[At(half)].mate;
-  if (residual_in_[At(half)] == capacity_in_[At(half)]) touched_halves_.push_back(half);
-  residual_in_[At(half)] -= amount;
-  residual_in_[At(mate)] += amount;
+  const int32_t mate = half_[Index(half)].mate;
+  if (residual_in_[Index(half)] == capacity_in_[Index(half)]) touched_halves_.push_back(half);
+  residual_in_[Index(half)] -= amount;
+  residual_in_[Index(mate)] += amount;
 }
 
 template class MaxFlow<int64_t>;

@@ -52,7 +52,7 @@ void Refinement::Enqueue(int32_t cell) {
   queue_.push_back(cell);
 }
 
-bool Refinement::Refine(int64_t most_work) {
+bool Refinement::Refine(int64_t max_work) {
   const int64_t start = work_;
   bool balanced = true;
   if (half_ > 0 && splits_.empty())
@@ -61,7 +61,7 @@ bool Refinement::Refine(int64_t most_work) {
       balanced = IsBalanced(cell, cell + size_[static_cast<size_t>(cell)]);
   // queue_ grows while it is walked.
   size_t next = 0;
-  for (; balanced && next < queue_.size() && work_ - start < most_work; ++next) {
+  for (; balanced && next < queue_.size() && work_ - start < max_work; ++next) {
     const int32_t cell = queue_[next];
     is_queued_[static_cast<size_t>(cell)] = 0;
     balanced = SplitBy(cell, true) && SplitBy(cell, false);

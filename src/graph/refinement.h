@@ -28,9 +28,9 @@ class Refinement {
   Refinement(const Digraph& graph, const GraphColors& colors, int32_t half);
 
   // False: paired graphs are unbalanced, so no isomorphism keeps this partition. Ends early, at a
-  // point that does not depend on how nodes are numbered, once `most_work` links were looked at;
+  // point that does not depend on how nodes are numbered, once `max_work` links were looked at;
   // then only trace() and Undo() are allowed.
-  bool Refine(int64_t most_work = std::numeric_limits<int64_t>::max());
+  bool Refine(int64_t max_work = std::numeric_limits<int64_t>::max());
   // Puts `nodes`, all of one cell that has others as well, into a cell of their own. Refine()
   // after.
   void Individualize(std::span<const NodeId> nodes);

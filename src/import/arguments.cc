@@ -53,9 +53,9 @@ std::vector<std::string> OtherHosts(const std::vector<Facts>& files) {
 
 // The one box of the file for each of the hosts. GUIDs are those of one machine.
 Status CopyBox(Facts& file, const std::vector<std::string>& hosts) {
-  constexpr size_t kMostClasses = size_t{1} << 28;
+  constexpr size_t kMaxClasses = size_t{1} << 28;
   const BoxFacts box = file.boxes[0];
-  if (box.classes.size() > kMostClasses / hosts.size())
+  if (box.classes.size() > kMaxClasses / hosts.size())
     return InvalidArgument(fmt::format("{}: {} hosts of {} GPUs and NICs each are too many",
                                        file.source, hosts.size(), box.num_devices()));
   file.boxes.clear();

@@ -7,6 +7,7 @@
 
 #include "merge.h"
 #include "text.h"
+#include "tutti/base/host_name.h"
 #include "tutti/base/units.h"
 
 namespace tutti::import {
@@ -95,7 +96,7 @@ Status JoinInto(BoxFacts& box, const BoxFacts& more, Ledger& ledger) {
 
 }  // namespace
 
-std::string ShortName(const std::string& host) { return Lower(host.substr(0, host.find('.'))); }
+std::string ShortName(const std::string& host) { return Lower(ShortHostName(host)); }
 
 void AppendNic(BoxFacts& box, NicFact nic) {
   const size_t before = box.num_devices();

@@ -64,7 +64,7 @@ Status AddAttachment(Box& box, Attachment made, Ledger& ledger) {
                                          known.place.Text(), made.to, made.place.Text()));
     if (known.to != made.to) continue;
     if (same_file) {
-      known.bandwidth = Plus(known.bandwidth, made.bandwidth);
+      known.bandwidth = SaturatingAdd(known.bandwidth, made.bandwidth);
       return {};
     }
     if (known.bandwidth > 0 && made.bandwidth > 0 && known.bandwidth != made.bandwidth)
@@ -278,7 +278,7 @@ Status FabricFacts::AddCables(Net& net) {
       if (cable.a.node == cable.b.node) continue;  // a switch to itself
       Pair& pair = pairs[std::minmax(cable.a.node, cable.b.node)][file.source];
       if (pair.cables++ == 0) pair.place = cable.place;
-      pair.bandwidth = Plus(pair.bandwidth, cable.bandwidth);
+      pair.bandwidth = SaturatingAdd(pair.bandwidth, cable.bandwidth);
     }
   for (const auto& [ends, by_source] : pairs) {
     const Pair* least = &by_source.begin()->second;
@@ -308,7 +308,7 @@ Status FabricFacts::AddTree(const std::vector<Box>& boxes, const MergeOptions& o
   for (const Box& box : boxes)
     for (const Attachment& one : box.attachments)
       if (box.is_used[one.nic] != 0)
-        below[one.to] = Plus(below[one.to], box.facts.nics[one.nic].bandwidth);
+        below[one.to] = SaturatingAdd(below[one.to], box.facts.nics[one.nic].bandwidth);
   // Children before parents.
   std::map<std::string, int> waits;
   for (const auto& [child, above] : *parents)
@@ -326,7 +326,7 @@ Status FabricFacts::AddTree(const std::vector<Box>& boxes, const MergeOptions& o
     for (const auto& [parent, place] : above->second) {
       if (--waits[parent] == 0) ready.push_back(parent);
       if (share < 1) continue;  // no host below
-      below[parent] = Plus(below[parent], share);
+      below[parent] = SaturatingAdd(below[parent], share);
       net.AddCable(SwitchNamed(child, net), SwitchNamed(parent, net), share);
       ledger_.provenance.push_back(
           {child + " - " + parent,

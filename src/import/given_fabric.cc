@@ -17,7 +17,7 @@ namespace {
 
 __extension__ using Wide = __int128;
 
-constexpr int64_t kMostSwitches = 1 << 16;
+constexpr int64_t kMaxSwitches = 1 << 16;
 
 tl::unexpected<Error> Unknown(std::string_view text) {
   return InvalidArgument(fmt::format(
@@ -42,7 +42,7 @@ Status ReadArgument(std::string_view argument, size_t place, GivenFabric& fabric
   int64_t* const to = (rails && key == "count") || (leaves && place == 0)    ? &fabric.lower
                       : (rails && key == "spines") || (leaves && place == 1) ? &fabric.upper
                                                                              : nullptr;
-  const auto number = import::Number(value, kMostSwitches);
+  const auto number = import::Number(value, kMaxSwitches);
   if (to == nullptr || !number || *number < 1) return Unknown(argument);
   *to = *number;
   return {};
@@ -150,7 +150,7 @@ Status AddGivenFabric(const std::vector<Box>& boxes, const MergeOptions& options
           rails ? number++ % *lower : static_cast<int64_t>(b) * *lower / std::ssize(boxes);
       Low& low = lows[static_cast<size_t>(at)];
       net.AddCable(boxes[b].ports[nic], low.node, boxes[b].facts.nics[nic].bandwidth);
-      low.below = Plus(low.below, boxes[b].facts.nics[nic].bandwidth);
+      low.below = SaturatingAdd(low.below, boxes[b].facts.nics[nic].bandwidth);
     }
   }
   SayGiven(fabric, *lower, ledger);

@@ -189,17 +189,18 @@ Status AddInside(Box& box, const MergeOptions& options, Net& net, Ledger& ledger
     const Net::Node nvswitch = net.AddSwitch(facts.host + ".nvswitch");
     for (size_t i = 0; i < to_switch.size(); ++i)
       if (to_switch[i] > 0)
-        net.AddCable(box.ranks[i], nvswitch, Times(to_switch[i], speed.bandwidth));
+        net.AddCable(box.ranks[i], nvswitch, SaturatingMul(to_switch[i], speed.bandwidth));
     ledger.provenance.push_back(
         {facts.host + ": NVSwitch",
-         fmt::format("{} a GPU ({} NVLinks, {})", ReadableBandwidth(Times(most, speed.bandwidth)),
-                     most, speed.why),
+         fmt::format("{} a GPU ({} NVLinks, {})",
+                     ReadableBandwidth(SaturatingMul(most, speed.bandwidth)), most, speed.why),
          facts.nvlinks[0].place.Text()});
     return {};
   }
   for (const NvlinkFact& link : facts.nvlinks)
     net.AddCable(box.ranks[static_cast<size_t>(link.gpu)],
-                 box.ranks[static_cast<size_t>(link.peer)], Times(link.links, speed.bandwidth));
+                 box.ranks[static_cast<size_t>(link.peer)],
+                 SaturatingMul(link.links, speed.bandwidth));
   ledger.provenance.push_back(
       {facts.host + ": NVLink",
        fmt::format("{} pairs of GPUs joined ({})", facts.nvlinks.size(), speed.why),

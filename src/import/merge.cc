@@ -65,7 +65,7 @@ void AssumeOneSwitch(const std::vector<Box>& boxes, Net& net, Ledger& ledger) {
 }
 
 Status CheckOptions(const MergeOptions& options) {
-  constexpr int64_t kMaxBandwidth = int64_t{1} << 50, kMost = 1'000'000;
+  constexpr int64_t kMost = 1'000'000;
   for (int64_t bandwidth :
        {options.nic_bandwidth, options.nvlink_bandwidth, options.pcie_bandwidth - 1,
         options.fabric ? options.fabric->nic_bandwidth : 0})

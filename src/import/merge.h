@@ -9,20 +9,11 @@
 #include <vector>
 
 #include "tutti/base/result.h"
+#include "tutti/base/saturating.h"
 #include "tutti/import/facts.h"
 #include "tutti/import/import.h"
 
 namespace tutti::import {
-
-// Sums of what files say: INT64_MAX, which no link has, instead of an overflow. Arguments >= 0.
-inline int64_t Plus(int64_t a, int64_t b) {
-  int64_t sum = 0;
-  return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<int64_t>::max() : sum;
-}
-inline int64_t Times(int64_t a, int64_t b) {
-  int64_t product = 0;
-  return __builtin_mul_overflow(a, b, &product) ? std::numeric_limits<int64_t>::max() : product;
-}
 
 // Who said what, for people.
 struct Ledger {
@@ -46,7 +37,7 @@ class Net {
   // Both ways. What joins the same two nodes already carries so much more.
   void AddCable(Node a, Node b, int64_t bandwidth) {
     int64_t& total = cables_[std::minmax(a, b)];
-    total = Plus(total, bandwidth);
+    total = SaturatingAdd(total, bandwidth);
   }
   // Without switches that lead to one node or to none. The names of those are returned.
   std::vector<std::string> Prune();

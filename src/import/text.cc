@@ -67,4 +67,13 @@ std::optional<int64_t> Number(std::string_view text, int64_t most) {
   return value <= most ? std::optional(value) : std::nullopt;
 }
 
+int JsonNesting(std::string_view text) {
+  int depth = 0, most = 0;
+  for (char c : text) {
+    if (c == '[' || c == '{') most = std::max(most, ++depth);
+    if (c == ']' || c == '}') --depth;
+  }
+  return most;
+}
+
 }  // namespace tutti::import

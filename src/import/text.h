@@ -27,6 +27,9 @@ std::vector<std::string_view> Words(std::string_view line);
 // ESC [ ... m of terminals taken out.
 std::string WithoutEscapes(std::string_view line);
 std::string Lower(std::string_view text);
+// Brackets of JSON open at once, at most; those in strings count, too, which only makes it larger.
+int JsonNesting(std::string_view text);
+inline constexpr int kMaxJsonDepth = 64;
 // Digits only.
 std::optional<int64_t> Number(std::string_view text, int64_t most);
 

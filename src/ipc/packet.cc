@@ -28,12 +28,12 @@ std::string Encode(const Packet& packet) {
   Put(static_cast<uint64_t>(packet.kind), bytes);
   Put(packet.request, bytes);
   for (const uint64_t word : packet.words) Put(word, bytes);
-  bytes.append(packet.text, 0, kMostBytes - kFixed);
+  bytes.append(packet.text, 0, kMaxPacketBytes - kFixed);
   return bytes;
 }
 
 std::optional<Packet> Decode(std::span<const std::byte> bytes) {
-  if (bytes.size() < kFixed || bytes.size() > kMostBytes || WordAt(bytes, 0) != kMagic)
+  if (bytes.size() < kFixed || bytes.size() > kMaxPacketBytes || WordAt(bytes, 0) != kMagic)
     return std::nullopt;
   const uint64_t kind = WordAt(bytes, 1);
   if (kind < 1 || kind > static_cast<uint64_t>(kLastKind)) return std::nullopt;

@@ -20,7 +20,7 @@
 namespace tutti::ipc {
 namespace {
 
-constexpr size_t kMostDescriptors = 4;
+constexpr size_t kMaxDescriptors = 4;
 // Linux has them; this libc's headers may not name the newest.
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010
@@ -105,7 +105,7 @@ Status Send(int socket, const Packet& packet, const std::vector<int>& descriptor
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(kMostDescriptors * sizeof(int))> control{};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(kMaxDescriptors * sizeof(int))> control{};
   if (!descriptors.empty()) {
     const size_t size = descriptors.size() * sizeof(int);
     message.msg_control = control.data();
@@ -124,12 +124,12 @@ Status Send(int socket, const Packet& packet, const std::vector<int>& descriptor
 }
 
 Result<std::optional<Received>> Receive(int socket, bool wait, bool take_descriptors) {
-  std::array<std::byte, kMostBytes> bytes;
+  std::array<std::byte, kMaxPacketBytes> bytes;
   iovec part{bytes.data(), bytes.size()};
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(kMostDescriptors * sizeof(int))> control{};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(kMaxDescriptors * sizeof(int))> control{};
   message.msg_control = control.data();
   message.msg_controllen = control.size();
   ssize_t size = 0;

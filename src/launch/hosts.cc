@@ -14,7 +14,7 @@
 namespace tutti {
 
 Result<std::vector<HostRanks>> PlaceOnHosts(std::string_view list, int32_t ranks) {
-  constexpr int32_t kMostSlots = 1 << 20;
+  constexpr int32_t kMaxSlots = 1 << 20;
   std::vector<HostRanks> hosts;
   int32_t placed = 0;
   int64_t slots = 0;
@@ -28,7 +28,7 @@ Result<std::vector<HostRanks>> PlaceOnHosts(std::string_view list, int32_t ranks
       const auto [end, error] =
           std::from_chars(digits.data(), digits.data() + digits.size(), count);
       if (error != std::errc() || end != digits.data() + digits.size() || count < 1 ||
-          count > kMostSlots)
+          count > kMaxSlots)
         return InvalidArgument(fmt::format("host '{}': '{}' is no number of ranks", word, digits));
       word = word.substr(0, colon);
     }
@@ -41,8 +41,8 @@ Result<std::vector<HostRanks>> PlaceOnHosts(std::string_view list, int32_t ranks
     if (comma != std::string_view::npos && rest.empty())
       return InvalidArgument(fmt::format("'{}' ends with a comma", list));
   }
-  if (slots > kMostSlots)
-    return InvalidArgument(fmt::format("{} ranks; at most {}", slots, kMostSlots));
+  if (slots > kMaxSlots)
+    return InvalidArgument(fmt::format("{} ranks; at most {}", slots, kMaxSlots));
   if (placed < ranks)
     return InvalidArgument(fmt::format("{} ranks, but the hosts have room for {}", ranks, slots));
   return hosts;

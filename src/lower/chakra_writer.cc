@@ -146,9 +146,9 @@ class Trace {
   int32_t next_ = 0;
 };
 
-class Writer {
+class ChakraWriter {
  public:
-  Writer(const Schedule& schedule, const Moves& moves, const ChakraOptions& options)
+  ChakraWriter(const Schedule& schedule, const Moves& moves, const ChakraOptions& options)
       : schedule_(schedule), moves_(moves), options_(options) {
     const size_t units = static_cast<size_t>(schedule.collective.num_shards()) *
                          static_cast<size_t>(schedule.units_per_shard);
@@ -225,9 +225,9 @@ class Writer {
 Result<std::vector<std::string>> ToChakra(const Topology& topology, const Schedule& schedule,
                                           const ChakraOptions& options) {
   if (options.size_bytes < 1) return InvalidArgument("--size must be at least 1 byte");
-  constexpr int64_t kMostCells = int64_t{1} << 28;
+  constexpr int64_t kMaxChakraCells = int64_t{1} << 28;
   const int64_t cells = int64_t{schedule.collective.num_shards()} * schedule.units_per_shard;
-  if (cells > kMostCells / std::max(1, schedule.collective.num_ranks()))
+  if (cells > kMaxChakraCells / std::max(1, schedule.collective.num_ranks()))
     return MakeError(ErrorCode::kInfeasible,
                      fmt::format("{} shards of {} units at each of {} ranks are too many to trace",
                                  schedule.collective.num_shards(), schedule.units_per_shard,
@@ -237,7 +237,7 @@ Result<std::vector<std::string>> ToChakra(const Topology& topology, const Schedu
   std::vector<Message> messages = MessagesOf(schedule, *moves);
   if (const Status counted = CountBytes(schedule, options.size_bytes, messages); !counted)
     return tl::unexpected(counted.error());
-  return Writer(schedule, *moves, options).Write(messages);
+  return ChakraWriter(schedule, *moves, options).Write(messages);
 }
 
 }  // namespace tutti

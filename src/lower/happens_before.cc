@@ -2,12 +2,10 @@
 
 #include <algorithm>
 
+#include "tutti/base/index.h"
+
 namespace tutti::lower {
-namespace {
-
-size_t Index(int32_t i) { return static_cast<size_t>(i); }
-
-}  // namespace
+namespace {}  // namespace
 
 HappensBefore::HappensBefore(const MachineIndex& index) : index_(index) {
   size_t total = 0;

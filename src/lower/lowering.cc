@@ -12,13 +12,12 @@
 #include "moves.h"
 #include "rank_state.h"
 #include "tutti/base/cancel.h"
+#include "tutti/base/index.h"
 #include "tutti/base/memory.h"
 #include "tutti/sched/structure.h"
 
 namespace tutti::lower {
 namespace {
-
-size_t Index(int32_t i) { return static_cast<size_t>(i); }
 
 // The ends of transfers of each shard: its elementary intervals lie between neighbours.
 class Intervals {
@@ -519,7 +518,7 @@ Status CheckPlanMemory(const Schedule& schedule, const Moves& moves) {
              std::min<int64_t>(moves_of[shard.index()] + 1, schedule.collective.num_ranks());
   const auto messages = static_cast<int64_t>(moves.all.size());
   return CheckMemory(
-      fmt::format("a plan of {} messages of together {} pieces of {} chunks a shard", messages,
+      fmt::format("a plan of {} messages of together {} pieces of {} chunks per shard", messages,
                   atoms, schedule.units_per_shard),
       cells * kBytesPerInterval + messages * kBytesPerMessage + atoms * kBytesPerAtom,
       AvailableMemoryBytes());

@@ -9,15 +9,14 @@
 #include "machine_index.h"
 #include "machine_memory.h"
 #include "tutti/base/cancel.h"
+#include "tutti/base/index.h"
 
 namespace tutti::lower {
 namespace {
 
-size_t Index(int64_t i) { return static_cast<size_t>(i); }
-
-class Run {
+class MachineRun {
  public:
-  Run(const Machine& machine, const MachineIndex& index, std::vector<PlanFault>& faults)
+  MachineRun(const Machine& machine, const MachineIndex& index, std::vector<PlanFault>& faults)
       : machine_(machine),
         index_(index),
         faults_(faults),
@@ -217,7 +216,7 @@ class Run {
 std::vector<PlanFault> RunMachine(const Machine& machine) {
   std::vector<PlanFault> faults;
   const MachineIndex index(machine, faults);
-  if (faults.empty()) Run(machine, index, faults).Execute();
+  if (faults.empty()) MachineRun(machine, index, faults).Execute();
   if (faults.size() > kMaxFaults) faults.resize(kMaxFaults);
   return faults;
 }

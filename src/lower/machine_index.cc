@@ -4,12 +4,10 @@
 
 #include <algorithm>
 
+#include "tutti/base/index.h"
+
 namespace tutti::lower {
-namespace {
-
-size_t Index(int32_t i) { return static_cast<size_t>(i); }
-
-}  // namespace
+namespace {}  // namespace
 
 MachineIndex::MachineIndex(const Machine& machine, std::vector<PlanFault>& faults)
     : machine_(machine) {

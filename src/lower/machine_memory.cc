@@ -2,12 +2,10 @@
 
 #include <fmt/format.h>
 
+#include "tutti/base/index.h"
+
 namespace tutti::lower {
-namespace {
-
-size_t Index(int64_t i) { return static_cast<size_t>(i); }
-
-}  // namespace
+namespace {}  // namespace
 
 MachineMemory::MachineMemory(const Machine& machine, const MachineIndex& index,
                              HappensBefore& order, std::vector<PlanFault>& faults)

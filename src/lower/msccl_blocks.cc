@@ -13,9 +13,9 @@
 namespace tutti::lower {
 namespace {
 
-class Writer {
+class MscclBlockWriter {
  public:
-  Writer(const MscclFile& file, const MscclMeaning& meaning, bool in_place)
+  MscclBlockWriter(const MscclFile& file, const MscclMeaning& meaning, bool in_place)
       : file_(file), builder_(Empty(file, meaning, in_place)) {}
 
   Result<BlockProgram> Write() && {
@@ -133,7 +133,7 @@ Result<std::vector<BlockProgram>> BlockProgramsOfMsccl(std::string_view xml, Msc
   std::vector<BlockProgram> programs;
   for (const bool in_place : {false, true}) {
     if (!(in_place ? file->in_place : file->out_of_place)) continue;
-    Result<BlockProgram> program = lower::Writer(*file, *meaning, in_place).Write();
+    Result<BlockProgram> program = lower::MscclBlockWriter(*file, *meaning, in_place).Write();
     if (!program) return tl::unexpected(program.error());
     programs.push_back(std::move(*program));
   }

@@ -12,11 +12,10 @@
 #include "machine.h"
 #include "msccl_file.h"
 #include "tutti/base/cancel.h"
+#include "tutti/base/index.h"
 
 namespace tutti::lower {
 namespace {
-
-size_t Index(int64_t i) { return static_cast<size_t>(i); }
 
 class Judge {
  public:

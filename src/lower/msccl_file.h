@@ -69,7 +69,7 @@ const MscclReader& ReaderOf(MscclDialect dialect);
 // The reader's word for a collective; empty where it has none.
 std::string_view CollOf(const MscclReader& reader, CollectiveKind kind);
 
-inline constexpr int64_t kMscclMaxCount = 71;  // chunks a step
+inline constexpr int64_t kMscclMaxCount = 71;  // chunks per step
 inline constexpr int64_t kMscclMaxOffset = 32767;
 inline constexpr int64_t kMscclMaxNodes = 4096;  // a gpu keeps
 inline constexpr int64_t kMscclMaxPeers = 32;    // sends, and receives, of a gpu a channel

@@ -6,14 +6,15 @@
 #include <optional>
 #include <pugixml.hpp>
 
+#include "machine.h"
 #include "msccl_file.h"
 
 namespace tutti::lower {
 namespace {
 
-class Reader {
+class MscclFileReader {
  public:
-  Reader(const MscclReader& reader, std::vector<PlanFault>& faults)
+  MscclFileReader(const MscclReader& reader, std::vector<PlanFault>& faults)
       : reader_(reader), faults_(faults) {}
 
   MscclFile Read(const pugi::xml_document& document) {
@@ -191,7 +192,6 @@ class Reader {
     return operand;
   }
 
-  static constexpr size_t kMaxFaults = 20;
   const MscclReader& reader_;
   std::vector<PlanFault>& faults_;
 };
@@ -206,7 +206,7 @@ Result<MscclFile> ReadMsccl(std::string_view xml, const MscclReader& reader,
   if (!parsed)
     return MakeError(ErrorCode::kCorrupt,
                      fmt::format("not XML at byte {}: {}", parsed.offset, parsed.description()));
-  return Reader(reader, faults).Read(document);
+  return MscclFileReader(reader, faults).Read(document);
 }
 
 }  // namespace tutti::lower

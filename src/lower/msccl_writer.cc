@@ -9,11 +9,10 @@
 
 #include "lower_internal.h"
 #include "msccl_file.h"
+#include "tutti/base/index.h"
 
 namespace tutti::lower {
 namespace {
-
-size_t Index(int64_t i) { return static_cast<size_t>(i); }
 
 size_t OpOf(OpCode op) {
   switch (op) {
@@ -316,8 +315,9 @@ Status CheckChunks(const Schedule& schedule, const MscclOptions& options) {
   if (chunks > kMscclMaxOffset + 1)
     return MakeError(
         ErrorCode::kInfeasible,
-        fmt::format("{} chunks a shard make {} chunks of a call; 16-bit offsets number at most {}",
-                    schedule.units_per_shard, chunks, kMscclMaxOffset + 1));
+        fmt::format(
+            "{} chunks per shard make {} chunks of a call; 16-bit offsets number at most {}",
+            schedule.units_per_shard, chunks, kMscclMaxOffset + 1));
   if (options.max_bytes > 0 && options.max_bytes < chunks)
     return InvalidArgument(
         fmt::format("calls of at most {} bytes cannot be cut into the {} chunks of this schedule",

@@ -12,9 +12,9 @@
 namespace tutti::lower {
 namespace {
 
-class Writer {
+class MscclppBlockWriter {
  public:
-  Writer(const PpFile& file, const PpMeaning& meaning, Collective collective)
+  MscclppBlockWriter(const PpFile& file, const PpMeaning& meaning, Collective collective)
       : file_(file),
         per_chunk_(meaning.cells_per_chunk),
         builder_(Empty(file, meaning, std::move(collective))) {}
@@ -235,7 +235,8 @@ Result<std::vector<BlockProgram>> BlockProgramsOfMscclpp(std::string_view json) 
   if (!faults.empty()) return tl::unexpected(lower::NotCorrect(faults));
   Result<Collective> collective = lower::CollectiveOf(*file, *meaning);
   if (!collective) return tl::unexpected(collective.error());
-  Result<BlockProgram> program = lower::Writer(*file, *meaning, std::move(*collective)).Write();
+  Result<BlockProgram> program =
+      lower::MscclppBlockWriter(*file, *meaning, std::move(*collective)).Write();
   if (!program) return tl::unexpected(program.error());
   std::vector<BlockProgram> programs;
   programs.push_back(std::move(*program));

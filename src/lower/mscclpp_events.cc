@@ -7,10 +7,10 @@
 #include <tuple>
 #include <utility>
 
+#include "tutti/base/index.h"
+
 namespace tutti::lower {
 namespace {
-
-size_t Index(int64_t i) { return static_cast<size_t>(i); }
 
 // All instructions of a plan in an order in which they may run, a send and its receive at once.
 class Order {

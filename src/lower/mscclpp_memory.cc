@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
+#include "tutti/base/index.h"
+
 namespace tutti::lower {
 namespace {
-
-size_t Index(int64_t i) { return static_cast<size_t>(i); }
 
 using Kind = CollectiveKind;
 

@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "machine.h"
 #include "mscclpp_file.h"
 
 namespace tutti::lower {
@@ -17,7 +18,7 @@ using Json = nlohmann::json;
 
 constexpr size_t kMaxBytes = size_t{1} << 28;
 constexpr int64_t kMaxValues = int64_t{1} << 23;
-constexpr size_t kMaxDepth = 16, kMaxFaults = 20;
+constexpr size_t kMaxJsonDepth = 16;
 constexpr int64_t kMaxRanks = 4096, kMaxChunks = int64_t{1} << 40;
 
 // clang-format off
@@ -109,9 +110,9 @@ class Guard : public nlohmann::json_sax<Json> {
   bool Open(bool is_array) {
     if (!Count()) return false;
     levels_.emplace_back().is_array = is_array;
-    return levels_.size() <= kMaxDepth ||
+    return levels_.size() <= kMaxJsonDepth ||
            Fail(ErrorCode::kInvalidArgument,
-                fmt::format("nested deeper than {} levels", kMaxDepth));
+                fmt::format("nested deeper than {} levels", kMaxJsonDepth));
   }
   bool Close() {
     levels_.pop_back();
@@ -189,9 +190,9 @@ class Values {
   std::string error_;
 };
 
-class Reader {
+class MscclppReader {
  public:
-  explicit Reader(std::vector<PlanFault>& faults) : faults_(faults) {}
+  explicit MscclppReader(std::vector<PlanFault>& faults) : faults_(faults) {}
 
   Result<PpFile> Read(const Json& root) {
     PpFile file;
@@ -324,7 +325,7 @@ class Reader {
 
   // The numbers that the operations of one thread block use.
   struct BlockReader {
-    Reader& reader;
+    MscclppReader& reader;
     const PpFile& file;
     const Declared& declared;
     size_t g, t;
@@ -624,7 +625,7 @@ Result<PpFile> ReadMscclppPlan(std::string_view json, std::vector<PlanFault>& fa
   if (!Json::sax_parse(json, &guard)) return tl::unexpected(*guard.error());
   const Json root = Json::parse(json, nullptr, false);
   if (!root.is_object()) return InvalidArgument("no plan: the outermost value is no object");
-  Reader reader(faults);
+  MscclppReader reader(faults);
   Result<PpFile> file = reader.Read(root);
   if (file) file->num_operations = reader.num_operations();
   return file;

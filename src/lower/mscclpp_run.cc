@@ -10,15 +10,13 @@
 #include <set>
 #include <tuple>
 
+#include "machine.h"
 #include "mscclpp_memory.h"
 #include "tutti/base/cancel.h"
+#include "tutti/base/index.h"
 
 namespace tutti::lower {
 namespace {
-
-constexpr size_t kMaxFaults = 20;
-
-size_t Index(int64_t i) { return static_cast<size_t>(i); }
 
 using Clock = std::vector<int32_t>;  // for each agent the last phase that is over, as known here
 
@@ -33,7 +31,7 @@ struct Step {
   int64_t piece = -1;
 };
 
-struct Block {
+struct RunBlock {
   int32_t rank = 0, number = 0, agent = 0;
   std::vector<Step> steps;
   size_t next = 0;
@@ -93,9 +91,10 @@ class Pairs {
   size_t count_ = 0;
 };
 
-class Run {
+class MscclppRun {
  public:
-  Run(const PpFile& file, const PpLayout& layout, int64_t cells, std::vector<PlanFault>& faults)
+  MscclppRun(const PpFile& file, const PpLayout& layout, int64_t cells,
+             std::vector<PlanFault>& faults)
       : file_(file),
         faults_(faults),
         per_chunk_(cells),
@@ -110,7 +109,7 @@ class Run {
     bool moved = true;
     while (moved && faults_.size() < kMaxFaults) {
       moved = false;
-      for (Block& block : blocks_) {
+      for (RunBlock& block : blocks_) {
         if (CancelRequested()) return faults_.push_back({"interrupted"});
         while (faults_.size() < kMaxFaults && Advance(block)) moved = true;
       }
@@ -132,7 +131,7 @@ class Run {
     for (size_t r = 0; r < file_.ranks.size(); ++r) {
       first_block_.push_back(blocks_.size());
       for (size_t t = 0; t < file_.ranks[r].blocks.size(); ++t) {
-        Block& block = blocks_.emplace_back();
+        RunBlock& block = blocks_.emplace_back();
         block.rank = static_cast<int32_t>(r);
         block.number = static_cast<int32_t>(t);
         block.agent = static_cast<int32_t>(blocks_.size()) - 1;
@@ -142,14 +141,14 @@ class Run {
       for (const int64_t value : file_.ranks[r].semaphores)
         semaphores_.back().push_back({value, value, 0, 0, {}, {}});
     }
-    for (const Block& block : blocks_)
+    for (const RunBlock& block : blocks_)
       for (const Step& step : block.steps)
         if (step.operation->name->kind == PpKind::kRelease)
           for (const int32_t id : step.operation->semaphores)
             ++semaphores_[Index(block.rank)][Index(id)].releases_in_all;
   }
 
-  static void AddSteps(const PpBlock& from, Block& block) {
+  static void AddSteps(const PpBlock& from, RunBlock& block) {
     for (size_t i = 0; i < from.operations.size(); ++i) {
       const PpOperation& operation = from.operations[i];
       const auto number = static_cast<int32_t>(i);
@@ -170,7 +169,7 @@ class Run {
     for (size_t r = 0; r < file_.ranks.size(); ++r)
       for (size_t c = 0; c < file_.ranks[r].peers[1].size(); ++c)
         port_agent_[pairs_.End(r, 1, static_cast<int32_t>(c))] = agents++;
-    for (Block& block : blocks_) {
+    for (RunBlock& block : blocks_) {
       block.clock.assign(Index(agents), 0);
       block.pending = block.clock;
     }
@@ -182,12 +181,12 @@ class Run {
 
   // --- Names and faults
 
-  std::string NameOf(const Block& block, const Step& step) const {
+  std::string NameOf(const RunBlock& block, const Step& step) const {
     std::string text = PpWhere(Index(block.rank), Index(block.number), Index(step.outer));
     if (step.inner >= 0) text += fmt::format(" inner op {} piece {}", step.inner, step.piece);
     return fmt::format("{} ({})", text, step.operation->name->name);
   }
-  int32_t Number(const Block& block) {
+  int32_t Number(const RunBlock& block) {
     // Steps are named when they fault: kept by thread block and place.
     named_.push_back({block.agent, block.next});
     return static_cast<int32_t>(named_.size()) - 1;
@@ -196,14 +195,14 @@ class Run {
     const auto& [block, step] = named_[Index(operation)];
     return NameOf(blocks_[Index(block)], blocks_[Index(block)].steps[step]);
   }
-  void Fault(const Block& block, const std::string& what) {
+  void Fault(const RunBlock& block, const std::string& what) {
     if (faults_.size() < kMaxFaults)
       faults_.push_back({fmt::format("{}: {}", NameOf(block, block.steps[block.next]), what)});
   }
 
   // --- What is known of others
 
-  static void Settle(Block& block) {  // nop
+  static void Settle(RunBlock& block) {  // nop
     Join(block.clock, block.pending);
     block.clock[Index(block.agent)] = block.phase++;
   }
@@ -215,7 +214,7 @@ class Run {
 
   // --- One step
 
-  bool Advance(Block& block) {
+  bool Advance(RunBlock& block) {
     if (block.next >= block.steps.size()) return false;
     const Step& step = block.steps[block.next];
     if (!CanRun(block, step)) return false;
@@ -253,12 +252,12 @@ class Run {
     return true;
   }
 
-  Inbox& InboxOf(const Block& block, const PpOperation& operation, int32_t channel) {
+  Inbox& InboxOf(const RunBlock& block, const PpOperation& operation, int32_t channel) {
     return inboxes_[Index(
         pairs_.End(Index(block.rank), static_cast<size_t>(operation.type), channel))];
   }
 
-  bool CanRun(Block& block, const Step& step) {
+  bool CanRun(RunBlock& block, const Step& step) {
     const PpOperation& operation = *step.operation;
     if (operation.name->kind == PpKind::kWait) {
       std::map<int32_t, size_t> wanted;
@@ -285,7 +284,7 @@ class Run {
     return true;
   }
 
-  void Signal(Block& block, const PpOperation& operation, int32_t channel, bool relaxed) {
+  void Signal(RunBlock& block, const PpOperation& operation, int32_t channel, bool relaxed) {
     const auto type = static_cast<size_t>(operation.type);
     const int32_t other = pairs_.Other(Index(block.rank), type, channel);
     if (other < 0)
@@ -307,7 +306,7 @@ class Run {
     inbox.clocks.push_back(std::move(clock));
   }
 
-  void Wait(Block& block, const PpOperation& operation, int32_t channel) {
+  void Wait(RunBlock& block, const PpOperation& operation, int32_t channel) {
     Inbox& inbox = InboxOf(block, operation, channel);
     if (!Saw(block.clock, block.agent, block.phase + 1, inbox.last_wait))
       Fault(block,
@@ -318,13 +317,13 @@ class Run {
     inbox.clocks.pop_front();
   }
 
-  void Flush(Block& block, int32_t channel) {
+  void Flush(RunBlock& block, int32_t channel) {
     const int32_t end = pairs_.End(Index(block.rank), 1, channel);
     Join(block.pending, port_clock_[end]);
     block.pending[Index(port_agent_[end])] = port_phase_[end];
   }
 
-  void Release(Block& block, int32_t id) {
+  void Release(RunBlock& block, int32_t id) {
     Semaphore& semaphore = semaphores_[Index(block.rank)][Index(id)];
     ++semaphore.value;
     semaphore.releasers.insert(block.agent);
@@ -333,7 +332,7 @@ class Run {
 
   // Which release an acquire has seen is certain where one thread block releases, or where it takes
   // the last one.
-  void Acquire(Block& block, int32_t id) {
+  void Acquire(RunBlock& block, int32_t id) {
     Semaphore& semaphore = semaphores_[Index(block.rank)][Index(id)];
     --semaphore.value;
     const int64_t needed = ++semaphore.acquired - semaphore.initial;
@@ -344,13 +343,13 @@ class Run {
       Join(block.pending, semaphore.clocks[Index(needed - 1)]);
   }
 
-  bool Arrive(Block& block, const Step& step) {
+  bool Arrive(RunBlock& block, const Step& step) {
     if (block.arrived) return false;
     block.arrived = true;
-    std::vector<Block*> there;
+    std::vector<RunBlock*> there;
     const size_t first = first_block_[Index(block.rank)];
     for (size_t b = first; b < blocks_.size() && blocks_[b].rank == block.rank; ++b) {
-      Block& other = blocks_[b];
+      RunBlock& other = blocks_[b];
       if (!other.arrived) continue;
       const PpOperation& theirs = *other.steps[other.next].operation;
       if (theirs.barrier != step.operation->barrier) continue;
@@ -362,11 +361,11 @@ class Run {
     }
     if (static_cast<int64_t>(there.size()) < step.operation->barrier_blocks) return false;
     Clock all = block.clock;
-    for (Block* other : there) {
+    for (RunBlock* other : there) {
       Settle(*other);
       Join(all, other->clock);
     }
-    for (Block* other : there) {
+    for (RunBlock* other : there) {
       other->clock = all;
       other->arrived = false;
       ++other->next;
@@ -396,7 +395,7 @@ class Run {
     int32_t agent, phase;
   };
 
-  void Touch(Block& block, const Step& step) {
+  void Touch(RunBlock& block, const Step& step) {
     const PpOperation& operation = *step.operation;
     const int32_t number = Number(block);
     const bool by_port = operation.type == PpChannelType::kPort &&
@@ -417,14 +416,14 @@ class Run {
   }
 
   // A port channel starts with what its thread block has seen, and goes on by itself.
-  Actor PortActor(const Block& block, int32_t channel) {
+  Actor PortActor(const RunBlock& block, int32_t channel) {
     const int32_t end = pairs_.End(Index(block.rank), 1, channel);
     Clock& clock = port_clock_[end];
     Join(clock, block.clock);
     return {&clock, port_agent_[end], ++port_phase_[end]};
   }
 
-  void Move(Block& block, const Step& step, size_t i, const Actor& actor, int32_t number) {
+  void Move(RunBlock& block, const Step& step, size_t i, const Actor& actor, int32_t number) {
     const PpReference& source = step.operation->src[i];
     const PpReference& target = step.operation->dst[i];
     const auto [from, end] = CellsOf(source, *step.operation, step);
@@ -439,7 +438,7 @@ class Run {
         Write(block, target, rank, to + static_cast<int64_t>(c), actor, number, values[c]);
   }
 
-  void ReduceAll(Block& block, const Step& step, int32_t number) {
+  void ReduceAll(RunBlock& block, const Step& step, int32_t number) {
     const PpOperation& operation = *step.operation;
     const Actor actor{&block.clock, block.agent, block.phase};
     const auto [first, last] = CellsOf(operation.src.front(), operation, step);
@@ -460,7 +459,7 @@ class Run {
     }
   }
 
-  PpValue Combined(const Block& block, const PpValue& a, const PpValue& b) {
+  PpValue Combined(const RunBlock& block, const PpValue& a, const PpValue& b) {
     std::string fault;
     const std::optional<PpValue> reduced = memory_.Reduce(a, b, fault);
     if (reduced) return *reduced;
@@ -478,7 +477,7 @@ class Run {
                      NameOf(other), "ios"[static_cast<size_t>(buffer)], cell / per_chunk_, rank)});
   }
 
-  PpValue Read(const Block& block, const PpReference& reference, int32_t rank, int64_t cell,
+  PpValue Read(const RunBlock& block, const PpReference& reference, int32_t rank, int64_t cell,
                const Actor& actor, int32_t number, bool packet_as_is) {
     PpMemory::Cell& at = memory_.At(rank, reference.buffer, cell);
     // A packet is read with its flag: whoever finds it has the data.
@@ -505,7 +504,7 @@ class Run {
   }
   bool Same(const PpStamp& stamp, int32_t operation) const { return stamp.operation == operation; }
 
-  void Write(const Block& block, const PpReference& reference, int32_t rank, int64_t cell,
+  void Write(const RunBlock& block, const PpReference& reference, int32_t rank, int64_t cell,
              const Actor& actor, int32_t number, PpValue value) {
     PpMemory::Cell& at = memory_.At(rank, reference.buffer, cell);
     if (!Same(at.writer, number) && !Saw(*actor.clock, actor.agent, actor.phase, at.writer))
@@ -524,12 +523,12 @@ class Run {
 
   // --- The end
 
-  int32_t PeerOf(const Block& block, const PpOperation& operation, int32_t channel) const {
+  int32_t PeerOf(const RunBlock& block, const PpOperation& operation, int32_t channel) const {
     return file_.ranks[Index(block.rank)]
         .peers[static_cast<size_t>(operation.type)][Index(channel)];
   }
 
-  std::string Explain(const Block& block) {
+  std::string Explain(const RunBlock& block) {
     const Step& step = block.steps[block.next];
     const PpOperation& operation = *step.operation;
     std::string text = NameOf(block, step) + " waits for ";
@@ -547,7 +546,7 @@ class Run {
     std::string text;
     int64_t stuck = 0;
     constexpr int64_t kMaxShown = 4;
-    for (const Block& block : blocks_) {
+    for (const RunBlock& block : blocks_) {
       if (block.next >= block.steps.size()) continue;
       if (stuck++ < kMaxShown) text += (text.empty() ? "deadlock: " : "; ") + Explain(block);
     }
@@ -587,7 +586,7 @@ class Run {
   PpMemory memory_;
   Pairs pairs_;
   std::vector<Inbox> inboxes_;
-  std::vector<Block> blocks_;
+  std::vector<RunBlock> blocks_;
   std::vector<size_t> first_block_;
   std::vector<std::vector<Semaphore>> semaphores_;
   std::map<int32_t, int32_t> port_agent_, port_phase_;
@@ -684,7 +683,7 @@ std::optional<PpMeaning> RunMscclppPlan(const PpFile& file, std::vector<PlanFaul
     faults.push_back({"plan: too large to judge: " + excess});
     return std::nullopt;
   }
-  Run run(file, *layout, cells, faults);
+  MscclppRun run(file, *layout, cells, faults);
   run.Execute();
   return PpMeaning{cells, layout->chunks_per_slot(), run.root()};
 }

@@ -13,6 +13,7 @@
 #include "lower_internal.h"
 #include "mscclpp_events.h"
 #include "tutti/base/cancel.h"
+#include "tutti/base/index.h"
 #include "tutti/lower/mscclpp.h"
 
 namespace tutti::lower {
@@ -21,8 +22,6 @@ namespace {
 constexpr size_t kMaxOperations = 64, kMaxChannels = 16, kMaxChannelsOfOperation = 8;
 constexpr int32_t kMaxThreadBlocks = 256;
 
-size_t Index(int64_t i) { return static_cast<size_t>(i); }
-
 // The channels of a type are one list, and so are its buffers.
 enum Type : uint8_t { kMemory, kPort };
 constexpr std::array<std::string_view, 2> kTypeNames{"memory", "port"};
@@ -30,14 +29,14 @@ constexpr std::array<std::string_view, 2> kTypeNames{"memory", "port"};
 char Letter(Buffer buffer) { return "ios"[static_cast<size_t>(buffer)]; }
 
 // The operations of one thread block, as text.
-struct Block {
+struct WrittenBlock {
   std::array<std::vector<int32_t>, 2> peers;  // of its channels
   std::array<std::vector<std::pair<int32_t, Buffer>>, 2> buffers;
   std::vector<std::string> operations;
 };
 
 // One contiguous piece that one rank puts into another, or reduces or copies at home.
-struct Piece {
+struct WrittenPiece {
   Event event;
   Operand staging;  // at the receiver, where it reduces
 };
@@ -62,7 +61,7 @@ class BlockWriter {
     waited_ = true;
   }
   void Flush(const std::set<int32_t>& peers) { Wait("flush", peers); }
-  void Put(const std::vector<Piece>& pieces, int32_t level) {
+  void Put(const std::vector<WrittenPiece>& pieces, int32_t level) {
     size_t first = 0;
     while (first < pieces.size()) {
       size_t last = first + 1;
@@ -76,7 +75,7 @@ class BlockWriter {
       first = last;
     }
   }
-  void Reduce(const Piece& piece, int32_t level) {
+  void Reduce(const WrittenPiece& piece, int32_t level) {
     StartData(level);
     const Event& event = piece.event;
     Add(fmt::format(R"({{"name":"re","src_buff":[{},{}],"dst_buff":[{}],"reduce_op":"sum"}})",
@@ -88,7 +87,7 @@ class BlockWriter {
     Add(fmt::format(R"({{"name":"copy","src_buff":[{}],"dst_buff":[{}]}})",
                     Local(event.src, event.count), Local(event.dst, event.count)));
   }
-  const Block& block() const { return block_; }
+  const WrittenBlock& block() const { return block_; }
 
  private:
   void Add(std::string operation) { block_.operations.push_back(std::move(operation)); }
@@ -129,12 +128,12 @@ class BlockWriter {
     }
   }
 
-  void PutSome(const std::vector<Piece>& pieces, int32_t level) {
+  void PutSome(const std::vector<WrittenPiece>& pieces, int32_t level) {
     StartData(level);
     const Type type = TypeOf(pieces.front().event.to);
     std::vector<size_t> channels;
     std::vector<std::string> from, to;
-    for (const Piece& piece : pieces) {
+    for (const WrittenPiece& piece : pieces) {
       const Event& event = piece.event;
       const Operand& target = event.reduces ? piece.staging : event.dst;
       channels.push_back(ChannelTo(event.to));
@@ -149,15 +148,15 @@ class BlockWriter {
   }
 
   int32_t rank_, box_ranks_;
-  Block block_;
+  WrittenBlock block_;
   bool data_ = false, waited_ = false;
   int32_t level_ = -1;
 };
 
 // Over one level: who puts what to whom, and who must be asked first.
 struct Level {
-  std::vector<Piece> puts;    // this rank sends
-  std::vector<Piece> arrive;  // this rank reduces
+  std::vector<WrittenPiece> puts;    // this rank sends
+  std::vector<WrittenPiece> arrive;  // this rank reduces
   std::vector<Event> copies;
   std::set<int32_t> to, from, leave_to, leave_from, flush;  // ranks
 };
@@ -171,7 +170,7 @@ class Layer {
   void Add(size_t event) { members_.push_back(event); }
 
   // `scratch`: units in use at each rank; what is staged is added.
-  std::vector<Block> Write(std::vector<int64_t>& scratch) {
+  std::vector<WrittenBlock> Write(std::vector<int64_t>& scratch) {
     levels_.assign(Index(ranks_), {});
     std::stable_sort(members_.begin(), members_.end(), [this](size_t a, size_t b) {
       return events_.all[a].level < events_.all[b].level;
@@ -186,7 +185,7 @@ class Layer {
                level, scratch);
       first = last;
     }
-    std::vector<Block> blocks;
+    std::vector<WrittenBlock> blocks;
     for (int32_t r = 0; r < ranks_; ++r) blocks.push_back(WriteRank(r));
     return blocks;
   }
@@ -228,7 +227,7 @@ class Layer {
       LevelOf(receiver, level).leave_to.insert(sender);
       LevelOf(sender, level).leave_from.insert(receiver);
     }
-    for (const Piece& piece : Merged(members, scratch)) Place(piece, level);
+    for (const WrittenPiece& piece : Merged(members, scratch)) Place(piece, level);
     for (const int32_t rank : active) known_[Index(rank)][Index(rank)] = 2 * level;
     std::map<int32_t, std::vector<int32_t>> signalled;
     for (const size_t m : members)
@@ -240,7 +239,8 @@ class Layer {
   Level& LevelOf(int32_t rank, int32_t level) { return levels_[Index(rank)][level]; }
 
   // Events of one level between the same ranks whose places follow one another become one.
-  std::vector<Piece> Merged(const std::vector<size_t>& members, std::vector<int64_t>& scratch) {
+  std::vector<WrittenPiece> Merged(const std::vector<size_t>& members,
+                                   std::vector<int64_t>& scratch) {
     std::vector<Event> sorted;
     for (const size_t m : members) sorted.push_back(events_.all[m]);
     const auto key = [](const Event& e) {
@@ -248,7 +248,7 @@ class Layer {
     };
     std::stable_sort(sorted.begin(), sorted.end(),
                      [&](const Event& a, const Event& b) { return key(a) < key(b); });
-    std::vector<Piece> pieces;
+    std::vector<WrittenPiece> pieces;
     const auto follows = [](const Operand& a, const Operand& b, int64_t count) {
       return a.buffer == b.buffer && a.offset + count == b.offset;
     };
@@ -265,7 +265,7 @@ class Layer {
       }
       pieces.push_back({event, {}});
     }
-    for (Piece& piece : pieces) {
+    for (WrittenPiece& piece : pieces) {
       if (!piece.event.reduces) continue;
       int64_t& used = scratch[Index(piece.event.to)];
       piece.staging = {Buffer::kScratch, used};
@@ -274,7 +274,7 @@ class Layer {
     return pieces;
   }
 
-  void Place(const Piece& piece, int32_t level) {
+  void Place(const WrittenPiece& piece, int32_t level) {
     const Event& event = piece.event;
     Level& from = LevelOf(event.from, level);
     if (event.from == event.to) {
@@ -290,7 +290,7 @@ class Layer {
     if (event.reduces) to.arrive.push_back(piece);
   }
 
-  Block WriteRank(int32_t rank) {
+  WrittenBlock WriteRank(int32_t rank) {
     BlockWriter writer(rank, box_ranks_);
     std::set<int32_t> put_to, put_from;
     for (const auto& [level, what] : levels_[Index(rank)]) {
@@ -303,15 +303,16 @@ class Layer {
     for (auto& [level, what] : levels_[Index(rank)]) {
       writer.Signal("signal", what.leave_to);
       writer.Wait("wait", what.leave_from);
-      std::stable_sort(what.puts.begin(), what.puts.end(), [&](const Piece& a, const Piece& b) {
-        return std::tuple(writer.TypeOf(a.event.to), a.event.src.buffer) <
-               std::tuple(writer.TypeOf(b.event.to), b.event.src.buffer);
-      });
+      std::stable_sort(what.puts.begin(), what.puts.end(),
+                       [&](const WrittenPiece& a, const WrittenPiece& b) {
+                         return std::tuple(writer.TypeOf(a.event.to), a.event.src.buffer) <
+                                std::tuple(writer.TypeOf(b.event.to), b.event.src.buffer);
+                       });
       writer.Put(what.puts, level);
       writer.Flush(what.flush);
       writer.Signal("signal", what.to);
       writer.Wait("wait", what.from);
-      for (const Piece& piece : what.arrive) writer.Reduce(piece, level);
+      for (const WrittenPiece& piece : what.arrive) writer.Reduce(piece, level);
       for (const Event& event : what.copies) writer.Copy(event, level);
     }
     return writer.block();
@@ -354,7 +355,8 @@ class FileWriter {
 
   // The limit that is broken, or the file.
   tl::expected<std::string, std::string> Write(int32_t thread_blocks) {
-    for (std::vector<Block>& blocks : LayersOf(thread_blocks)) layers_.push_back(std::move(blocks));
+    for (std::vector<WrittenBlock>& blocks : LayersOf(thread_blocks))
+      layers_.push_back(std::move(blocks));
     for (size_t l = 0; l < layers_.size(); ++l)
       for (size_t r = 0; r < layers_[l].size(); ++r)
         if (std::string excess = Excess(layers_[l][r]); !excess.empty())
@@ -364,7 +366,7 @@ class FileWriter {
 
  private:
   // Each group goes where least is moved so far.
-  std::vector<std::vector<Block>> LayersOf(int32_t thread_blocks) {
+  std::vector<std::vector<WrittenBlock>> LayersOf(int32_t thread_blocks) {
     std::vector<int64_t> volume(Index(events_.num_groups), 0);
     for (const Event& event : events_.all) volume[Index(event.group)] += event.count;
     std::vector<int32_t> layer_of(volume.size());
@@ -380,12 +382,12 @@ class FileWriter {
     std::vector<Layer> layers(Index(thread_blocks), Layer(events_, ranks, options_.box_ranks));
     for (size_t e = 0; e < events_.all.size(); ++e)
       layers[Index(layer_of[Index(events_.all[e].group)])].Add(e);
-    std::vector<std::vector<Block>> blocks;
+    std::vector<std::vector<WrittenBlock>> blocks;
     for (Layer& layer : layers) blocks.push_back(layer.Write(scratch_));
     return blocks;
   }
 
-  static std::string Excess(const Block& block) {
+  static std::string Excess(const WrittenBlock& block) {
     if (block.operations.size() > kMaxOperations)
       return fmt::format("MSCCL++ takes at most {} operations a thread block, got {}",
                          kMaxOperations, block.operations.size());
@@ -435,7 +437,7 @@ class FileWriter {
     std::array<std::vector<int32_t>, 2> peers;
     std::vector<std::tuple<int32_t, Buffer, Type>> buffers;
     int32_t id = 0;
-    for (const std::vector<Block>& layer : layers_)
+    for (const std::vector<WrittenBlock>& layer : layers_)
       if (!layer[r].operations.empty()) AddBlock(layer[r], id++, peers, buffers, text);
     text += "],\n \"channels\":[";
     bool first = true;
@@ -456,7 +458,8 @@ class FileWriter {
 
   // Channels of a rank are numbered in the order of the layers, so that the k-th between two ranks
   // is the same at both.
-  static void AddBlock(const Block& block, int32_t id, std::array<std::vector<int32_t>, 2>& peers,
+  static void AddBlock(const WrittenBlock& block, int32_t id,
+                       std::array<std::vector<int32_t>, 2>& peers,
                        std::vector<std::tuple<int32_t, Buffer, Type>>& buffers, std::string& text) {
     auto out = std::back_inserter(text);
     fmt::format_to(out, "{}\n  {{\"id\":{},\"channels\":[", id == 0 ? "" : ",", id);
@@ -494,7 +497,7 @@ class FileWriter {
   const Events& events_;
   const MscclppOptions& options_;
   std::vector<int64_t> scratch_;
-  std::vector<std::vector<Block>> layers_;
+  std::vector<std::vector<WrittenBlock>> layers_;
 };
 
 Status CheckOptions(const Collective& collective, const MscclppOptions& options) {

@@ -18,7 +18,7 @@ using lower::Move;
 using lower::Moves;
 
 constexpr int32_t kNone = -1;
-constexpr int64_t kMostChannels = 32;
+constexpr int64_t kMaxNcclChannels = 32;
 
 // Of all ranks along a ring, or of one box's along a path.
 using Order = std::vector<int32_t>;
@@ -262,10 +262,10 @@ class GraphWriter {
       divisor = std::gcd(divisor, count);
       total += count;
     }
-    if (total / divisor > kMostChannels)
+    if (total / divisor > kMaxNcclChannels)
       return MakeError(ErrorCode::kInfeasible,
                        fmt::format("the schedule takes {} channels, NCCL at most {}",
-                                   total / divisor, kMostChannels));
+                                   total / divisor, kMaxNcclChannels));
     std::vector<Order> channels;
     for (const auto& [order, count] : orders)
       channels.insert(channels.end(), static_cast<size_t>(count / divisor), order);
@@ -315,9 +315,9 @@ Result<std::string> ToNcclGraph(const Topology& topology, const Schedule& schedu
                                 const NcclGraphOptions& options) {
   GraphWriter writer(topology, options);
   if (const Status fits = writer.Check(); !fits) return tl::unexpected(fits.error());
-  constexpr int64_t kMostHops = int64_t{1} << 26;
+  constexpr int64_t kMaxHops = int64_t{1} << 26;
   if (int64_t{schedule.collective.num_shards()} * schedule.units_per_shard >
-      kMostHops / std::max(1, topology.num_ranks()))
+      kMaxHops / std::max(1, topology.num_ranks()))
     return MakeError(ErrorCode::kInfeasible, "the schedule has too many chunks for a graph");
   const Result<Moves> moves = lower::MovesOf(topology, schedule);
   if (!moves) return tl::unexpected(moves.error());

@@ -108,9 +108,9 @@ std::string BodyOf(const Plan& plan) {
 // --- Reading ------------------------------------------------------------------------------------
 
 // After a fault every read gives 0 and no list has entries, so that readers run to their end.
-class Reader {
+class PlanReader {
  public:
-  explicit Reader(std::string_view bytes) : bytes_(bytes) {}
+  explicit PlanReader(std::string_view bytes) : bytes_(bytes) {}
 
   bool failed() const { return !fault_.empty(); }
   Error error() const { return {ErrorCode::kCorrupt, "plan file: " + fault_}; }
@@ -169,20 +169,20 @@ constexpr int32_t kMaxInt = std::numeric_limits<int32_t>::max();
 constexpr int64_t kMaxLong = std::numeric_limits<int64_t>::max();
 
 template <class T>
-std::vector<T> ReadList(Reader& reader, std::string_view what, int64_t most) {
+std::vector<T> ReadList(PlanReader& reader, std::string_view what, int64_t most) {
   std::vector<T> list(reader.Count(what, 1));
   for (T& each : list) each = static_cast<T>(reader.Number(what, 0, most));
   return list;
 }
 
-Operand ReadOperand(Reader& reader) {
+Operand ReadOperand(PlanReader& reader) {
   Operand operand;
   operand.buffer = static_cast<Buffer>(reader.Int("a buffer", 0, 2));
   operand.offset = reader.Number("an offset", 0, kMaxUnits);
   return operand;
 }
 
-Instruction ReadInstruction(Reader& reader) {
+Instruction ReadInstruction(PlanReader& reader) {
   Instruction instruction;
   instruction.op = static_cast<OpCode>(reader.Int("an opcode", 0, 3));
   if (Reads(instruction.op)) instruction.src = ReadOperand(reader);
@@ -197,19 +197,19 @@ Instruction ReadInstruction(Reader& reader) {
   return instruction;
 }
 
-Stream ReadStream(Reader& reader, int32_t num_ranks) {
+Stream ReadStream(PlanReader& reader, int32_t num_ranks) {
   Stream stream;
   stream.send_peer = reader.Int("a peer to send to", 0, num_ranks) - 1;
   stream.recv_peer = reader.Int("a peer to receive from", 0, num_ranks) - 1;
   stream.channel = reader.Int("a channel", 0, kMaxInt);
-  constexpr size_t kLeastInstruction = 6;
-  const size_t count = reader.Count("the number of instructions", kLeastInstruction);
+  constexpr size_t kMinInstruction = 6;
+  const size_t count = reader.Count("the number of instructions", kMinInstruction);
   for (size_t i = 0; i < count && !reader.failed(); ++i)
     stream.instructions.push_back(ReadInstruction(reader));
   return stream;
 }
 
-RankPlan ReadRank(Reader& reader, const Collective& collective) {
+RankPlan ReadRank(PlanReader& reader, const Collective& collective) {
   RankPlan rank;
   rank.input_slots = reader.Int("the number of input slots", 0, collective.num_shards());
   rank.output_slots = reader.Int("the number of output slots", 0, collective.num_shards());
@@ -221,19 +221,19 @@ RankPlan ReadRank(Reader& reader, const Collective& collective) {
   const auto named = static_cast<int32_t>(rank.scratch_shards.size());
   if (named == 0 ? rank.scratch_slots > kMaxUnnamedScratch : rank.scratch_slots != named)
     reader.Fail(fmt::format("{} scratch slots name {} shards", rank.scratch_slots, named));
-  constexpr size_t kLeastStream = 4;
-  const size_t count = reader.Count("the number of streams", kLeastStream);
+  constexpr size_t kMinStream = 4;
+  const size_t count = reader.Count("the number of streams", kMinStream);
   for (size_t s = 0; s < count && !reader.failed(); ++s)
     rank.streams.push_back(ReadStream(reader, collective.num_ranks()));
   return rank;
 }
 
-Result<Collective> ReadCollective(Reader& reader) {
+Result<Collective> ReadCollective(PlanReader& reader) {
   const auto kind = static_cast<CollectiveKind>(reader.Int("the collective", 0, 8));
-  constexpr size_t kLeastRank = 8;
+  constexpr size_t kMinRank = 8;
   const auto ranks = static_cast<int32_t>(
       reader.Number("the number of ranks", 1,
-                    std::min<int64_t>(kMaxInt, static_cast<int64_t>(reader.left() / kLeastRank))));
+                    std::min<int64_t>(kMaxInt, static_cast<int64_t>(reader.left() / kMinRank))));
   Collective::Options options;
   if (HasRoot(kind)) options.root = reader.Int("the root", 0, std::max(1, ranks) - 1);
   if (kind == CollectiveKind::kAllReduce)
@@ -292,7 +292,7 @@ Result<std::string> PlanToFile(const Plan& plan) {
 Result<Plan> PlanFromFile(std::string_view bytes) {
   const Result<std::string_view> body = BodyOf(bytes);
   if (!body) return tl::unexpected(body.error());
-  Reader reader(*body);
+  PlanReader reader(*body);
   Result<Collective> collective = ReadCollective(reader);
   if (!collective) return tl::unexpected(collective.error());
   Plan plan{std::move(*collective), 1, 1, {}, {}};

@@ -24,7 +24,7 @@ namespace {
 
 using At = Simplex::At;
 
-constexpr int32_t kMostRounds = 20;
+constexpr int32_t kMaxRounds = 20;
 // A bound so much farther away than a violation is none.
 constexpr double kFarAway = 1e18;
 
@@ -153,10 +153,10 @@ class ExactBasis {
     }
     if (matrix.size() != right.size())
       return MakeError(ErrorCode::kResourceExhausted, "the simplex method's basis is not square");
-    if (right.size() > static_cast<size_t>(LinearProgram::kMostExactRows))
+    if (right.size() > static_cast<size_t>(LinearProgram::kMaxExactRows))
       return MakeError(ErrorCode::kResourceExhausted,
                        fmt::format("a basis of {} rows is more than the {} that are solved exactly",
-                                   right.size(), LinearProgram::kMostExactRows));
+                                   right.size(), LinearProgram::kMaxExactRows));
     const ExactSystem system(std::move(matrix));
     const auto values = system.is_regular() ? system.Solve(right) : std::nullopt;
     const auto prices = values ? system.SolveTransposed(costs) : std::nullopt;
@@ -226,7 +226,7 @@ Result<ExactLpSolution> LinearProgram::SolveExactly() {
   }
   ExactBasis exact(std::move(columns), std::move(rows));
   Simplex::Basis basis = simplex_->LastBasis();
-  for (int32_t round = 0; round < kMostRounds; ++round) {
+  for (int32_t round = 0; round < kMaxRounds; ++round) {
     if (CancelRequested()) return tl::unexpected(CancelledError());
     if (const Status followed = exact.Follow(basis); !followed)
       return tl::unexpected(followed.error());

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "coin_bound.h"
 #include "tutti/base/cancel.h"
 #include "tutti/base/deadline.h"
 
@@ -32,11 +33,11 @@ namespace {
 class End {
  public:
   explicit End(const IntegerLimits& limits)
-      : deadline_(limits.seconds), most_iterations_(limits.iterations) {}
+      : deadline_(limits.seconds), max_iterations_(limits.iterations) {}
   void CountIteration() { ++iterations_; }
   bool HasCome() {
     has_come_ = has_come_ || CancelRequested() || deadline_.HasPassed() ||
-                (most_iterations_ > 0 && iterations_ >= most_iterations_);
+                (max_iterations_ > 0 && iterations_ >= max_iterations_);
     return has_come_;
   }
   // It has stopped something, whose verdict is none then.
@@ -44,7 +45,7 @@ class End {
 
  private:
   Deadline deadline_;
-  int64_t most_iterations_, iterations_ = 0;
+  int64_t max_iterations_, iterations_ = 0;
   bool has_come_ = false;
 };
 
@@ -102,8 +103,6 @@ void AddCutsAndHeuristics(CbcModel& model) {
   model.addHeuristic(&pump);
   model.addHeuristic(&dive);
 }
-
-double Bound(double value) { return std::clamp(value, -COIN_DBL_MAX, COIN_DBL_MAX); }
 
 }  // namespace
 
@@ -185,15 +184,15 @@ class IntegerProgram::Search {
 void IntegerProgram::Search::Load(OsiClpSolverInterface& solver) const {
   std::vector<double> low, high, cost, row_low, row_high;
   for (const Column& column : program_.columns_) {
-    low.push_back(Bound(column.lower));
-    high.push_back(Bound(column.upper));
+    low.push_back(CoinBound(column.lower));
+    high.push_back(CoinBound(column.upper));
     cost.push_back(column.cost);
   }
   std::vector<int> starts = {0}, indices;
   std::vector<double> values;
   for (const Row& row : program_.rows_) {
-    row_low.push_back(Bound(row.lower));
-    row_high.push_back(Bound(row.upper));
+    row_low.push_back(CoinBound(row.lower));
+    row_high.push_back(CoinBound(row.upper));
     for (const Entry& entry : row.entries) {
       indices.push_back(entry.column);
       values.push_back(entry.value);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "coin_bound.h"
 #include "tutti/base/cancel.h"
 
 #pragma GCC diagnostic push
@@ -15,8 +16,6 @@
 namespace tutti {
 namespace {
 
-double Bound(double value) { return std::clamp(value, -COIN_DBL_MAX, COIN_DBL_MAX); }
-
 class StopWhenCancelled : public ClpEventHandler {
  public:
   int event(Event) override { return CancelRequested() ? 0 : -1; }
@@ -27,8 +26,8 @@ class StopWhenCancelled : public ClpEventHandler {
 struct Pending {
   void Add(double low, double high, double price, std::span<const int> at,
            std::span<const double> entries) {
-    lower.push_back(Bound(low));
-    upper.push_back(Bound(high));
+    lower.push_back(CoinBound(low));
+    upper.push_back(CoinBound(high));
     cost.push_back(price);
     indices.insert(indices.end(), at.begin(), at.end());
     values.insert(values.end(), entries.begin(), entries.end());
@@ -105,13 +104,14 @@ class Simplex::Model {
     copy.setOptimizationDirection(1);
     for (int i = 0; i < copy.numberColumns(); ++i) {
       const auto at = static_cast<size_t>(i);
-      copy.setColumnBounds(i, Bound(limits.column_lower[at]), Bound(limits.column_upper[at]));
+      copy.setColumnBounds(i, CoinBound(limits.column_lower[at]),
+                           CoinBound(limits.column_upper[at]));
       copy.setObjectiveCoefficient(i, limits.cost[at]);
       copy.setColumnStatus(i, StatusOf(start.columns[at]));
     }
     for (int i = 0; i < copy.numberRows(); ++i) {
       const auto at = static_cast<size_t>(i);
-      copy.setRowBounds(i, Bound(limits.row_lower[at]), Bound(limits.row_upper[at]));
+      copy.setRowBounds(i, CoinBound(limits.row_lower[at]), CoinBound(limits.row_upper[at]));
       copy.setRowStatus(i, StatusOf(start.rows[at]));
     }
     try {

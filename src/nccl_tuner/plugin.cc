@@ -27,7 +27,7 @@ void Say(Logger logger, int level, const char* file, int line, const std::string
 bool ReadFile(const char* path, std::string& text) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path, "rb"), std::fclose);
   if (file == nullptr) return false;
-  text.resize(kMostTableBytes + 1);
+  text.resize(kMaxTableBytes + 1);
   text.resize(std::fread(text.data(), 1, text.size(), file.get()));
   return std::ferror(file.get()) == 0;
 }

@@ -59,7 +59,7 @@ class RowReader {
     row.to = Number("to", 4, 0, kMostBytes, kMostBytes);
     row.choice.algorithm = Named("algorithm", 5, kAlgorithms, false);
     row.choice.protocol = Named("protocol", 6, kProtocols, true);
-    row.choice.channels = static_cast<int32_t>(Number("channels", 7, 1, kMostChannels, 0));
+    row.choice.channels = static_cast<int32_t>(Number("channels", 7, 1, kMaxNcclChannels, 0));
     if (fault_.empty() && row.from > row.to)
       fault_ = "the range from " + std::string(words_[3]) + " to " + std::string(words_[4]) +
                " is empty";
@@ -108,8 +108,8 @@ class RowReader {
 class TableReader {
  public:
   std::string Add(std::string_view line) {
-    if (line.size() > kMostLineLength)
-      return "a line has at most " + std::to_string(kMostLineLength) + " characters";
+    if (line.size() > kMaxLineLength)
+      return "a line has at most " + std::to_string(kMaxLineLength) + " characters";
     const std::vector<std::string_view> words = WordsOf(line);
     if (words.empty()) return {};
     if (ended_) return "nothing may follow the line 'end'";
@@ -118,8 +118,8 @@ class TableReader {
       ended_ = true;
       return {};
     }
-    if (rows_.size() == kMostRows)
-      return "a table has at most " + std::to_string(kMostRows) + " rows";
+    if (rows_.size() == kMaxRows)
+      return "a table has at most " + std::to_string(kMaxRows) + " rows";
     return RowReader(words).Read(rows_.emplace_back());
   }
 
@@ -149,8 +149,8 @@ class TableReader {
 }  // namespace
 
 ReadTable ParseTable(std::string_view text) {
-  if (text.size() > kMostTableBytes)
-    return {{}, 1, "a table has at most " + std::to_string(kMostTableBytes) + " bytes"};
+  if (text.size() > kMaxTableBytes)
+    return {{}, 1, "a table has at most " + std::to_string(kMaxTableBytes) + " bytes"};
   TableReader reader;
   int line = 0;
   while (!text.empty()) {

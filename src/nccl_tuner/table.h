@@ -24,9 +24,9 @@
 
 namespace tutti::nccl_tuner {
 
-inline constexpr size_t kMostTableBytes = size_t{1} << 20;
-inline constexpr size_t kMostRows = 4096, kMostLineLength = 255;
-inline constexpr uint64_t kMostChannels = 64;
+inline constexpr size_t kMaxTableBytes = size_t{1} << 20;
+inline constexpr size_t kMaxRows = 4096, kMaxLineLength = 255;
+inline constexpr uint64_t kMaxNcclChannels = 64;
 
 struct Choice {
   int16_t algorithm = -1;  // -1: none, NCCL's own choice

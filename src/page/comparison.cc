@@ -15,7 +15,7 @@ std::string CurveJson(const PageCurve& curve) {
   return out.ToString();
 }
 
-std::string RowJson(const PageComparison::Row& row) {
+std::string ComparedJson(const PageComparison::Row& row) {
   JsonObject out;
   out.AddText("algorithm", row.algorithm);
   out.AddInt("size_bytes", row.size_bytes);
@@ -48,7 +48,7 @@ void PageData::AddComparison(int32_t network, const PageComparison& comparison) 
   out.AddText("collective", Name(comparison.collective));
   out.AddText("how", comparison.how);
   out.AddReal("bus_factor", comparison.bus_factor);
-  out.AddRaw("rows", ArrayOf(comparison.rows, RowJson));
+  out.AddRaw("rows", ArrayOf(comparison.rows, ComparedJson));
   out.AddRaw("curves", ArrayOf(comparison.curves, CurveJson));
   out.AddRaw("bound", CurveJson(comparison.bound));
   out.AddRaw("best", ArrayOf(comparison.best, RangeJson));

@@ -9,7 +9,7 @@ void AddKnown(std::string_view key, const std::optional<double>& value, JsonObje
   if (value) out.AddReal(key, *value);
 }
 
-std::string RowJson(const PageDesigns::Row& row) {
+std::string DesignJson(const PageDesigns::Row& row) {
   JsonObject out;
   out.AddText("recipe", row.recipe);
   out.AddText("algorithm", row.algorithm);
@@ -18,7 +18,7 @@ std::string RowJson(const PageDesigns::Row& row) {
   out.AddRaw("tb", RationalJson(row.tb));
   out.AddInt("diameter", row.diameter);
   out.AddInt("bidirectional", row.bidirectional ? 1 : 0);
-  out.AddRaw("reasons", ArrayOf(row.reasons, QuotedJson));
+  out.AddRaw("reasons", ArrayOf(row.reasons, AsciiJson));
   if (row.time_s) out.AddInt("time_ps", Picoseconds(*row.time_s));
   AddKnown("f_lower", row.f_lower, out);
   AddKnown("f_upper", row.f_upper, out);
@@ -37,7 +37,7 @@ void PageData::AddDesigns(const PageDesigns& designs) {
   out.AddRaw("tb_bound", RationalJson(designs.tb_bound));
   if (designs.bound_s) out.AddInt("bound_ps", Picoseconds(*designs.bound_s));
   out.AddInt("best", designs.best);
-  out.AddRaw("rows", ArrayOf(designs.rows, RowJson));
+  out.AddRaw("rows", ArrayOf(designs.rows, DesignJson));
   views_.emplace_back("designs", out.ToString());
 }
 

@@ -5,7 +5,8 @@
 namespace tutti {
 
 bool IsGrouped(const Topology& topology) {
-  return topology.num_nodes() > PageData::kMostNodes || topology.num_links() > PageData::kMostLinks;
+  return topology.num_nodes() > PageData::kMaxDrawnNodes ||
+         topology.num_links() > PageData::kMaxDrawnLinks;
 }
 
 GroupLinks SumLinks(const Topology& topology, const Grouping& grouping) {
@@ -35,7 +36,7 @@ GroupLinks SumLinks(const Topology& topology, const Grouping& grouping) {
 
 std::vector<double> OnDrawnLinks(const Topology& topology, std::vector<double> values) {
   if (!IsGrouped(topology)) return values;
-  const Grouping grouping = GroupNodes(topology, PageData::kMostGroups);
+  const Grouping grouping = GroupNodes(topology, PageData::kMaxGroups);
   const GroupLinks sums = SumLinks(topology, grouping);
   std::vector<double> drawn(sums.ends.size());
   for (const LinkId link : topology.Links()) {

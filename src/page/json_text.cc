@@ -1,13 +1,8 @@
 #include "json_text.h"
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 namespace tutti {
-
-std::string QuotedJson(std::string_view text) {
-  return nlohmann::json(text).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
-}
 
 std::string ArrayJson(const std::vector<std::string>& values) {
   return fmt::format("[{}]", fmt::join(values, ","));

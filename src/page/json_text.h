@@ -10,12 +10,15 @@
 #include <string_view>
 #include <vector>
 
+#include "tutti/base/json_text.h"
 #include "tutti/base/rational.h"
 
 namespace tutti {
 
-// Quoted and escaped; bytes that are no UTF-8 are replaced.
-std::string QuotedJson(std::string_view text);
+// In ASCII, whatever the encoding of the file that it comes to stand in.
+inline std::string AsciiJson(std::string_view text) {
+  return QuotedJson(text, JsonCharacters::kAscii);
+}
 // "[a,b]" of the texts of values.
 std::string ArrayJson(const std::vector<std::string>& values);
 
@@ -35,7 +38,7 @@ std::string RationalJson(const Rational& value);
 
 class JsonObject {
  public:
-  void AddText(std::string_view key, std::string_view value) { AddRaw(key, QuotedJson(value)); }
+  void AddText(std::string_view key, std::string_view value) { AddRaw(key, AsciiJson(value)); }
   void AddInt(std::string_view key, int64_t value) { AddRaw(key, std::to_string(value)); }
   // Nine digits; a number that JSON has no word for becomes null.
   void AddReal(std::string_view key, double value);
@@ -62,7 +65,7 @@ class JsonObject {
  private:
   void Begin(std::string_view key) {
     if (!text_.empty()) text_ += ',';
-    text_ += QuotedJson(key);
+    text_ += AsciiJson(key);
     text_ += ':';
   }
 

@@ -20,7 +20,7 @@
 namespace tutti {
 namespace {
 
-constexpr int32_t kMostGroupsDrawn = 128;
+constexpr int32_t kMaxGroupsDrawn = 128;
 
 struct DrawnNode {
   std::string name;
@@ -55,11 +55,10 @@ std::vector<Cable> CablesOf(const std::map<std::pair<int32_t, int32_t>, int64_t>
 
 Drawing DrawingOf(const Topology& topology) {
   Drawing drawing;
-  drawing.grouped =
-      topology.num_nodes() > kMostNodesDrawn || topology.num_links() > kMostLinksDrawn;
+  drawing.grouped = topology.num_nodes() > kMaxNodesDrawn || topology.num_links() > kMaxLinksDrawn;
   std::vector<int32_t> place(static_cast<size_t>(topology.num_nodes()));
   if (drawing.grouped) {
-    Grouping grouping = GroupNodes(topology, kMostGroupsDrawn);
+    Grouping grouping = GroupNodes(topology, kMaxGroupsDrawn);
     place = std::move(grouping.group_of);
     drawing.grid = grouping.grid;
     for (std::string& name : grouping.names) drawing.nodes.push_back({std::move(name)});
@@ -226,8 +225,8 @@ class Painter {
   double Nearest() const {
     const double scale = width_ - 2 * kMargin - 40;
     double least = 1;
-    constexpr size_t kMostCompared = 400;
-    const size_t count = std::min(places_.x.size(), kMostCompared);
+    constexpr size_t kMaxCompared = 400;
+    const size_t count = std::min(places_.x.size(), kMaxCompared);
     for (size_t a = 0; a < count; ++a)
       for (size_t b = a + 1; b < count; ++b)
         least =

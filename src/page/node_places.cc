@@ -264,7 +264,7 @@ void Push(const std::vector<std::pair<int32_t, int32_t>>& cables, double apart, 
 }
 
 NodePlaces ByForces(int32_t nodes, const std::vector<std::pair<int32_t, int32_t>>& cables) {
-  constexpr double kWork = 2e8, kMostRounds = 400, kFewestRounds = 30;
+  constexpr double kWork = 2e8, kMaxRounds = 400, kMinRounds = 30;
   constexpr double kGolden = 0.6180339887498949, kPlastic = 0.7548776662466927;
   NodePlaces places;
   for (int32_t node = 0; node < nodes; ++node) {  // spread evenly, with no structure of its own
@@ -274,7 +274,7 @@ NodePlaces ByForces(int32_t nodes, const std::vector<std::pair<int32_t, int32_t>
   }
   const double count = nodes;
   const int rounds =
-      static_cast<int>(std::max(kFewestRounds, std::min(kMostRounds, kWork / (count * count))));
+      static_cast<int>(std::max(kMinRounds, std::min(kMaxRounds, kWork / (count * count))));
   const double apart = 1 / std::sqrt(count);
   for (int round = 0; round < rounds; ++round)
     Push(cables, apart, 0.12 * (1 - static_cast<double>(round) / rounds) + 0.001, places);
@@ -286,7 +286,7 @@ NodePlaces ByForces(int32_t nodes, const std::vector<std::pair<int32_t, int32_t>
 
 NodePlaces PlaceNodes(int32_t nodes, int32_t ranks, const std::optional<GridShape>& grid,
                       const std::vector<std::pair<int32_t, int32_t>>& cables) {
-  constexpr size_t kMostDense = 16;
+  constexpr size_t kMaxDense = 16;
   if (nodes == 1) return {NodePlaces::Kind::kGrid, {0.5}, {0.5}};
   if (grid) {
     std::vector<int32_t> sides = grid->dims;
@@ -304,7 +304,7 @@ NodePlaces PlaceNodes(int32_t nodes, int32_t ranks, const std::optional<GridShap
   if (const auto order = RingOrder(near)) return OnCircle(*order);
   size_t pairs = 0;
   for (const std::vector<int32_t>& list : near) pairs += list.size();
-  if (near.size() <= kMostDense && 5 * pairs >= 2 * near.size() * (near.size() - 1))
+  if (near.size() <= kMaxDense && 5 * pairs >= 2 * near.size() * (near.size() - 1))
     return OnCircle(InOrder(nodes));
   return ByForces(nodes, cables);
 }

@@ -27,17 +27,17 @@ std::string NamesJson(const Topology& topology) {
     numbered = numbered && topology.node_name(node) == std::to_string(node.value);
   if (numbered) return "null";
   std::vector<std::string> names;
-  for (const NodeId node : topology.Nodes()) names.push_back(QuotedJson(topology.node_name(node)));
+  for (const NodeId node : topology.Nodes()) names.push_back(AsciiJson(topology.node_name(node)));
   return ArrayJson(names);
 }
 
 std::string GroupsJson(const Topology& topology) {
-  const Grouping grouping = GroupNodes(topology, PageData::kMostGroups);
+  const Grouping grouping = GroupNodes(topology, PageData::kMaxGroups);
   const GroupLinks sums = SumLinks(topology, grouping);
   std::vector<int64_t> sizes(grouping.names.size());
   for (const int32_t group : grouping.group_of) ++sizes[static_cast<size_t>(group)];
   std::vector<std::string> names;
-  for (const std::string& name : grouping.names) names.push_back(QuotedJson(name));
+  for (const std::string& name : grouping.names) names.push_back(AsciiJson(name));
   JsonObject out;
   out.AddRaw("names", ArrayJson(names));
   out.AddColumn("nodes", sizes.size(), [&](size_t i) { return sizes[i]; });
@@ -82,7 +82,7 @@ std::string BoundsJson(const Topology& topology, const Bounds& bounds) {
   JsonObject out;
   out.AddInt("steps", bounds.steps);
   out.AddInt("latency_ps", bounds.latency_ps);
-  out.AddInt("least_alpha_ps", bounds.least_alpha_ps);
+  out.AddInt("least_alpha_ps", bounds.min_alpha_ps);
   out.AddRaw("seconds_per_byte", RationalJson(bounds.seconds_per_byte));
   out.AddRaw("tb", RationalJson(bounds.tb));
   out.AddText("reason", bounds.bandwidth_reason);
@@ -166,10 +166,10 @@ void AddDetails(const Topology& topology, const Schedule& schedule, const PageSc
                                        transfers));
     return;
   }
-  if (transfers > PageData::kMostTransfers) {
+  if (transfers > PageData::kMaxDrawnTransfers) {
     out.AddText("omitted", fmt::format("The schedule has {} transfers; a page shows each of at "
                                        "most {}. The use of links is complete.",
-                                       transfers, PageData::kMostTransfers));
+                                       transfers, PageData::kMaxDrawnTransfers));
     return;
   }
   out.AddRaw("transfers", TransfersJson(schedule));
@@ -202,7 +202,7 @@ void AddFacts(int32_t network, const Topology& topology, const Schedule& schedul
 std::string PairsJson(const Topology& topology,
                       const std::vector<std::pair<int32_t, int32_t>>& pairs) {
   std::vector<std::string> names;
-  for (const NodeId rank : topology.Ranks()) names.push_back(QuotedJson(topology.node_name(rank)));
+  for (const NodeId rank : topology.Ranks()) names.push_back(AsciiJson(topology.node_name(rank)));
   JsonObject links;
   links.AddColumn("tail", pairs.size(), [&](size_t i) { return pairs[i].first; });
   links.AddColumn("head", pairs.size(), [&](size_t i) { return pairs[i].second; });
@@ -280,7 +280,7 @@ void PageData::AddExecuted(int32_t network, const Topology& topology, const Sche
              SimulationJson(run.report, "", "executed",
                             grouped ? UseJson(topology, run.report)
                                     : UseJson(run.report.link_busy_s, run.report.link_bytes)));
-  if (grouped || std::ssize(messages) > kMostTransfers)
+  if (grouped || std::ssize(messages) > kMaxDrawnTransfers)
     out.AddText("omitted",
                 fmt::format("A page does not show each of {} messages.", messages.size()));
   else

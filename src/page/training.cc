@@ -12,7 +12,7 @@ std::string EventsJson(const std::vector<PageTraining::Event>& events) {
   out.AddColumn("start_ps", events.size(), [&](size_t i) { return events[i].start_ps; });
   out.AddColumn("end_ps", events.size(), [&](size_t i) { return events[i].end_ps; });
   out.AddRaw("name", ArrayOf(events, [](const PageTraining::Event& event) {
-               return QuotedJson(event.name);
+               return AsciiJson(event.name);
              }));
   return out.ToString();
 }
@@ -36,7 +36,7 @@ std::string RowJson(const PageTraining::Row& row, bool with_events) {
 void PageData::AddTraining(int32_t network, const PageTraining& training) {
   int64_t events = 0;
   for (const PageTraining::Row& row : training.rows) events += std::ssize(row.events);
-  const bool with_events = events <= kMostEvents;
+  const bool with_events = events <= kMaxEvents;
   JsonObject out;
   out.AddInt("network", network);
   out.AddText("workload", training.workload);

@@ -1,6 +1,6 @@
 // Which link-disjoint paths a pair uses, where those of the fewest hops leave much of the rate.
 //
-// Model       A pool of paths a pair, any of them; what is chosen are paths of one pair that share
+// Model       A pool of paths per pair, any of them; what is chosen are paths of one pair that share
 //             no link. Paths that no chosen one crosses stay, whether they are needed or not.
 // Method      The demands are split over the whole pool; each pair's heaviest path is chosen and
 //             those that cross it go. Again, so that the others adapt, with the two heaviest, and

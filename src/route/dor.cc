@@ -1,5 +1,5 @@
 // dor: dimension-ordered routing on tori and meshes: the first dimension as far as needed, then the
-// second, and so on, each the shorter way round. Where both paths of some dimensions are equally
+// second, and so on, each the shorter way round. Where both directions of some dimensions are equally
 // long half of the data goes up in all of them and half goes down. Of parallel links the one that
 // carries least.
 //

@@ -24,7 +24,7 @@ namespace tutti {
 namespace {
 
 // Lists of paths beyond this are for nobody: 256 MiB of hops.
-constexpr double kMostHops = 1 << 26;
+constexpr double kMaxHops = 1 << 26;
 
 // Nodes by distance from a source, with the number of shortest paths to each.
 struct Layers {
@@ -173,7 +173,7 @@ Result<Routed> RouteEwsp(const Topology& topology, const RouterOptions& options)
   const FlowNetwork network(topology);
   const DemandTable demand(topology.num_ranks(), options.demand);
   const EqualSplitByHops split(topology, network, demand);
-  if (CountHops(network, demand, split) > kMostHops) {
+  if (CountHops(network, demand, split) > kMaxHops) {
     Result<Routing> peeled = PeelAlike(topology, network, demand, split, options);
     if (!peeled) return tl::unexpected(peeled.error());
     return Routed{*std::move(peeled)};

@@ -30,8 +30,8 @@
 namespace tutti {
 namespace {
 
-constexpr double kGap = 0.05;
-constexpr double kFar = std::numeric_limits<double>::infinity();
+constexpr double kFptasGap = 0.05;
+constexpr double kUnreached = std::numeric_limits<double>::infinity();
 // Lengths are scaled down before they leave the range of doubles.
 constexpr double kLongest = 1e150;
 
@@ -44,7 +44,7 @@ class Scheme {
         units_(static_cast<size_t>(network.num_ranks),
                std::vector<int64_t>(network.num_bundles(), 0)),
         load_(network.num_bundles(), 0) {
-    double least = kFar;
+    double least = kUnreached;
     for (const double capacity : network.capacity) {
       length_.push_back(1 / capacity);
       least = std::min(least, capacity);
@@ -59,7 +59,7 @@ class Scheme {
   double gap() const { return std::max(0.0, 1 - lower_ / upper_); }
   std::vector<std::vector<int64_t>>& units() { return units_; }
   const std::vector<double>& best_length() const { return best_length_; }
-  bool can_count_on() const { return phases_ < most_phases(); }
+  bool can_count_on() const { return phases_ < max_phases(); }
 
   // kCancelled.
   Status Phase() {
@@ -88,14 +88,14 @@ class Scheme {
   }
 
  private:
-  int64_t most_phases() const {
+  int64_t max_phases() const {
     return static_cast<int64_t>((WideInteger{1} << 61) / demand_.Total());
   }
 
   // Demand x distance of all that the source sends.
   double Send(int32_t source) {
     const auto nodes = static_cast<size_t>(network_.num_nodes);
-    distance_.assign(nodes, kFar);
+    distance_.assign(nodes, kUnreached);
     by_.assign(nodes, -1);
     below_.assign(nodes, 0);
     order_.clear();
@@ -144,7 +144,7 @@ class Scheme {
   std::vector<std::vector<int64_t>> units_;  // [source][bundle], of all phases
   std::vector<double> load_, length_, best_length_;
   int64_t phases_ = 0;
-  double lower_ = 0, upper_ = kFar;
+  double lower_ = 0, upper_ = kUnreached;
   // Of the search at hand.
   std::vector<double> distance_;
   std::vector<int32_t> by_, order_;
@@ -176,7 +176,7 @@ Result<Routed> RouteFptas(const Topology& topology, const RouterOptions& options
   if (const Status fits = CheckMemory("the flow of every source", bytes, AvailableMemoryBytes());
       !fits)
     return tl::unexpected(fits.error());
-  const double gap = std::max(options.gap.value_or(kGap), 1e-6);
+  const double gap = std::max(options.gap.value_or(kFptasGap), 1e-6);
   const auto start = std::chrono::steady_clock::now();
   Scheme scheme(network, demand, gap / 2);
   do {

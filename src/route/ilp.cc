@@ -30,9 +30,9 @@ namespace {
 
 constexpr int64_t kIterations = 300'000;
 constexpr double kSplitGap = 1e-4;
-constexpr int32_t kMostSweeps = 50;
+constexpr int32_t kMaxSweeps = 50;
 // Larger programs do not get beyond their first relaxation in any time we would wait.
-constexpr int64_t kMostProgramPaths = 50'000;
+constexpr int64_t kMaxProgramPaths = 50'000;
 
 class OnePathAPair {
  public:
@@ -53,7 +53,7 @@ class OnePathAPair {
     bool first = true;
     double best = 0;
     std::vector<PathId> kept;
-    for (int32_t sweep = 0; sweep < kMostSweeps && !CancelRequested(); ++sweep) {
+    for (int32_t sweep = 0; sweep < kMaxSweeps && !CancelRequested(); ++sweep) {
       bool moved = false;
       ForEachPair([&](IdRange<PathId> of_pair, int64_t weight, PathId& chosen) {
         if (!first) Add(chosen, -weight);
@@ -206,7 +206,7 @@ Result<Routed> RouteWhole(const Topology& topology, const RouterOptions& options
   Rational best_rate = rate(best);
   const double gap = ((upper - best_rate) / upper).ToDouble();
   if (gap > options.gap.value_or(0) && !deadline.HasPassed() &&
-      paths->num_paths() <= kMostProgramPaths) {
+      paths->num_paths() <= kMaxProgramPaths) {
     IntegerLimits limits;
     limits.seconds = deadline.Left();
     if (options.max_iterations > 0)

@@ -10,9 +10,9 @@
 namespace tutti {
 namespace {
 
-constexpr WideInteger kMostUnits = std::numeric_limits<int64_t>::max();
+constexpr WideInteger kMaxShareUnits = std::numeric_limits<int64_t>::max();
 // Larger factors are not worth it: shares are then rounded by less than a unit.
-constexpr int64_t kMostFactor = 1 << 16;
+constexpr int64_t kMaxFactor = 1 << 16;
 
 // The factor by which `load` must grow so that every link's share of it is whole.
 int64_t FactorOf(int64_t load, int64_t link_bandwidth, int64_t bandwidth) {
@@ -31,20 +31,20 @@ Result<LinkShares> LinkShares::Make(const Topology& topology, std::span<const Li
   WideInteger most = 0;
   for (size_t b = 0; b < bundles.size(); ++b) {
     most = std::max(most, load[b]);
-    if (load[b] > kMostUnits) continue;
+    if (load[b] > kMaxShareUnits) continue;
     for (const LinkId link : links[b]) {
       const int64_t factor =
           FactorOf(static_cast<int64_t>(load[b]), topology.bandwidth(link), bundles[b].bandwidth);
-      if (shares.factor_ > kMostFactor || factor > kMostFactor)
-        shares.factor_ = kMostFactor + 1;
+      if (shares.factor_ > kMaxFactor || factor > kMaxFactor)
+        shares.factor_ = kMaxFactor + 1;
       else
         shares.factor_ = std::lcm(shares.factor_, factor);
     }
   }
-  if (most > kMostUnits)
+  if (most > kMaxShareUnits)
     return MakeError(ErrorCode::kResourceExhausted,
                      "the units that cross a link do not fit in 63 bits");
-  if (shares.factor_ > kMostFactor || most > kMostUnits / shares.factor_) shares.factor_ = 1;
+  if (shares.factor_ > kMaxFactor || most > kMaxShareUnits / shares.factor_) shares.factor_ = 1;
 
   for (size_t b = 0; b < bundles.size(); ++b) {
     shares.first_.push_back(static_cast<int32_t>(shares.links_.size()));

@@ -14,13 +14,13 @@
 namespace tutti {
 namespace {
 
-constexpr double kGap = 1e-4;
+constexpr double kMcfGap = 1e-4;
 // Of the split over the paths that are kept, which costs far more than it.
-constexpr double kSplitGap = 1e-3;
+constexpr double kMcfSplitGap = 1e-3;
 
 Result<Routed> PathsOfBestFlow(const Topology& topology, const RouterOptions& options) {
   ConcurrentFlowOptions flow_options;
-  flow_options.gap = options.gap.value_or(kGap);
+  flow_options.gap = options.gap.value_or(kMcfGap);
   flow_options.max_seconds = options.max_seconds;
   flow_options.demand = options.demand;
   const Result<ConcurrentFlow> flow = SolveConcurrentFlow(topology, flow_options);
@@ -44,7 +44,7 @@ Result<Routed> RouteMcfExtP(const Topology& topology, const RouterOptions& optio
   const DemandTable demand(topology.num_ranks(), options.demand);
   Routing kept = KeepHeaviestPaths(routed->routing, options.max_paths);
   PathWeightOptions weigh;
-  weigh.gap = options.gap.value_or(kSplitGap);
+  weigh.gap = options.gap.value_or(kMcfSplitGap);
   weigh.max_seconds = options.max_seconds;
   Result<WeightedPaths> weighted = WeighPaths(topology, demand, kept, weigh);
   if (!weighted) return tl::unexpected(weighted.error());

@@ -29,8 +29,8 @@ class Lister {
  public:
   virtual ~Lister() = default;
   virtual void Start(NodeId source) = 0;
-  // Appends `most_paths` paths to `destination`, stops where `most_hops` in all are exceeded.
-  virtual void List(NodeId destination, size_t most_paths, size_t most_hops, Listed& out) = 0;
+  // Appends `paths_limit` paths to `destination`, stops where `max_hops` in all are exceeded.
+  virtual void List(NodeId destination, size_t paths_limit, size_t max_hops, Listed& out) = 0;
 };
 
 void AppendPath(const std::vector<LinkId>& hops, Listed& out) {
@@ -51,18 +51,18 @@ class BoundedLister : public Lister {
 
   void Start(NodeId source) override { source_ = source; }
 
-  void List(NodeId destination, size_t most_paths, size_t most_hops, Listed& out) override {
-    most_paths_ = most_paths;
+  void List(NodeId destination, size_t paths_limit, size_t max_hops, Listed& out) override {
+    max_paths_ = paths_limit;
     const int32_t fewest = distance_to_[destination.index()][source_.index()];
     if (fewest == kUnreachable) return;
     const int32_t most = std::min(fewest + extra_, topology_.num_nodes() - 1);
-    for (int32_t hops = fewest; hops <= most && out.hops.size() <= most_hops && most_paths_ > 0;
+    for (int32_t hops = fewest; hops <= most && out.hops.size() <= max_hops && max_paths_ > 0;
          ++hops)
-      ListOfLength(destination, hops, most_hops, out);
+      ListOfLength(destination, hops, max_hops, out);
   }
 
  private:
-  void ListOfLength(NodeId destination, int32_t length, size_t most_hops, Listed& out) {
+  void ListOfLength(NodeId destination, int32_t length, size_t max_hops, Listed& out) {
     const std::vector<int32_t>& distance = distance_to_[destination.index()];
     hops_.clear();
     cursor_.assign(1, 0);
@@ -71,8 +71,8 @@ class BoundedLister : public Lister {
     for (;;) {
       const IdRange<LinkId> links = topology_.OutLinks(at);
       const auto hops = static_cast<int32_t>(hops_.size());
-      if (at != destination && cursor_.back() < links.size() && out.hops.size() <= most_hops &&
-          most_paths_ > 0) {
+      if (at != destination && cursor_.back() < links.size() && out.hops.size() <= max_hops &&
+          max_paths_ > 0) {
         const LinkId link = links[cursor_.back()++];
         const NodeId head = topology_.head(link);
         const int32_t rest = distance[head.index()];
@@ -85,7 +85,7 @@ class BoundedLister : public Lister {
       }
       if (at == destination && hops == length) {
         AppendPath(hops_, out);
-        --most_paths_;
+        --max_paths_;
       }
       on_path_[at.index()] = false;
       cursor_.pop_back();
@@ -98,7 +98,7 @@ class BoundedLister : public Lister {
   const Topology& topology_;
   const std::vector<std::vector<int32_t>>& distance_to_;  // [destination][node]
   int32_t extra_;
-  size_t most_paths_ = 0;  // that are still to be listed
+  size_t max_paths_ = 0;  // that are still to be listed
   NodeId source_{0};
   std::vector<bool> on_path_;
   std::vector<LinkId> hops_;
@@ -121,13 +121,13 @@ class DisjointLister : public Lister {
     hops_from_source_ = DistancesFrom(topology_.graph(), source);
   }
 
-  void List(NodeId destination, size_t most_paths, size_t /*most_hops*/, Listed& out) override {
+  void List(NodeId destination, size_t paths_limit, size_t /*max_hops*/, Listed& out) override {
     if (hops_from_source_[destination.index()] == kUnreachable) return;
     ++pair_;
     flow_.clear();
     // No more paths leave the source, or arrive, than there are links.
     size_t most = std::min({static_cast<size_t>(topology_.OutLinks(source_).size()),
-                            topology_.InLinks(destination).size(), most_paths});
+                            topology_.InLinks(destination).size(), paths_limit});
     while (most > 0 && Search(destination)) {
       Augment(destination);
       --most;
@@ -275,7 +275,7 @@ Result<Routing> ListPaths(const Topology& topology, const DemandTable& demand, P
     for (const NodeId destination : topology.Ranks())
       distance_to.push_back(DistancesTo(topology.graph(), destination));
   // Both the lists and the routing made from them.
-  const auto most_hops = static_cast<size_t>(AvailableMemoryBytes()) / (4 * sizeof(LinkId));
+  const auto max_hops = static_cast<size_t>(AvailableMemoryBytes()) / (4 * sizeof(LinkId));
   std::vector<Listed> listed(ranks);
   std::atomic<size_t> all_hops = 0;
   ParallelFor(topology.num_ranks(), 1, [&](int64_t begin, int64_t end) {
@@ -291,9 +291,9 @@ Result<Routing> ListPaths(const Topology& topology, const DemandTable& demand, P
       lister->Start(source);
       for (const NodeId destination : topology.Ranks()) {
         const size_t before = out.num_hops.size();
-        if (CancelRequested() || all_hops + out.hops.size() > most_hops) break;
+        if (CancelRequested() || all_hops + out.hops.size() > max_hops) break;
         if (demand(source.value, destination.value) > 0)
-          lister->List(destination, deadline.HasPassed() ? 1 : kAll, most_hops, out);
+          lister->List(destination, deadline.HasPassed() ? 1 : kAll, max_hops, out);
         out.paths_to.push_back(static_cast<int32_t>(out.num_hops.size() - before));
       }
       all_hops += out.hops.size();
@@ -302,7 +302,7 @@ Result<Routing> ListPaths(const Topology& topology, const DemandTable& demand, P
   if (CancelRequested()) return tl::unexpected(CancelledError());
   size_t num_paths = 0;
   for (const Listed& paths : listed) num_paths += paths.num_hops.size();
-  if (all_hops > most_hops || num_paths > std::numeric_limits<int32_t>::max())
+  if (all_hops > max_hops || num_paths > std::numeric_limits<int32_t>::max())
     return MakeError(ErrorCode::kResourceExhausted,
                      fmt::format("'{}' has more {} than memory holds; mcf-extp needs no list",
                                  topology.name(), SetText(set, extra_hops)));

@@ -32,7 +32,7 @@ class Problem {
     mean_demand_ = ToRational(demand.Total()).ToDouble() / pairs;
     for (const LinkId link : topology.Links())
       capacity_.push_back(static_cast<double>(topology.bandwidth(link)) /
-                          static_cast<double>(network_.least_bandwidth));
+                          static_cast<double>(network_.smallest_bandwidth));
   }
 
   const Routing& paths() const { return paths_; }
@@ -211,9 +211,9 @@ class PathIteration {
  private:
   // As in mcf/iteration.cc, where they were measured.
   static constexpr double kFirstSteepness = 3, kLastSteepness = 20, kSteepnessGrowth = 1.01;
-  static constexpr double kFirstWeightStep = 1.5, kLeastWeightStep = 0.5, kWeightStepDecay = 0.9;
+  static constexpr double kFirstWeightStep = 1.5, kMinWeightStep = 0.5, kWeightStepDecay = 0.9;
   static constexpr int32_t kStepPatience = 20;
-  static constexpr double kLeastWeight = 1e-11;
+  static constexpr double kMinWeight = 1e-11;
 
   // Each demand over the pair's paths of the fewest hops, alike.
   void StartShortest() {
@@ -230,7 +230,7 @@ class PathIteration {
 
   void StepWeights() {
     if (passes_without_progress() > 0 && passes_without_progress() % kStepPatience == 0)
-      weight_step_ = std::max(weight_step_ * kWeightStepDecay, kLeastWeightStep);
+      weight_step_ = std::max(weight_step_ * kWeightStepDecay, kMinWeightStep);
     double sum = 0;
     for (size_t l = 0; l < weight_.size(); ++l) {
       const double excess = load_[l] * upper_ / problem_.capacity()[l] - 1;
@@ -244,7 +244,7 @@ class PathIteration {
   double LengthAt(size_t link) const {
     const double capacity = problem_.capacity()[link];
     const double excess = load_[link] * upper_ / capacity - 1;
-    return std::max(weight_[link] + steepness_ * excess, kLeastWeight) / capacity;
+    return std::max(weight_[link] + steepness_ * excess, kMinWeight) / capacity;
   }
   void Update() {
     for (size_t l = 0; l < length_.size(); ++l) length_[l] = LengthAt(l);
@@ -332,7 +332,7 @@ Result<WeightedPaths> WeighPaths(const Topology& topology, const DemandTable& de
                                  const Routing& paths, const PathWeightOptions& options) {
   const Problem problem(topology, demand, paths);
   std::optional<Solution> solution;
-  if (paths.num_paths() <= options.most_program_paths) solution = SolveProgram(problem);
+  if (paths.num_paths() <= options.max_program_paths) solution = SolveProgram(problem);
   if (!solution) {
     Result<Solution> found = Iterate(problem, options);
     if (!found) return tl::unexpected(found.error());

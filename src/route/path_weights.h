@@ -27,7 +27,7 @@ struct PathWeightOptions {
   double gap = 1e-3;       // stops there
   double max_seconds = 0;  // 0: no limit
   // Paths up to which the linear program is solved as such.
-  int32_t most_program_paths = 2000;
+  int32_t max_program_paths = 2000;
 };
 
 struct WeightedPaths {

@@ -22,7 +22,7 @@
 namespace tutti {
 namespace {
 
-constexpr double kGap = 1e-3;
+constexpr double kPmcfGap = 1e-3;
 
 class Splitter {
  public:
@@ -30,7 +30,7 @@ class Splitter {
       : topology_(topology),
         options_(options),
         demand_(topology.num_ranks(), options.demand),
-        gap_(options.gap.value_or(kGap)),
+        gap_(options.gap.value_or(kPmcfGap)),
         deadline_(options.max_seconds) {}
 
   Result<Routed> Run() {

@@ -21,7 +21,7 @@ Status CheckOptions(const Topology& topology, const RouterOptions& options) {
   if (options.max_units < 0)
     return InvalidArgument(fmt::format("cannot cut into {} chunks", options.max_units));
   if (options.max_paths < 0)
-    return InvalidArgument(fmt::format("cannot use {} paths a pair", options.max_paths));
+    return InvalidArgument(fmt::format("cannot use {} paths per pair", options.max_paths));
   if (options.extra_hops < 0)
     return InvalidArgument(
         fmt::format("no path is {} hops longer than the shortest", options.extra_hops));
@@ -60,8 +60,8 @@ std::span<const Router> Routers() {
       {"dor",          "dimension after dimension on tori and meshes", RouteDor},
       {"native",       "the first of a pair's shortest paths, whatever others use", RouteNative},
       {"fptas",        "multiplicative weights on shortest-path trees (Karakostas)", RouteFptas, true},
-      {"ilp-disjoint", "one of the link-disjoint paths a pair, by integer program", RouteIlpDisjoint, true},
-      {"ilp-shortest", "one of the shortest paths a pair, by integer program", RouteIlpShortest, true},
+      {"ilp-disjoint", "one of the link-disjoint paths per pair, by integer program", RouteIlpDisjoint, true},
+      {"ilp-shortest", "one of the shortest paths per pair, by integer program", RouteIlpShortest, true},
   };
   // clang-format on
   return kTable;

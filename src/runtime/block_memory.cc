@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "kernels.h"
+#include "memory_limits.h"
 #include "tutti/coll/slots.h"
 
 namespace tutti {
@@ -13,8 +14,7 @@ namespace {
 
 __extension__ using Wide = __int128;
 
-constexpr int64_t kPage = 4096;
-constexpr Wide kMaxBytes = Wide{1} << 62;
+constexpr Wide kMaxBlockBytes = Wide{1} << 62;
 
 }  // namespace
 
@@ -80,7 +80,7 @@ Status BlockMemory::Arrange() {
       output = take(slot_bytes * outputs);
     }
     const Wide scratch = take(cell * program_->scratch_cells[static_cast<size_t>(rank)]);
-    if (end > kMaxBytes)
+    if (end > kMaxBlockBytes)
       return MakeError(ErrorCode::kResourceExhausted, "the buffers of all ranks exceed 2^62 bytes");
     bases_.push_back(
         {static_cast<int64_t>(input), static_cast<int64_t>(output), static_cast<int64_t>(scratch)});

@@ -18,6 +18,8 @@
 #include "kernels.h"
 #include "rates.h"
 #include "tutti/base/cancel.h"
+#include "tutti/base/clock.h"
+#include "tutti/base/index.h"
 #include "tutti/base/parallel.h"
 
 namespace tutti {
@@ -25,16 +27,8 @@ namespace {
 
 using Counter = std::atomic<int32_t>;
 
-int64_t Now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
-size_t Index(int64_t i) { return static_cast<size_t>(i); }
-
 // How far a thread block is.
-struct Cursor {
+struct BlockCursor {
   const Block* block = nullptr;
   size_t next = 0;
   bool came = false;  // to the meeting that it waits at,
@@ -71,10 +65,10 @@ class Run {
     if (filled_) {
       for (size_t c = 0; c < program_.counters.size(); ++c)
         counters_[c].store(program_.counters[c], std::memory_order_relaxed);
-      started_ns_ = Now();
+      started_ns_ = NowNs();
       beats_.fetch_add(1);
     } else {
-      if (iteration_++ >= options_.warmup) measured_ns_ += Now() - started_ns_;
+      if (iteration_++ >= options_.warmup) measured_ns_ += NowNs() - started_ns_;
       stops_ = failed_.load();
     }
     filled_ = !filled_;
@@ -97,7 +91,7 @@ class Run {
   int32_t NumRanks() const { return program_.collective.num_ranks(); }
 
   void RunBlocksOf(int32_t worker) {
-    std::vector<Cursor> cursors;
+    std::vector<BlockCursor> cursors;
     for (const Block& block : program_.blocks)
       if (block.rank % workers_ == worker) cursors.push_back({&block});
     std::vector<std::byte> buffer;
@@ -105,10 +99,11 @@ class Run {
     int64_t idle_since = 0;
     for (int32_t idle = 0; !cursors.empty() && !failed_.load();) {
       bool moved = false;
-      for (Cursor& cursor : cursors)
+      for (BlockCursor& cursor : cursors)
         while (Advance(cursor, buffer)) moved = true;
-      std::erase_if(cursors,
-                    [](const Cursor& cursor) { return cursor.next == cursor.block->steps.size(); });
+      std::erase_if(cursors, [](const BlockCursor& cursor) {
+        return cursor.next == cursor.block->steps.size();
+      });
       if (CancelRequested()) return Fail(CancelledError());
       if (moved) {
         beats_.fetch_add(1, std::memory_order_relaxed);
@@ -118,9 +113,9 @@ class Run {
       if (cursors.empty()) break;
       if (const uint64_t beats = beats_.load(); idle == 0 || beats != seen) {
         seen = beats;
-        idle_since = Now();
+        idle_since = NowNs();
       }
-      if (static_cast<double>(Now() - idle_since) * 1e-9 > Patience())
+      if (static_cast<double>(NowNs() - idle_since) * 1e-9 > Patience())
         return Fail({ErrorCode::kPeerFailed, "nothing moves: " + Explain(cursors.front())});
       Pause(++idle);
     }
@@ -137,7 +132,7 @@ class Run {
       std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
 
-  std::string Explain(const Cursor& cursor) const {
+  std::string Explain(const BlockCursor& cursor) const {
     return fmt::format("gpu {} tb {} waits at its operation {}", cursor.block->rank,
                        cursor.block->number, cursor.block->steps[cursor.next].origin);
   }
@@ -149,7 +144,7 @@ class Run {
   }
 
   // Runs one step; false where it has to wait or there is none.
-  bool Advance(Cursor& cursor, std::vector<std::byte>& buffer) {
+  bool Advance(BlockCursor& cursor, std::vector<std::byte>& buffer) {
     if (cursor.next == cursor.block->steps.size()) return false;
     const BlockStep& step = cursor.block->steps[cursor.next];
     switch (step.action) {
@@ -184,7 +179,7 @@ class Run {
     return false;
   }
 
-  bool Meet(Cursor& cursor, const BlockStep& step) const {
+  bool Meet(BlockCursor& cursor, const BlockStep& step) const {
     Counter& rounds = At(step.counter + 1);
     if (!cursor.came) {
       cursor.came = true;

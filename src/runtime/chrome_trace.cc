@@ -36,7 +36,7 @@ Json Metadata(const char* what, size_t rank, size_t stream, const std::string& n
 
 }  // namespace
 
-// The Chrome trace format: a process row a rank, a thread row a stream, times in microseconds.
+// The Chrome trace format: a process row per rank, a thread row per stream, times in microseconds.
 std::string ToChromeTrace(const Plan& plan, const RunReport& report) {
   Json events = Json::array();
   for (size_t rank = 0; rank < plan.ranks.size(); ++rank) {

@@ -12,6 +12,7 @@
 #include <thread>
 #include <utility>
 
+#include "endpoint.h"
 #include "tcp_frames.h"
 #include "tutti/base/cancel.h"
 #include "tutti/base/deadline.h"
@@ -25,8 +26,6 @@ constexpr size_t kWord = 8;
 tl::unexpected<Error> Gone(const std::string& why) {
   return MakeError(ErrorCode::kPeerFailed, why);
 }
-
-bool WouldBlock() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
 
 // -1: not yet.
 int TryConnect(const sockaddr_in& address) {

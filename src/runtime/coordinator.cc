@@ -143,7 +143,7 @@ Status Coordinator::Job::Tell(FrameType type, std::string_view body) {
 tl::unexpected<Error> Coordinator::Job::Abort(const Error& error) {
   failed_ = true;
   // Who does not hear it has gone already.
-  static_cast<void>(Tell(FrameType::kAbort, error.message.substr(0, remote::kMostTextBytes)));
+  static_cast<void>(Tell(FrameType::kAbort, error.message.substr(0, remote::kMaxTextBytes)));
   return tl::unexpected(error);
 }
 
@@ -248,7 +248,7 @@ Status Coordinator::Job::HearMembers(Progress& progress) {
   for (int32_t rank = 0; rank < options_.num_ranks; ++rank) {
     while (true) {
       const Result<std::optional<Frame>> frame =
-          member(rank).link->TryReceive(remote::kMostTextBytes);
+          member(rank).link->TryReceive(remote::kMaxTextBytes);
       if (!frame) return Within(NameOf(rank) + " ended", frame.error());
       if (!*frame) break;
       member(rank).heard = Clock::now();

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <netinet/in.h>
 
+#include <cerrno>
 #include <cstdint>
 #include <string>
 
@@ -31,9 +32,12 @@ struct Endpoint {
   std::string ToText() const { return fmt::format("{}:{}", AddressText(), port); }
 };
 
-// Of this host, at which others reach it: of the first interface that is up and leads to other hosts, else the loopback
+// The address at which other hosts reach this one: that of the first interface that is up and leads to other hosts, else the loopback
 // address.
 uint32_t FirstAddress();
+
+// Whether errno says that a call on a socket is to be made again later.
+inline bool WouldBlock() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
 
 // A socket of this process alone that listens at `at`, without blocking; port 0: any, which `at` then
 // has. -1: errno says why not.

@@ -5,13 +5,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "memory_limits.h"
+
 namespace tutti {
-namespace {
-
-constexpr int64_t kPage = 4096;
-constexpr int64_t kMaxBytes = int64_t{1} << 62;
-
-}  // namespace
+namespace {}  // namespace
 
 int64_t Layout::Take(int64_t bytes) {
   const int64_t offset = total_bytes_ + kGuardBytes;

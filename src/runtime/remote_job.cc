@@ -8,7 +8,7 @@ namespace tutti::remote {
 namespace {
 
 constexpr size_t kCallWords = 9;
-constexpr int64_t kMostIterations = 1'000'000'000, kMostSize = int64_t{1} << 60;
+constexpr int64_t kMaxIterations = 1'000'000'000, kMaxSize = int64_t{1} << 60;
 
 }  // namespace
 
@@ -29,10 +29,10 @@ Result<Call> ParseCall(const Frame& frame) {
   const auto within = [&w](size_t i, int64_t least, int64_t most) {
     return least <= w[i] && w[i] <= most;
   };
-  const bool in_range = within(1, 1, kMostSize) &&
+  const bool in_range = within(1, 1, kMaxSize) &&
                         within(2, 0, static_cast<int64_t>(kLastDataType)) &&
                         within(3, 0, static_cast<int64_t>(ReduceOp::kAvg)) && within(4, 0, 1) &&
-                        within(5, 0, kMostIterations) && within(6, 1, kMostIterations) &&
+                        within(5, 0, kMaxIterations) && within(6, 1, kMaxIterations) &&
                         within(7, 0, 1) && within(8, 1, int64_t{1} << 40);
   if (!in_range) return InvalidArgument("a call with a number out of its range");
   return Call{.number = w[0],

@@ -13,8 +13,8 @@ namespace tutti::remote {
 
 inline constexpr uint64_t kMagic = 0x0001'424f'4a49'5454;  // "TTIJOB", version 1
 inline constexpr size_t kHelloWords = 5;
-inline constexpr size_t kMostTextBytes = 4096;  // and of any frame of a rank
-inline constexpr size_t kMostPlanBytes = size_t{4} << 30;
+inline constexpr size_t kMaxTextBytes = 4096;  // and of any frame of a rank
+inline constexpr size_t kMaxPlanBytes = size_t{4} << 30;
 
 struct Call {
   int64_t number = 0;  // of the runs of a job: connections of one are not those of another

@@ -34,7 +34,7 @@ class LinkToCoordinator final : public RankLink {
   Result<Frame> Next() {
     while (true) {
       if (CancelRequested()) return tl::unexpected(CancelledError());
-      Result<std::optional<Frame>> frame = link_.Receive(remote::kMostPlanBytes, kBeatMs);
+      Result<std::optional<Frame>> frame = link_.Receive(remote::kMaxPlanBytes, kBeatMs);
       if (!frame) return Within("coordinator", frame.error());
       if (!*frame) {
         if (Status sent = SendBeat(beats_); !sent) return tl::unexpected(sent.error());
@@ -59,7 +59,7 @@ class LinkToCoordinator final : public RankLink {
     beats_ = beats;
     if (CancelRequested()) return tl::unexpected(CancelledError());
     if (Status sent = SendBeat(beats); !sent) return sent;
-    const Result<std::optional<Frame>> frame = link_.TryReceive(remote::kMostPlanBytes);
+    const Result<std::optional<Frame>> frame = link_.TryReceive(remote::kMaxPlanBytes);
     if (!frame) return Within("coordinator", frame.error());
     if (!*frame) return {};
     return (*frame)->type == FrameType::kAbort ? Ended((*frame)->body) : Unexpected(**frame);
@@ -164,7 +164,7 @@ class RemoteRank {
   // The coordinator tells the others, and the user.
   Status EndBecause(const Error& error) {
     if (error.code == ErrorCode::kCancelled) return tl::unexpected(error);
-    if (!link_.link().Send(FrameType::kFailed, error.message.substr(0, remote::kMostTextBytes)))
+    if (!link_.link().Send(FrameType::kFailed, error.message.substr(0, remote::kMaxTextBytes)))
       return tl::unexpected(error);
     return Ended(error.message);
   }

@@ -14,7 +14,7 @@ namespace tutti {
 namespace {
 
 constexpr uint64_t kLine = 64;
-constexpr int64_t kMostElementBytes = 8;
+constexpr int64_t kMaxElementBytes = 8;
 // Copied before the receiver is told: it works on one part while the next is written.
 constexpr size_t kPart = size_t{32} << 10;
 
@@ -50,7 +50,7 @@ tl::unexpected<Error> PeerFailed(const std::string& name, const std::string& wha
 // --- Sender --------------------------------------------------------------------------------------
 
 size_t RingSender::Room() {
-  const uint64_t least = begun_ ? static_cast<uint64_t>(kMostElementBytes) : kLine;
+  const uint64_t least = begun_ ? static_cast<uint64_t>(kMaxElementBytes) : kLine;
   if (channel_.capacity - (written_ - read_) < least) {
     read_ = channel_.state->read.load();
     if (written_ - read_ > channel_.capacity) {
@@ -156,9 +156,8 @@ uint64_t RingSender::released() const {
 bool RingSender::TryPost(const Piece& source) {
   if (posted_ - released() >= kWindow) return false;
   Posted& posted = window_[posted_ % kWindow];
-  posted.source = source;
-  posted.signature = *channel_.signature;
-  posted.saved = posted.referenced = false;
+  posted.Post(source, *channel_.signature);
+  posted.referenced = false;
   ++posted_;
   Advance();
   return true;
@@ -172,9 +171,7 @@ bool RingSender::Save(uint64_t message, const Piece& source) {
   auto found = RingState::Claim::kOpen;
   if (referenced && !reference.claim.compare_exchange_strong(found, RingState::Claim::kSaving))
     return false;
-  posted.copy.resize(static_cast<size_t>(source.Bytes()));
-  Pack(source, posted.copy.data());
-  posted.saved = true;
+  posted.Save(source);
   if (referenced) {
     reference.address.store(reinterpret_cast<uint64_t>(posted.copy.data()));
     reference.claim.store(RingState::Claim::kSaved);

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "connection.h"
+#include "posted_message.h"
 
 namespace tutti {
 
@@ -69,11 +70,8 @@ class RingSender final : public Connection {
   bool Advance();
 
  private:
-  struct Posted {
-    Piece source;
-    uint64_t signature = 0;
-    bool saved = false, referenced = false;
-    std::vector<std::byte> copy;
+  struct Posted : PostedMessage {
+    bool referenced = false;
   };
 
   // Contiguous bytes that may be written now.

@@ -9,23 +9,16 @@
 #include <utility>
 
 #include "futex.h"
+#include "memory_limits.h"
 #include "tutti/base/hash.h"
 #include "tutti/runtime/remote.h"
 
 namespace tutti {
 namespace {
 
-constexpr int64_t kPage = 4096;
-
 int64_t RoundUp(int64_t bytes, int64_t unit) { return (bytes + unit - 1) / unit * unit; }
 
 }  // namespace
-
-int64_t NowNs() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
 
 void Bell::Wake(WaitsFor at_least) {
   if (state_->waiting.load() < at_least) return;

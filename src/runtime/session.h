@@ -161,6 +161,4 @@ class Session {
   std::vector<int64_t> executed_first_, events_first_, bounce_at_;
 };
 
-int64_t NowNs();
-
 }  // namespace tutti

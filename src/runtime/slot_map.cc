@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "memory_limits.h"
+
 namespace tutti {
 namespace {
 
 __extension__ using Wide = __int128;
-
-constexpr int64_t kMaxBytes = int64_t{1} << 62;
 
 int64_t Clamped(Wide elements) { return static_cast<int64_t>(std::min<Wide>(elements, kMaxBytes)); }
 

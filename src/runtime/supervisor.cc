@@ -18,6 +18,7 @@
 #include "trial_rank.h"
 #include "tutti/base/cancel.h"
 #include "tutti/base/check.h"
+#include "tutti/base/clock.h"
 
 namespace tutti {
 namespace {

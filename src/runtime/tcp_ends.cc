@@ -11,21 +11,21 @@
 #include <cerrno>
 #include <cstring>
 
+#include "endpoint.h"
+
 namespace tutti {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kRetry{5};
-constexpr int64_t kMostAtOnce = 1 << 20;  // bytes written before others get their turn
+constexpr int64_t kMaxAtOnce = 1 << 20;  // bytes written before others get their turn
 constexpr size_t kParts = 16;
 constexpr int64_t kDirectly = 4096;  // bytes from which on staging is not worth its copy
 
 bool HasPassed(Clock::time_point since, double seconds) {
   return std::chrono::duration<double>(Clock::now() - since).count() > seconds;
 }
-
-bool WouldBlock() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
 
 void Register(int epoll, int fd, uint32_t& ready) {
   epoll_event event{};
@@ -39,8 +39,13 @@ void Register(int epoll, int fd, uint32_t& ready) {
 // --- Sender -------------------------------------------------------------------------------------
 
 TcpSender::TcpSender(const tcp::Hello& hello, const TcpOptions& options, int epoll,
-                     const Endpoint& to)
-    : hello_(hello), options_(options), epoll_(epoll), to_(to), closed_since_(Clock::now()) {}
+                     const Endpoint& to, const TcpSource& source)
+    : hello_(hello),
+      options_(options),
+      epoll_(epoll),
+      to_(to),
+      source_(source),
+      closed_since_(Clock::now()) {}
 
 TcpSender::~TcpSender() { Break(); }
 
@@ -61,12 +66,13 @@ void TcpSender::Break() {
 }
 
 bool TcpSender::BindSource(int fd) {
-  if (options_.num_source_ports == 0) return true;
-  for (int32_t tries = 0; tries < options_.num_source_ports; ++tries) {
-    const Endpoint source{options_.address,
-                          static_cast<uint16_t>(options_.first_source_port + next_source_)};
+  if (source_.num_ports == 0 && source_.address == INADDR_ANY) return true;
+  const int32_t ports = std::max<int32_t>(1, source_.num_ports);  // port 0: any
+  for (int32_t tries = 0; tries < ports; ++tries) {
+    const Endpoint source{source_.address,
+                          static_cast<uint16_t>(source_.first_port + next_source_)};
     const sockaddr_in address = source.ToSocket();
-    next_source_ = (next_source_ + 1) % options_.num_source_ports;
+    next_source_ = (next_source_ + 1) % ports;
     if (bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0) return true;
   }
   return false;
@@ -191,25 +197,19 @@ bool TcpSender::Advance() {
 
 bool TcpSender::TryPost(const Piece& source) {
   if (posted_ - released_ >= kWindow) return false;
-  Posted& posted = window_[posted_ % kWindow];
-  posted.source = source;
-  posted.signature = options_.signature;
-  posted.saved = false;
+  window_[posted_ % kWindow].Post(source, options_.signature);
   ++posted_;
   if (stage_ == Stage::kOpen) Write();
   return true;
 }
 
 bool TcpSender::Save(uint64_t message, const Piece& source) {
-  Posted& posted = window_[message % kWindow];
-  posted.copy.resize(static_cast<size_t>(source.Bytes()));
-  Pack(source, posted.copy.data());
-  posted.saved = true;
+  window_[message % kWindow].Save(source);
   return true;
 }
 
 void TcpSender::BeginMessage() {
-  const Posted& posted = window_[writing_ % kWindow];
+  const PostedMessage& posted = window_[writing_ % kWindow];
   body_bytes_ = posted.source.Bytes();
   tcp::PutWord(posted.signature, header_bytes_.data());
   tcp::PutWord(writing_, header_bytes_.data() + 8);
@@ -219,7 +219,7 @@ size_t TcpSender::Gather(iovec* parts, size_t most) {
   size_t count = 0;
   if (header_ < tcp::kHeaderBytes)
     parts[count++] = {header_bytes_.data() + header_, tcp::kHeaderBytes - header_};
-  Posted& posted = window_[writing_ % kWindow];
+  PostedMessage& posted = window_[writing_ % kWindow];
   if (posted.saved) {
     parts[count++] = {posted.copy.data() + body_, static_cast<size_t>(body_bytes_ - body_)};
     return count;
@@ -258,7 +258,7 @@ void TcpSender::BreakAfterReading() {
 
 bool TcpSender::Write() {
   bool any = false;
-  for (int64_t left = kMostAtOnce; writing_ < posted_ && left > 0;) {
+  for (int64_t left = kMaxAtOnce; writing_ < posted_ && left > 0;) {
     if ((ready_ & EPOLLOUT) == 0) break;
     if (header_ == 0) BeginMessage();
     std::array<iovec, kParts> parts;

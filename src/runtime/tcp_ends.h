@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "connection.h"
+#include "posted_message.h"
 #include "tcp_frames.h"
 #include "tcp_transport.h"
 
@@ -18,7 +19,8 @@ namespace tutti {
 
 class TcpSender final : public Connection {
  public:
-  TcpSender(const tcp::Hello& hello, const TcpOptions& options, int epoll, const Endpoint& to);
+  TcpSender(const tcp::Hello& hello, const TcpOptions& options, int epoll, const Endpoint& to,
+            const TcpSource& source);
   ~TcpSender() override;
   TcpSender(const TcpSender&) = delete;
   TcpSender& operator=(const TcpSender&) = delete;
@@ -35,12 +37,6 @@ class TcpSender final : public Connection {
 
  private:
   enum class Stage : uint8_t { kClosed, kConnecting, kGreeted, kOpen, kFailed };
-  struct Posted {
-    Piece source;
-    uint64_t signature = 0;
-    bool saved = false;
-    std::vector<std::byte> copy;
-  };
 
   bool Connect();
   bool BindSource(int fd);
@@ -65,10 +61,11 @@ class TcpSender final : public Connection {
   int epoll_, fd_ = -1;
   uint32_t ready_ = 0;  // EPOLLIN, EPOLLOUT: what epoll has reported and no call has used up
   Endpoint to_;
-  int32_t next_source_ = 0;  // within the range
+  TcpSource source_;
+  int32_t next_source_ = 0;  // within its ports
   Stage stage_ = Stage::kClosed;
   std::chrono::steady_clock::time_point closed_since_, next_try_;
-  std::array<Posted, kWindow> window_;
+  std::array<PostedMessage, kWindow> window_;
   uint64_t posted_ = 0, released_ = 0;
   uint64_t writing_ = 0;  // message
   int64_t body_ = 0;      // bytes of it, or to be resumed at

@@ -50,14 +50,16 @@ TcpTransport::~TcpTransport() {
   if (epoll_ >= 0) close(epoll_);
 }
 
-Connection* TcpTransport::SendTo(int32_t peer, const Endpoint& to, int32_t channel) {
+Connection* TcpTransport::SendTo(int32_t peer, const Endpoint& to, int32_t channel,
+                                 const TcpSource& source) {
   const tcp::Hello hello{.communicator = options_.communicator,
                          .epoch = options_.epoch,
                          .cookie = options_.cookie,
                          .sender = static_cast<uint32_t>(rank_),
                          .receiver = static_cast<uint32_t>(peer),
                          .channel = static_cast<uint64_t>(channel)};
-  return senders_.emplace_back(std::make_unique<TcpSender>(hello, options_, epoll_, to)).get();
+  return senders_.emplace_back(std::make_unique<TcpSender>(hello, options_, epoll_, to, source))
+      .get();
 }
 
 Connection* TcpTransport::ReceiveFrom(int32_t peer, int32_t channel) {
@@ -140,7 +142,7 @@ bool TcpTransport::Hear(Stranger& stranger) {
       return true;
     }
   // Else it would be closed, and try again only after a while.
-  if (IsOurs(stranger.bytes) && early_.size() < kMostEarly)
+  if (IsOurs(stranger.bytes) && early_.size() < kMaxEarly)
     early_.push_back({stranger.fd, stranger.bytes});
   else
     close(stranger.fd);

@@ -33,12 +33,18 @@ namespace tutti {
 
 class Interpreter;
 
+// Where a connection leaves from: an address of this host, and the range that its port is of.
+struct TcpSource {
+  uint32_t address = INADDR_ANY;           // any: the host's routes say
+  uint16_t first_port = 0, num_ports = 0;  // none: the kernel chooses
+};
+
 struct TcpOptions {
   uint64_t communicator = 0, epoch = 0;
   tcp::Cookie cookie{};
   uint64_t signature = 0;              // of the call: both ends must run the same
-  uint32_t address = INADDR_LOOPBACK;  // of this host, in its order: to listen at and to leave from
-  uint16_t first_source_port = 0, num_source_ports = 0;  // none: the kernel chooses
+  uint32_t address = INADDR_LOOPBACK;  // of this host, in its order: to listen at
+  TcpSource source = {};               // of connections that do not say
   double patience_s = 5;
 };
 
@@ -60,7 +66,10 @@ class TcpTransport {
   // Of the call whose messages are posted and taken from now on.
   void SetSignature(uint64_t signature) { options_.signature = signature; }
   // To the rank that listens at `to`. The connection is made by and by; messages may be posted.
-  Connection* SendTo(int32_t peer, const Endpoint& to, int32_t channel);
+  Connection* SendTo(int32_t peer, const Endpoint& to, int32_t channel) {
+    return SendTo(peer, to, channel, options_.source);
+  }
+  Connection* SendTo(int32_t peer, const Endpoint& to, int32_t channel, const TcpSource& source);
   Connection* ReceiveFrom(int32_t peer, int32_t channel);
 
   // Poll() returns early when this socket can be read; `ready` gets what epoll reports of it.
@@ -86,7 +95,7 @@ class TcpTransport {
     int fd = -1;
     std::array<std::byte, tcp::kHelloBytes> hello{};
   };
-  static constexpr size_t kMostEarly = 4096;
+  static constexpr size_t kMaxEarly = 4096;
 
   TcpTransport(int32_t rank, const TcpOptions& options);
   Status Open();

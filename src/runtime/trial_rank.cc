@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "futex.h"
+#include "tutti/base/clock.h"
 
 namespace tutti {
 namespace {

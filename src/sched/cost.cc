@@ -15,9 +15,9 @@
 namespace tutti {
 namespace {
 
-__extension__ using Wide = unsigned __int128;
+__extension__ using WideLoad = unsigned __int128;
 
-Rational ToRational(Wide value) {
+Rational ToRational(WideLoad value) {
   const Rational half(int64_t{1} << 32);
   Rational result;
   for (int shift = 96; shift >= 0; shift -= 32)
@@ -25,7 +25,7 @@ Rational ToRational(Wide value) {
   return result;
 }
 
-// What carries bytes: links, and behind them the ways into and out of hosts with a limit. Those of
+// What carries bytes: links, and behind them what leads into and out of hosts with a limit. Those of
 // equal alpha and bandwidth form a class: within one, the fullest is the slowest, so that only one
 // a class and step is compared in exact fractions.
 struct Carriers {
@@ -120,7 +120,7 @@ void ForEachStep(const Topology& topology, const Schedule& schedule, const Visit
   if (schedule.collective.demand().empty()) {
     ForEachStep<uint64_t>(topology, schedule, visit);
   } else {
-    ForEachStep<Wide>(topology, schedule, visit);
+    ForEachStep<WideLoad>(topology, schedule, visit);
   }
 }
 
@@ -210,10 +210,10 @@ size_t LeastAt(std::span<const CostCurve> curves, const Rational& bytes) {
 // remainders leaves 128 bits (T3: bandwidths are at most 2^50).
 template <class Load>
 bool TakesLess(const ClassLoad<Load>& a, const ClassLoad<Load>& b) {
-  const auto bw_a = static_cast<Wide>(a.spec->bandwidth);
-  const auto bw_b = static_cast<Wide>(b.spec->bandwidth);
+  const auto bw_a = static_cast<WideLoad>(a.spec->bandwidth);
+  const auto bw_b = static_cast<WideLoad>(b.spec->bandwidth);
   if (bw_a == bw_b) return a.load < b.load;
-  const Wide whole_a = a.load / bw_a, whole_b = b.load / bw_b;
+  const WideLoad whole_a = a.load / bw_a, whole_b = b.load / bw_b;
   if (whole_a != whole_b) return whole_a < whole_b;
   return (a.load % bw_a) * bw_b < (b.load % bw_b) * bw_a;
 }
@@ -222,8 +222,8 @@ bool TakesLess(const ClassLoad<Load>& a, const ClassLoad<Load>& b) {
 
 StepCost AnalyticCost(const Topology& topology, const Schedule& schedule) {
   StepCost cost;
-  Wide alpha_ps = 0;
-  std::map<int64_t, Wide> busiest;  // by bandwidth: sum of the loads of steps that it decides
+  WideLoad alpha_ps = 0;
+  std::map<int64_t, WideLoad> busiest;  // by bandwidth: sum of the loads of steps that it decides
   ForEachStep(topology, schedule, [&](const auto& loads) {
     ++cost.tl;
     const auto slowest = std::max_element(
@@ -231,7 +231,7 @@ StepCost AnalyticCost(const Topology& topology, const Schedule& schedule) {
     busiest[slowest->spec->bandwidth] += slowest->load;
     int64_t step_alpha = 0;
     for (const auto& entry : loads) step_alpha = std::max(step_alpha, entry.spec->alpha_ps);
-    alpha_ps += static_cast<Wide>(step_alpha);
+    alpha_ps += static_cast<WideLoad>(step_alpha);
   });
   for (const auto& [bandwidth, load] : busiest) cost.tb += ToRational(load) / Rational(bandwidth);
   cost.tb *= Rational(topology.max_in_bandwidth()) * SharePerLoad(schedule);

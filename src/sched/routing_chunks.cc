@@ -11,7 +11,7 @@ namespace {
 
 __extension__ using Wide = __int128;
 
-constexpr int64_t kMostTries = 16;
+constexpr int64_t kMaxTries = 16;
 
 int64_t Sum(const Routing& routing, IdRange<PathId> paths) {
   int64_t sum = 0;
@@ -168,7 +168,7 @@ Routing LimitUnits(const Topology& topology, const Routing& routing, int64_t max
   if (exact.units_per_demand <= max_units) return exact;
   Routing best;
   Rational best_rate;
-  const int64_t tries = std::min(kMostTries, max_units - max_units / 2);
+  const int64_t tries = std::min(kMaxTries, max_units - max_units / 2);
   for (int64_t units = max_units; units > max_units - tries; --units) {
     Routing rounded = Rounding(topology, exact, units).Run();
     Rational rate = RoutingRate(topology, rounded);
@@ -182,7 +182,7 @@ Routing LimitUnits(const Topology& topology, const Routing& routing, int64_t max
 
 Routing LimitUnitsByLoss(const Topology& topology, const Routing& routing) {
   Routing limited = LimitUnits(topology, routing, kFewUnits);
-  for (int64_t units = 2 * kFewUnits; units <= kMostUnits; units *= 2) {
+  for (int64_t units = 2 * kFewUnits; units <= kMaxChunkUnits; units *= 2) {
     if (RateLoss(topology, routing, limited) < Rational(1, kSmallLoss)) break;
     limited = LimitUnits(topology, routing, units);
   }

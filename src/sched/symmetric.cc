@@ -26,13 +26,13 @@ Schedule FoldOntoRank0(const Translations& translations, const SymmetricSchedule
 }
 
 Result<Schedule> Expand(const Translations& translations, const Topology& topology,
-                        const SymmetricSchedule& schedule, int64_t most_transfers) {
+                        const SymmetricSchedule& schedule, int64_t transfers_limit) {
   const int64_t total = CountTransfers(schedule);
-  if (total > most_transfers)
+  if (total > transfers_limit)
     return MakeError(ErrorCode::kResourceExhausted,
                      fmt::format("a symmetric schedule of {} transfers in all; at most {} are "
                                  "written out one by one",
-                                 total, most_transfers));
+                                 total, transfers_limit));
   const std::vector<Transfer>& root = schedule.root.transfers;
   const auto num_ranks = static_cast<size_t>(topology.num_ranks());
   Schedule whole = schedule.root;

@@ -36,7 +36,7 @@ void AdminConnection::Hear() {
   while (true) {
     const ssize_t size = recv(socket_.fd(), part.data(), part.size(), MSG_DONTWAIT);
     if (size < 0 && WouldBlock()) return;
-    if (size <= 0 || asked_ || request_.size() > kMostBytes) return End();
+    if (size <= 0 || asked_ || request_.size() > kMaxPacketBytes) return End();
     request_.append(part.data(), static_cast<size_t>(size));
     if (request_.back() != '\n') continue;
     asked_ = true;

@@ -32,7 +32,7 @@ class AdminConnection {
   bool is_over() const { return over_; }
 
  private:
-  static constexpr size_t kMostBytes = size_t{256} << 20;
+  static constexpr size_t kMaxPacketBytes = size_t{256} << 20;
 
   void Hear();
   void Write();

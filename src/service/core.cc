@@ -15,6 +15,8 @@
 
 #include "bootstrap.h"
 #include "reports.h"
+#include "tutti/base/clock.h"
+#include "tutti/base/host_name.h"
 #include "tutti/base/result.h"
 
 namespace tutti::service {
@@ -22,18 +24,13 @@ namespace {
 
 constexpr int64_t kTickNs = 100'000'000;
 constexpr int64_t kStrangerNs = 1'000'000'000;  // to say who it is
-constexpr size_t kMostStrangers = 64, kMostIds = 4096;
-
-std::string HostName() {
-  std::array<char, 256> name{};
-  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "host";
-}
+constexpr size_t kMaxStrangers = 64, kMaxIds = 4096;
 
 }  // namespace
 
 Daemon::Core::Core(const DaemonOptions& options, std::unique_ptr<EventLoop> loop)
     : options_(options),
-      host_(options.host.empty() ? HostName() : options.host),
+      host_(options.host.empty() ? ShortHostName() : options.host),
       loop_(std::move(loop)),
       planner_(std::make_unique<Planner>([this] { loop_->Wake(); })),
       started_ns_(NowNs()) {
@@ -74,6 +71,12 @@ Status Daemon::Core::Listen() {
       return InvalidArgument(
           fmt::format("listen: got '{}', wanted an IPv4 address", options_.listen));
     control_.address = ntohl(address.s_addr);
+  }
+  for (const std::string& nic : options_.nics) {
+    in_addr address{};
+    if (inet_pton(AF_INET, nic.c_str(), &address) != 1)
+      return InvalidArgument(fmt::format("nics: got '{}', wanted an IPv4 address", nic));
+    nics_.push_back(ntohl(address.s_addr));
   }
   const Endpoint wanted = control_;
   peers_listener_ = ipc::Descriptor(ListenAt(control_));
@@ -126,7 +129,7 @@ void Daemon::Core::AcceptTenants() {
 void Daemon::Core::AcceptPeers() {
   const int fd = accept4(peers_listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
   if (fd < 0) return;
-  if (strangers_.size() >= kMostStrangers) {
+  if (strangers_.size() >= kMaxStrangers) {
     close(fd);
     return;
   }
@@ -204,7 +207,7 @@ Result<UniqueId> Daemon::Core::MakeId(const Tenant& tenant) {
   // Who makes ids for ever loses the oldest of its own.
   std::deque<Secret>& made = made_ids_[&tenant];
   made.push_back(secret);
-  if (made.size() > kMostIds) made.pop_front();
+  if (made.size() > kMaxIds) made.pop_front();
   return bootstrap::Encode({.root = control_, .secret = secret});
 }
 
@@ -220,7 +223,7 @@ Result<ServiceCommunicator*> Daemon::Core::JoinCommunicator(Tenant& tenant, cons
   turns_are_old_ = true;
   if (communicator == nullptr)
     communicator = std::make_unique<ServiceCommunicator>(
-        DaemonParts{*loop_, *planner_, control_, host_}, tenant,
+        DaemonParts{*loop_, *planner_, control_, host_, nics_}, tenant,
         CommunicatorId{address->secret, address->root}, num_ranks);
   if (const Status joined = communicator->Join(rank, num_ranks, owner, line); !joined)
     return tl::unexpected(joined.error());

@@ -34,6 +34,7 @@ class Daemon::Core final : public SessionHost, public AdminHost {
   ~Core() override;
 
   const DaemonOptions& options() const { return options_; }
+  const std::string& host() const { return host_; }
   std::string address() const { return control_.ToText(); }
   void Run();
   void Stop() const {
@@ -89,6 +90,7 @@ class Daemon::Core final : public SessionHost, public AdminHost {
   std::unique_ptr<EventLoop> loop_;
   ipc::Descriptor tenants_listener_, admin_listener_, peers_listener_;
   Endpoint control_;
+  std::vector<uint32_t> nics_;
   std::vector<std::unique_ptr<Tenant>> tenants_;
   std::list<Stranger> strangers_;
   std::map<const Tenant*, std::deque<Secret>> made_ids_;  // that nobody has joined by yet

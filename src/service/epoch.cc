@@ -17,10 +17,9 @@ class Epoch::RankLanes final : public LaneSource {
     Lane& lane = to_[{peer, channel}];
     if (lane.connection != nullptr) return lane;
     ++epoch_.num_connections_;
-    lane.connection =
-        epoch_.LocalIndex(peer) >= 0
-            ? &epoch_.Between(rank_, peer, channel)
-            : transport_->SendTo(peer, epoch_.peers_[static_cast<size_t>(peer)], channel);
+    lane.connection = epoch_.LocalIndex(peer) >= 0
+                          ? &epoch_.Between(rank_, peer, channel)
+                          : epoch_.SendTo(*transport_, rank_, peer, channel);
     return lane;
   }
   Lane& From(int32_t peer, int32_t channel) override {
@@ -74,12 +73,15 @@ Status Epoch::Listen() {
   tcp.communicator = options_.communicator;
   tcp.epoch = options_.number;
   tcp.cookie = options_.cookie;
-  tcp.address = options_.address;
   // A tenant may come to an operation long after the others; that daemons are there their links say.
   constexpr double kLong = 1e9;
   tcp.patience_s = kLong;
-  for (const int32_t rank : options_.local_ranks) {
-    Result<std::unique_ptr<TcpTransport>> transport = TcpTransport::Listen(rank, tcp);
+  for (size_t local = 0; local < options_.local_ranks.size(); ++local) {
+    // Flows may lead to any address of this host.
+    tcp.address = strategy_->flows().empty() ? options_.addresses[local] : INADDR_ANY;
+    if (options_.leaves_from_addresses) tcp.source.address = options_.addresses[local];
+    Result<std::unique_ptr<TcpTransport>> transport =
+        TcpTransport::Listen(options_.local_ranks[local], tcp);
     if (!transport) return tl::unexpected(transport.error());
     TcpTransport* polled = transport->get();
     loop_.Add(polled->poll_fd(), EPOLLIN, [polled](uint32_t) { polled->Poll(0); });
@@ -89,7 +91,16 @@ Status Epoch::Listen() {
 }
 
 Endpoint Epoch::endpoint(size_t local) const {
-  return transports_.empty() ? Endpoint{} : transports_[local]->endpoint();
+  if (transports_.empty()) return {};
+  return {options_.addresses[local], transports_[local]->endpoint().port};
+}
+
+Connection* Epoch::SendTo(TcpTransport& transport, int32_t from, int32_t to, int32_t channel) {
+  Endpoint target = peers_[static_cast<size_t>(to)];
+  const FlowPath* path = strategy_->flows().Find(from, to, channel);
+  if (path == nullptr) return transport.SendTo(to, target, channel);
+  if (path->target != INADDR_ANY) target.address = path->target;
+  return transport.SendTo(to, target, channel, path->source);
 }
 
 int32_t Epoch::LocalIndex(int32_t rank) const {
@@ -134,7 +145,7 @@ Result<std::shared_ptr<PlanOperation>> Epoch::OperationFor(size_t local,
     if (!program) return tl::unexpected(program.error());
     kept_.push_front({key, std::move(*program), {}});
     kept_.front().operations.resize(options_.local_ranks.size());
-    if (kept_.size() > kMostKept) kept_.pop_back();
+    if (kept_.size() > kMaxKept) kept_.pop_back();
     found = kept_.begin();
   } else {
     kept_.splice(kept_.begin(), kept_, found);

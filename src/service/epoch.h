@@ -31,9 +31,10 @@ struct EpochOptions {
   uint32_t number = 0;
   uint64_t communicator = 0;
   tcp::Cookie cookie{};
-  uint32_t address = INADDR_LOOPBACK;  // to listen at
   int32_t num_ranks = 1;
   std::vector<int32_t> local_ranks = {};  // in order
+  std::vector<uint32_t> addresses = {};   // of each local rank: to listen at
+  bool leaves_from_addresses = false;     // connections too, where no flow says otherwise
 };
 
 class Epoch {
@@ -71,13 +72,14 @@ class Epoch {
     std::shared_ptr<const PlanProgram> program;
     std::vector<std::shared_ptr<PlanOperation>> operations;  // by local rank
   };
-  static constexpr size_t kMostKept = 64;
+  static constexpr size_t kMaxKept = 64;
 
   Epoch(EventLoop& loop, std::shared_ptr<Strategy> strategy, const EpochOptions& options);
   Status Listen();
   // Of a local rank; -1: it is elsewhere.
   int32_t LocalIndex(int32_t rank) const;
   LocalConnection& Between(int32_t from, int32_t to, int32_t channel);
+  Connection* SendTo(TcpTransport& transport, int32_t from, int32_t to, int32_t channel);
 
   EventLoop& loop_;
   std::shared_ptr<Strategy> strategy_;

@@ -26,7 +26,7 @@ enum class PeerKind : uint8_t {
   kMembers,  // from it: own index, cookie (2), a daemon each rank, then address and port of each daemon; hosts
   kRing,     // to the next daemon of the ring: secret (2), cookie (2), own index
   kBarrier,  // on the ring: epoch, origin, value
-  kPrepare,  // from the root: epoch; names and contents of schedule files in turn
+  kPrepare,  // from the root: epoch, attempt; a flow table, then names and contents of schedule files in turn
   kOpened,  // to it: epoch, attempt, whether well; then rank, address, port of each local rank; why not
   kPeers,     // from it: epoch, attempt, then address and port of each rank
   kPrepared,  // to it: epoch, attempt
@@ -36,8 +36,9 @@ enum class PeerKind : uint8_t {
   kLeft,      // rank, operations that it completed; why
   kProgress,  // to it: rank, issued, completed, nanoseconds it waits; what for
   kFailed,    // ErrorCode; why
+  kGates,     // from the root: period, phase, length in ns; when ranks may send
 };
-inline constexpr PeerKind kLastPeerKind = PeerKind::kFailed;
+inline constexpr PeerKind kLastPeerKind = PeerKind::kGates;
 
 struct PeerFrame {
   PeerKind kind = PeerKind::kFailed;

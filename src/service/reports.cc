@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "tutti/base/clock.h"
 #include "tutti/base/units.h"
 
 namespace tutti::service {
@@ -18,6 +19,20 @@ Json ErrorOf(const std::string& what) { return {{"error", what}}; }
 constexpr double kNsASecond = 1e9;
 double Seconds(int64_t ns) { return static_cast<double>(ns) / kNsASecond; }
 
+// null: always open.
+Json ToJson(const Gate& gate) {
+  if (!gate.has_windows()) return nullptr;
+  return {{"period_ns", gate.windows().period_ns},
+          {"phase_ns", gate.windows().phase_ns},
+          {"length_ns", gate.windows().length_ns},
+          {"given_up", gate.has_given_up()}};
+}
+
+// null: no flow is pinned.
+Json FlowsOf(const std::string& table) {
+  return table.empty() ? Json() : Json::parse(table, nullptr, false)["flows"];
+}
+
 Json ToJson(const ServiceCommunicator& communicator) {
   Json ranks = Json::array();
   for (const auto& rank : communicator.local())
@@ -25,6 +40,7 @@ Json ToJson(const ServiceCommunicator& communicator) {
                      {"issued", rank->issued},
                      {"completed", rank->completed},
                      {"running", rank->running ? rank->running->Text() : ""},
+                     {"device", rank->device},
                      {"left", rank->owner == nullptr}});
   return {{"communicator", communicator.id().Label()},
           {"tenant", communicator.tenant().options.name},
@@ -34,8 +50,17 @@ Json ToJson(const ServiceCommunicator& communicator) {
           {"epoch", communicator.epoch()},
           {"strategy", communicator.strategy()},
           {"connections", communicator.connections()},
+          {"gates", ToJson(communicator.gate())},
+          {"flows", FlowsOf(communicator.flows())},
           {"error", communicator.has_failed() ? communicator.why_failed().message : ""},
           {"local_ranks", ranks}};
+}
+
+// `here`: what this daemon has of it, if anything.
+Json NoRoot(const ServiceCommunicator* here, const std::string& label) {
+  if (here == nullptr) return ErrorOf(fmt::format("there is no communicator '{}' here", label));
+  return ErrorOf(fmt::format("the root of {} is the daemon at {}: ask there", label,
+                             here->id().root.ToText()));
 }
 
 // Of all ranks: who has not come to what others wait for.
@@ -72,6 +97,7 @@ void Reports::Answer(const std::string& text, AdminReply reply) {
           ? request["command"].get<std::string>()
           : "";
   if (command == "reconfigure") return Reconfigure(request, reply);
+  if (command == "gates") return reply(SetGates(request).dump());
   reply(
       (command == "status"    ? Status()
        : command == "tenants" ? Tenants()
@@ -81,7 +107,7 @@ void Reports::Answer(const std::string& text, AdminReply reply) {
        : command == "quota"
            ? SetQuota(request)
            : ErrorOf(fmt::format("command '{}': there are status, tenants, comms, pending, trace, "
-                                 "quota and reconfigure",
+                                 "quota, gates and reconfigure",
                                  command)))
           .dump(-1, ' ', false, Json::error_handler_t::replace));
 }
@@ -166,7 +192,8 @@ Json Reports::Trace(const Json& request) const {
       event(record, "waits for its turn", record.posted_ns, record.launched_ns);
     event(record, record.Text(), record.launched_ns, record.completed_ns);
   }
-  return {{"traceEvents", events}};
+  return {{"traceEvents", events},
+          {"realtime_offset_us", static_cast<double>(RealNowNs() - NowNs()) / kNsAUs}};
 }
 
 Json Reports::SetQuota(const Json& request) {
@@ -182,11 +209,11 @@ Json Reports::SetQuota(const Json& request) {
       field = static_cast<std::decay_t<decltype(field)>>(request[key].get<int64_t>());
       return "";
     };
-    constexpr int64_t kMostWeight = 64, kMostCount = 1 << 20;
-    for (const std::string& fault : {take("weight", changed.weight, kMostWeight),
-                                     take("memory_bytes", changed.memory_bytes, INT64_MAX),
-                                     take("processes", changed.processes, kMostCount),
-                                     take("ranks", changed.ranks, kMostCount)})
+    constexpr int64_t kMaxWeight = 64, kMaxCount = 1 << 20;
+    for (const std::string& fault :
+         {take("weight", changed.weight, kMaxWeight),
+          take("memory_bytes", changed.memory_bytes, INT64_MAX),
+          take("processes", changed.processes, kMaxCount), take("ranks", changed.ranks, kMaxCount)})
       if (!fault.empty()) return ErrorOf(fault);
     tenant->options = changed;
     return Tenants();
@@ -194,23 +221,37 @@ Json Reports::SetQuota(const Json& request) {
   return ErrorOf(fmt::format("there is no tenant '{}' here", name));
 }
 
+Json Reports::SetGates(const Json& request) {
+  const std::string label = request.value("communicator", "");
+  RootPart* root = core_.FindRoot(label);
+  if (root == nullptr) return NoRoot(core_.FindCommunicator(label), label);
+  const auto field = [&request](const char* key) -> int64_t {
+    if (!request.contains(key)) return 0;
+    return request[key].is_number_integer() ? request[key].get<int64_t>() : -1;
+  };
+  const GateWindows windows{field("period_ns"), field("phase_ns"), field("length_ns")};
+  if (!windows.AreValid())
+    return ErrorOf(fmt::format(
+        "period_ns {}, phase_ns {}, length_ns {}: wanted a period of 0 (always open), or "
+        "0 < length <= period and 0 <= phase < period",
+        windows.period_ns, windows.phase_ns, windows.length_ns));
+  if (!root->SetGates(windows))
+    return ErrorOf(fmt::format("{}: not all its ranks have joined, or it has failed", label));
+  return {{"communicator", label}, {"period_ns", windows.period_ns}};
+}
+
 void Reports::Reconfigure(const Json& request, const AdminReply& reply) {
   const std::string label = request.value("communicator", "");
   RootPart* root = core_.FindRoot(label);
-  if (root == nullptr) {
-    const ServiceCommunicator* here = core_.FindCommunicator(label);
-    return reply(ErrorOf(here == nullptr
-                             ? fmt::format("there is no communicator '{}' here", label)
-                             : fmt::format("the root of {} is the daemon at {}: ask there", label,
-                                           here->id().root.ToText()))
-                     .dump());
-  }
-  std::vector<ScheduleBook::NamedFile> files;
+  if (root == nullptr) return reply(NoRoot(core_.FindCommunicator(label), label).dump());
+  StrategyFiles files;
+  if (request.contains("flows") && request["flows"].is_array())
+    files.flows = Json{{"flows", request["flows"]}}.dump();
   if (request.contains("schedules") && request["schedules"].is_array())
     for (const Json& file : request["schedules"])
       if (file.is_object() && file.contains("name") && file["name"].is_string() &&
           file.contains("text") && file["text"].is_string())
-        files.emplace_back(file["name"], file["text"]);
+        files.schedules.emplace_back(file["name"], file["text"]);
   const int64_t asked_ns = NowNs();
   root->Reconfigure(files, [reply, label, asked_ns](const Result<int64_t>& hold_ns) {
     if (!hold_ns)

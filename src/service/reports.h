@@ -25,6 +25,7 @@ class Reports {
   Json Trace(const Json& request) const;
   Json SetQuota(const Json& request);
   void Reconfigure(const Json& request, const AdminReply& reply);
+  Json SetGates(const Json& request);
 
   Daemon::Core& core_;
 };

@@ -151,7 +151,16 @@ void RootPart::Opened(size_t peer, const PeerFrame& frame) {
   SendToAll(told);
 }
 
-void RootPart::Reconfigure(const std::vector<ScheduleBook::NamedFile>& files, Reconfigured done) {
+bool RootPart::SetGates(const GateWindows& windows) {
+  const bool runs =
+      stage_ == Stage::kActive || stage_ == Stage::kPreparing || stage_ == Stage::kCommitted;
+  if (runs)
+    SendToAll({.kind = PeerKind::kGates,
+               .words = {windows.period_ns, windows.phase_ns, windows.length_ns}});
+  return runs;
+}
+
+void RootPart::Reconfigure(const StrategyFiles& files, Reconfigured done) {
   if (stage_ != Stage::kActive)
     return done(InvalidArgument(stage_ == Stage::kFailed ? "it has failed"
                                 : stage_ == Stage::kGathering || stage_ == Stage::kOpening
@@ -162,7 +171,8 @@ void RootPart::Reconfigure(const std::vector<ScheduleBook::NamedFile>& files, Re
   reconfigured_ = std::move(done);
   hold_ns_ = 0;
   PeerFrame prepare{.kind = PeerKind::kPrepare, .words = {int64_t{epoch_} + 1, ++attempt_}};
-  for (const auto& [name, bytes] : files) {
+  prepare.texts.push_back(files.flows);
+  for (const auto& [name, bytes] : files.schedules) {
     prepare.texts.push_back(name);
     prepare.texts.push_back(bytes);
   }

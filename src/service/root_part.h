@@ -17,8 +17,9 @@
 #include <vector>
 
 #include "endpoint.h"
+#include "gate.h"
 #include "peer_link.h"
-#include "schedules.h"
+#include "strategy.h"
 #include "tcp_frames.h"
 #include "tutti/base/result.h"
 
@@ -40,7 +41,9 @@ class RootPart {
 
   // A link whose first frame, kJoin of this secret, has been read.
   void Accept(std::unique_ptr<PeerLink> link, const PeerFrame& join);
-  void Reconfigure(const std::vector<ScheduleBook::NamedFile>& files, Reconfigured done);
+  void Reconfigure(const StrategyFiles& files, Reconfigured done);
+  // Of all its daemons. False: not all ranks have joined, or it has failed.
+  bool SetGates(const GateWindows& windows);
   // All ranks have left, or it has failed and all daemons have gone.
   bool is_over() const { return over_; }
   int32_t num_ranks() const { return num_ranks_; }

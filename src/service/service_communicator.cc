@@ -6,6 +6,7 @@
 #include <chrono>
 #include <utility>
 
+#include "tutti/base/clock.h"
 #include "tutti/base/hash.h"
 
 namespace tutti::service {
@@ -14,12 +15,6 @@ namespace {
 constexpr int64_t kStuckBeforeSave = 4, kStuckBetweenChecks = 256;
 
 }  // namespace
-
-int64_t NowNs() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 std::string CommunicatorId::Label() const {
   Fnv1a label;
@@ -114,6 +109,11 @@ void ServiceCommunicator::HearRoot(const PeerFrame& frame) {
     case PeerKind::kFailed:
       if (words.size() == 1) Fail({static_cast<ErrorCode>(words[0]), text}, false);
       return;
+    case PeerKind::kGates:
+      if (words.size() != 3) return;
+      if (const GateWindows windows{words[0], words[1], words[2]}; windows.AreValid())
+        gate_.Set(windows);
+      return;
     default:
       return;  // none of those that come from a root
   }
@@ -129,6 +129,7 @@ void ServiceCommunicator::BecomeMember(const PeerFrame& frame) {
   cookie_ = {static_cast<uint64_t>(frame.words[1]), static_cast<uint64_t>(frame.words[2])};
   std::sort(local_.begin(), local_.end(),
             [](const auto& a, const auto& b) { return a->rank < b->rank; });
+  GiveDevices();
   barrier_.daemons = static_cast<int32_t>(daemons);
   barrier_.self = static_cast<int32_t>(frame.words[0]);
   barrier_.local_ranks = static_cast<int32_t>(local_.size());
@@ -152,10 +153,21 @@ EpochOptions ServiceCommunicator::OptionsOf(uint32_t epoch) const {
   EpochOptions options{.number = epoch,
                        .communicator = id_.secret[0],
                        .cookie = cookie_,
-                       .address = parts_.control.address,
-                       .num_ranks = num_ranks_};
-  for (const auto& rank : local_) options.local_ranks.push_back(rank->rank);
+                       .num_ranks = num_ranks_,
+                       .leaves_from_addresses = !parts_.nics.empty()};
+  for (const auto& rank : local_) {
+    options.local_ranks.push_back(rank->rank);
+    options.addresses.push_back(
+        parts_.nics.empty() ? parts_.control.address
+                            : parts_.nics[static_cast<size_t>(rank->device) % parts_.nics.size()]);
+  }
   return options;
+}
+
+void ServiceCommunicator::GiveDevices() {
+  const std::vector<int32_t>& devices = tenant_.options.devices;
+  for (size_t i = 0; i < local_.size(); ++i)
+    local_[i]->device = devices.empty() ? static_cast<int32_t>(i) : devices[i % devices.size()];
 }
 
 void ServiceCommunicator::Open(uint32_t epoch, std::shared_ptr<Strategy> strategy) {
@@ -215,15 +227,15 @@ void ServiceCommunicator::HearRing(const PeerFrame& frame) {
 // --- Changing the strategy -----------------------------------------------------------------------
 
 void ServiceCommunicator::Prepare(const PeerFrame& frame) {
-  if (frame.words.size() != 2 || frame.texts.size() % 2 != 0) return;
+  if (frame.words.size() != 2 || frame.texts.size() % 2 != 1) return;
   attempt_ = frame.words[1];
   const auto epoch = static_cast<uint32_t>(frame.words[0]);
   const BarrierStep step = Step(barrier_, {.kind = BarrierEvent::Kind::kPrepare, .epoch = epoch});
   if (!step.refused.empty()) return TellOpened(epoch, std::string(step.refused));
   Perform(step);
-  std::vector<ScheduleBook::NamedFile> files;
-  for (size_t i = 0; i < frame.texts.size(); i += 2)
-    files.emplace_back(frame.texts[i], frame.texts[i + 1]);
+  StrategyFiles files{.flows = frame.texts[0]};
+  for (size_t i = 1; i < frame.texts.size(); i += 2)
+    files.schedules.emplace_back(frame.texts[i], frame.texts[i + 1]);
   // Judged, and plans made for what was called so far, while collectives run.
   parts_.planner.Add([this, alive = alive_, epoch, attempt = attempt_, files = std::move(files),
                       ranks = num_ranks_,
@@ -369,15 +381,15 @@ bool ServiceCommunicator::is_over() const {
 bool ServiceCommunicator::Issue(uint32_t line, const RankOwner& owner, Command command) {
   LocalRank* rank = Find(line, owner);
   if (rank == nullptr || failed_) return true;  // it hears of it by its line
-  if (rank->queue.size() >= kMostQueued) return false;
+  if (rank->queue.size() >= kMaxQueued) return false;
   command.posted_ns = NowNs();
   if (!command.is_exchange) {
     const bool is_new = std::none_of(seen_.begin(), seen_.end(), [&](const CollectiveCall& seen) {
       return seen.kind == command.call.kind && seen.root == command.call.root &&
              seen.count == command.call.count;
     });
-    constexpr size_t kMostSeen = 32;
-    if (is_new && seen_.size() < kMostSeen) seen_.push_back(command.call);
+    constexpr size_t kMaxSeen = 32;
+    if (is_new && seen_.size() < kMaxSeen) seen_.push_back(command.call);
   }
   rank->queue.push_back(std::move(command));
   ++rank->issued;
@@ -392,6 +404,7 @@ bool ServiceCommunicator::has_work() const {
 }
 
 bool ServiceCommunicator::PollNext(int64_t budget) {
+  if (gate_.has_windows() && !gate_.IsOpen(RealNowNs(), NowNs())) return false;
   for (size_t tried = 0; tried < local_.size() && !failed_; ++tried)
     if (PollRank(next_++ % local_.size(), budget)) return true;
   return false;
@@ -546,13 +559,17 @@ void ServiceCommunicator::Tick(int64_t now_ns) {
 
 std::string_view ServiceCommunicator::phase() const {
   if (failed_) return "failed";
-  if (stage_ == Stage::kJoining) return "joining";
-  return stage_ == Stage::kOpening ? "opening" : Name(barrier_.phase);
+  return stage_ == Stage::kActive ? Name(barrier_.phase) : "joining";
 }
 
 std::string ServiceCommunicator::strategy() const {
   const auto current = epochs_.find(barrier_.epoch);
   return current == epochs_.end() ? "none" : current->second->strategy().Describe();
+}
+
+std::string ServiceCommunicator::flows() const {
+  const auto current = epochs_.find(barrier_.epoch);
+  return current == epochs_.end() ? "" : current->second->strategy().flows_text();
 }
 
 size_t ServiceCommunicator::connections() const {

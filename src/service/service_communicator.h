@@ -22,6 +22,7 @@
 #include "barrier.h"
 #include "collective_call.h"
 #include "epoch.h"
+#include "gate.h"
 #include "operation.h"
 #include "peer_link.h"
 #include "planner.h"
@@ -75,6 +76,8 @@ struct DaemonParts {
   Planner& planner;
   Endpoint control;  // where this daemon listens for others
   std::string host;
+  std::vector<uint32_t>
+      nics;  // addresses of the devices of this host; none: all use the control address
 };
 
 struct CommunicatorId {
@@ -87,12 +90,13 @@ struct CommunicatorId {
 
 class ServiceCommunicator {
  public:
-  static constexpr size_t kMostQueued = 1024, kTraceRecords = 4096;
+  static constexpr size_t kMaxQueued = 1024, kTraceRecords = 4096;
 
   struct LocalRank {
     int32_t rank = 0;
     RankOwner* owner = nullptr;  // null: it has left
     uint32_t line = 0;
+    int32_t device = 0;         // of this host
     std::deque<Command> queue;  // not launched
     uint64_t issued = 0, completed = 0;
     std::optional<Command> running;
@@ -140,7 +144,10 @@ class ServiceCommunicator {
   std::string_view phase() const;
   uint32_t epoch() const { return barrier_.epoch; }
   std::string strategy() const;
+  // The flow table in force, as it was given.
+  std::string flows() const;
   size_t connections() const;
+  const Gate& gate() const { return gate_; }
 
  private:
   enum class Stage : uint8_t { kJoining, kOpening, kActive };
@@ -172,6 +179,8 @@ class ServiceCommunicator {
   void CheckDrained();
   void Fail(const Error& why, bool tell);
   EpochOptions OptionsOf(uint32_t epoch) const;
+  // The i-th local rank gets the i-th device of the tenant, from the first again where there are fewer.
+  void GiveDevices();
 
   DaemonParts parts_;
   Tenant& tenant_;
@@ -193,11 +202,10 @@ class ServiceCommunicator {
   int64_t attempt_ = 0;  // the root's last to change the strategy
   size_t next_ = 0;
   int64_t holds_since_ns_ = 0, hold_ns_ = 0;
+  Gate gate_;
   std::optional<Error> failed_;
   std::deque<TraceRecord> trace_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
-
-int64_t NowNs();
 
 }  // namespace tutti::service

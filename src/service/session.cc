@@ -14,9 +14,9 @@ namespace {
 
 using ipc::Kind;
 
-constexpr uint64_t kMostAtOnce = 64;
+constexpr uint64_t kMaxAtOnce = 64;
 constexpr int64_t kPage = 4096;
-constexpr size_t kMostMessages = 1 << 16;
+constexpr size_t kMaxMessages = 1 << 16;
 
 ipc::StatusLine& LineOf(ipc::StatusArea& area, uint32_t line) { return area.lines[line]; }
 
@@ -270,7 +270,7 @@ bool Session::TakeCommands() {
     Close(fmt::format("its queue of {} slots claims {} commands", ipc::kSlots, tail - head_));
     return false;
   }
-  for (uint64_t taken = 0; head_ != tail && taken < kMostAtOnce && !closed_; ++taken) {
+  for (uint64_t taken = 0; head_ != tail && taken < kMaxAtOnce && !closed_; ++taken) {
     ipc::Slot slot;  // what is checked is what is used
     std::memcpy(&slot, &commands().slots[head_ % ipc::kSlots], sizeof(slot));
     status().head.store(++head_);
@@ -319,7 +319,7 @@ void Session::Issue(uint32_t index, Line& line, Command command) {
   ++line.sequence;
   if (!line.communicator->Issue(index, *this, std::move(command)))
     FailLine(line, {ErrorCode::kResourceExhausted,
-                    fmt::format("more than {} commands wait", ServiceCommunicator::kMostQueued)});
+                    fmt::format("more than {} commands wait", ServiceCommunicator::kMaxQueued)});
 }
 
 Result<std::byte*> Session::Locate(uint32_t buffer, uint64_t offset, int64_t bytes,
@@ -375,8 +375,8 @@ Status Session::TakeCollective(const ipc::Slot& slot, Line& line) {
 
 Status Session::TakeMessage(const ipc::Slot& slot, Line& line) {
   Command& command = line.exchange;
-  if (command.messages.size() >= kMostMessages)
-    return InvalidArgument(fmt::format("more than {} messages at once", kMostMessages));
+  if (command.messages.size() >= kMaxMessages)
+    return InvalidArgument(fmt::format("more than {} messages at once", kMaxMessages));
   if (slot.count > static_cast<uint64_t>(INT64_MAX) || slot.root > INT32_MAX || slot.sends > 1)
     return InvalidArgument(fmt::format("a message of {} bytes, peer {}", slot.count, slot.root));
   const auto bytes = static_cast<int64_t>(slot.count);

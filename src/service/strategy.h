@@ -1,9 +1,12 @@
 // Strategy: which plan a communicator's calls run in an epoch: by collective and size, of schedule files that
-// were judged, or the built-in default (communicator/schedules.h).
+// were judged, or the built-in default (communicator/schedules.h); and which way its connections take.
 //
 // Threads     Any: the daemon's thread asks, the planner's makes.
-// Errors      Make: a file that is no schedule, is for another number of ranks, or that the judge refuses.
+// Errors      Make: a file that is no schedule, is for another number of ranks, or that the judge refuses; those
+//             of the flow table.
 #pragma once
+
+#include <fmt/format.h>
 
 #include <memory>
 #include <mutex>
@@ -13,18 +16,27 @@
 #include <vector>
 
 #include "collective_call.h"
+#include "flow_table.h"
 #include "schedules.h"
 #include "tutti/base/result.h"
 
 namespace tutti::service {
 
+// As an operator or a controller gives it.
+struct StrategyFiles {
+  std::vector<ScheduleBook::NamedFile> schedules = {};
+  std::string flows = {};  // flow_table.h
+};
+
 class Strategy {
  public:
-  static Result<std::shared_ptr<Strategy>> Make(const std::vector<ScheduleBook::NamedFile>& files,
-                                                int32_t num_ranks) {
-    Result<ScheduleBook> book = ScheduleBook::Make(files, num_ranks);
+  static Result<std::shared_ptr<Strategy>> Make(const StrategyFiles& files, int32_t num_ranks) {
+    Result<ScheduleBook> book = ScheduleBook::Make(files.schedules, num_ranks);
     if (!book) return tl::unexpected(book.error());
-    return std::shared_ptr<Strategy>(new Strategy(std::move(*book), files, num_ranks));
+    Result<FlowTable> flows = FlowTable::Parse(files.flows, num_ranks);
+    if (!flows) return tl::unexpected(flows.error());
+    return std::shared_ptr<Strategy>(
+        new Strategy(std::move(*book), std::move(*flows), files, num_ranks));
   }
 
   // Null: messages without a plan. Nothing: Prepare() has to make it.
@@ -39,15 +51,22 @@ class Strategy {
     if (!made) return tl::unexpected(made.error());
     return {};
   }
+  const FlowTable& flows() const { return flows_; }
+  // As it was given.
+  const std::string& flows_text() const { return flows_text_; }
   // "built-in", or the names of its files.
   std::string Describe() const { return description_; }
 
  private:
-  Strategy(ScheduleBook book, const std::vector<ScheduleBook::NamedFile>& files, int32_t num_ranks)
-      : book_(std::move(book)), num_ranks_(num_ranks) {
-    for (const auto& [name, bytes] : files)
+  Strategy(ScheduleBook book, FlowTable flows, const StrategyFiles& files, int32_t num_ranks)
+      : book_(std::move(book)),
+        flows_(std::move(flows)),
+        flows_text_(files.flows),
+        num_ranks_(num_ranks) {
+    for (const auto& [name, bytes] : files.schedules)
       description_ += (description_.empty() ? "" : ", ") + name;
-    if (files.empty()) description_ = "built-in";
+    if (files.schedules.empty()) description_ = "built-in";
+    if (!flows_.empty()) description_ += fmt::format(", {} flows", flows_.size());
   }
   int64_t SizeOfCall(const CollectiveCall& call) const {
     return ElementsOf(call, num_ranks_) * SizeOf(call.type);
@@ -55,6 +74,8 @@ class Strategy {
 
   mutable std::mutex mutex_;
   ScheduleBook book_;
+  FlowTable flows_;
+  std::string flows_text_;
   int32_t num_ranks_;
   std::string description_;
 };

@@ -1,21 +1,14 @@
 #include <fmt/format.h>
 
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "tutti/base/json_text.h"
 #include "tutti/sim/simulator.h"
 
 namespace tutti {
-namespace {
-
-// Quoted and escaped; bytes that are no UTF-8 are replaced.
-std::string Quoted(const std::string& text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
-}  // namespace
+namespace {}  // namespace
 
 // Written by hand, line by line: a trace of a million messages needs no tree in memory, and times
 // keep six decimals of a microsecond on every machine.
@@ -25,7 +18,7 @@ std::string ToChromeTrace(const Topology& topology, const Schedule& schedule,
   auto out = std::back_inserter(text);
   fmt::format_to(
       out, "{{\"ph\":\"M\",\"pid\":0,\"name\":\"process_name\",\"args\":{{\"name\":{}}}}}",
-      Quoted(fmt::format("{} {}", Name(schedule.collective.kind()), schedule.algorithm)));
+      QuotedJson(fmt::format("{} {}", Name(schedule.collective.kind()), schedule.algorithm)));
   std::vector<bool> used(static_cast<size_t>(topology.num_links()), false);
   for (const SimMessage& message : report.trace) used[message.link.index()] = true;
   for (LinkId link : topology.Links()) {
@@ -37,8 +30,8 @@ std::string ToChromeTrace(const Topology& topology, const Schedule& schedule,
         ",\n{{\"ph\":\"M\",\"pid\":0,\"tid\":{0},\"name\":\"thread_sort_index\",\"args\":"
         "{{\"sort_index\":{0}}}}}",
         link.value,
-        Quoted(fmt::format("{} -> {}", topology.node_name(topology.tail(link)),
-                           topology.node_name(topology.head(link)))));
+        QuotedJson(fmt::format("{} -> {}", topology.node_name(topology.tail(link)),
+                               topology.node_name(topology.head(link)))));
   }
   const bool timed = schedule.kind == ScheduleKind::kTimed;
   for (const SimMessage& message : report.trace) {

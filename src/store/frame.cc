@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "bytes.h"
+#include "corrupt.h"
 
 namespace tutti::binary {
 namespace {
@@ -38,10 +39,6 @@ class StringSink : public Sink {
  private:
   std::string* out_;
 };
-
-tl::unexpected<Error> Corrupt(std::string message) {
-  return MakeError(ErrorCode::kCorrupt, std::move(message));
-}
 
 // The text of the header. Grows with what is really there, never with what a length claims.
 Result<std::string> Inflate(const std::string& frame, uint64_t text_bytes) {
@@ -224,11 +221,11 @@ void BlockReader::Advance() {
 Status BlockReader::CheckEnd(uint64_t transfers_read) const {
   if (at_ != blocks_end() || block_ != trailer_.num_blocks ||
       transfers_read != trailer_.num_transfers)
-    return binary::Corrupt(fmt::format(
+    return tutti::Corrupt(fmt::format(
         "the trailer announces {} transfers in {} blocks, there are {} in "
         "{} up to byte {} of {}",
         trailer_.num_transfers, trailer_.num_blocks, transfers_read, block_, at_, blocks_end()));
-  if (chain_ != trailer_.chain) return binary::Corrupt("the trailer belongs to other blocks");
+  if (chain_ != trailer_.chain) return tutti::Corrupt("the trailer belongs to other blocks");
   return {};
 }
 

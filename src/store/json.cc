@@ -12,9 +12,11 @@
 #include <utility>
 #include <vector>
 
+#include "corrupt.h"
 #include "json_fields.h"
 #include "symmetric_file.h"
 #include "tutti/base/file_kind.h"
+#include "tutti/base/json_text.h"
 #include "tutti/sched/structure.h"
 #include "tutti/topo/expression.h"
 #include "tutti/topo/json.h"
@@ -24,15 +26,10 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int64_t kVersion = 1;
-constexpr int64_t kSymmetricVersion = 2;
+constexpr int64_t kJsonVersion = 1;
+constexpr int64_t kSymmetricJsonVersion = 2;
 constexpr int64_t kMaxInt32 = std::numeric_limits<int32_t>::max();
-constexpr int64_t kMaxInt64 = std::numeric_limits<int64_t>::max();
 constexpr size_t kMaxDepth = 32;
-
-tl::unexpected<Error> Corrupt(std::string message) {
-  return MakeError(ErrorCode::kCorrupt, std::move(message));
-}
 
 // --- Reading: transfers go straight into records, the rest (small) into a tree
 
@@ -66,8 +63,9 @@ class Parser : public nlohmann::json_sax<Json> {
   }
   bool number_unsigned(uint64_t value) override {
     if (where_ == kTree) return Value(Json(value));
-    return value > static_cast<uint64_t>(kMaxInt64) ? WrongType()
-                                                    : Number(static_cast<int64_t>(value));
+    return value > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())
+               ? WrongType()
+               : Number(static_cast<int64_t>(value));
   }
   bool number_float(double value, const std::string&) override { return Value(Json(value)); }
   bool string(std::string& value) override {
@@ -225,7 +223,8 @@ Result<Collective> ReadCollective(const Json& json) {
     case CollectiveKind::kAllToAllV: {
       keys.insert(keys.end(), {"demand", "weight_of_size"});
       if (fields.has("weight_of_size"))
-        options.weight_of_size = fields.Integer("weight_of_size", 1, kMaxInt64);
+        options.weight_of_size =
+            fields.Integer("weight_of_size", 1, std::numeric_limits<int64_t>::max());
       const Json& rows = fields.Get("demand");
       if (!fields.ok()) return Corrupt(fields.fault());
       Result<std::vector<int64_t>> demand =
@@ -248,12 +247,12 @@ Status CheckVersion(Fields& fields) {
   if (!fields.ok()) return Corrupt(fields.fault());
   if (!fields.has("format") || fields.Get("format") != kScheduleFormat)
     return Corrupt(fmt::format("this is no schedule: \"format\" must be \"{}\"", kScheduleFormat));
-  const int64_t version = fields.Integer("version", 1, kMaxInt64);
-  if (fields.ok() && version != kVersion)
+  const int64_t version = fields.Integer("version", 1, std::numeric_limits<int64_t>::max());
+  if (fields.ok() && version != kJsonVersion)
     return Corrupt(
         fmt::format("version {} of the JSON schedule format is unknown; this program "
                     "reads version {}",
-                    version, kVersion));
+                    version, kJsonVersion));
   return fields.ok() ? Status() : Corrupt(fields.fault());
 }
 
@@ -282,7 +281,7 @@ Result<ScheduleFile> ReadHeader(const Json& root) {
   header.kind = timed ? ScheduleKind::kTimed : ScheduleKind::kStep;
   header.units_per_shard = units;
   if (timed) {
-    header.size_bytes = fields.Integer("size_bytes", 0, kMaxInt64);
+    header.size_bytes = fields.Integer("size_bytes", 0, std::numeric_limits<int64_t>::max());
     header.link_model = fields.OneOf("link_model", {"held", "pipelined"}) == 1
                             ? LinkModel::kPipelined
                             : LinkModel::kHeld;
@@ -312,8 +311,8 @@ Result<ScheduleFile> ReadHeader(const Json& root) {
 
 Result<LinkSpec> ReadSpec(Fields& fields) {
   LinkSpec spec;
-  spec.bandwidth = fields.Integer("bandwidth_Bps", 1, kMaxInt64);
-  spec.alpha_ps = fields.Integer("alpha_ps", 0, kMaxInt64);
+  spec.bandwidth = fields.Integer("bandwidth_Bps", 1, std::numeric_limits<int64_t>::max());
+  spec.alpha_ps = fields.Integer("alpha_ps", 0, std::numeric_limits<int64_t>::max());
   if (!fields.ok()) return Corrupt(fields.fault());
   return spec;
 }
@@ -335,7 +334,8 @@ Status ReadNetwork(const Json& json, int32_t num_ranks, SymmetricHeader& header)
       fields.has("expression") ? fields.String("expression") : header.origin.name;
   if (!ParseExpressionTree(header.origin.expression)) header.origin.expression.clear();
   if (fields.has("host_bandwidth_Bps"))
-    header.host_bandwidth = fields.Integer("host_bandwidth_Bps", 1, kMaxInt64);
+    header.host_bandwidth =
+        fields.Integer("host_bandwidth_Bps", 1, std::numeric_limits<int64_t>::max());
   if (fields.has("original")) {
     Result<Topology> original = TopologyFromJson(fields.Get("original").dump());
     if (!original) return Within("network.original", original.error());
@@ -385,7 +385,7 @@ Status ReadNetwork(const Json& json, int32_t num_ranks, SymmetricHeader& header)
 Result<SymmetricHeader> ReadSymmetricHeader(const Json& root) {
   Fields fields(root, "");
   fields.OneOf("format", {kSymmetricScheduleFormat});
-  fields.Integer("version", kSymmetricVersion, kSymmetricVersion);
+  fields.Integer("version", kSymmetricJsonVersion, kSymmetricJsonVersion);
   Result<Collective> collective = ReadCollective(fields.Get("collective"));
   if (fields.ok() && !collective) return tl::unexpected(collective.error());
   if (fields.ok() && !HasSymmetricForm(*collective))
@@ -496,10 +496,6 @@ Result<ScheduleFile> Read(std::string_view text, bool with_transfers) {
 
 // --- Writing
 
-std::string Quote(const std::string& text) {
-  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 std::string CollectiveToJson(const Collective& collective) {
   std::string text = fmt::format("{{\"kind\": \"{}\", \"ranks\": {}", Name(collective.kind()),
                                  collective.num_ranks());
@@ -523,7 +519,7 @@ std::string OpenHeader(const Topology& topology, const Schedule& header) {
   std::string text = fmt::format(
       "{{\n\"format\": \"{}\",\n\"version\": {},\n\"algorithm\": {},\n\"seed\": {},\n"
       "\"collective\": {},\n",
-      kScheduleFormat, kVersion, Quote(header.algorithm), header.seed,
+      kScheduleFormat, kJsonVersion, QuotedJson(header.algorithm), header.seed,
       CollectiveToJson(header.collective));
   if (header.kind == ScheduleKind::kTimed) {
     text += fmt::format("\"kind\": \"timed\",\n\"size_bytes\": {},\n\"link_model\": \"{}\",\n",
@@ -552,9 +548,9 @@ std::string SymmetricHeaderToJson(const SymmetricHeader& header) {
       "{{\n\"format\": \"{}\",\n\"version\": {},\n\"algorithm\": {},\n\"seed\": {},\n"
       "\"collective\": {},\n\"steps\": {},\n\"units_per_shard\": {},\n\"generators\": {},\n"
       "\"topology_fingerprint\": \"{:016x}\",\n\"network\": {{\"name\": {},\n\"ports\": [",
-      kSymmetricScheduleFormat, kSymmetricVersion, Quote(root.algorithm), root.seed,
+      kSymmetricScheduleFormat, kSymmetricJsonVersion, QuotedJson(root.algorithm), root.seed,
       CollectiveToJson(root.collective), root.num_steps, root.units_per_shard,
-      header.num_generators, root.topology_fingerprint, Quote(header.origin.name));
+      header.num_generators, root.topology_fingerprint, QuotedJson(header.origin.name));
   for (size_t i = 0; i < header.ports.size(); ++i)
     text += fmt::format("{}{{\"to\": {}, {}}}", i == 0 ? "" : ", ", header.ports[i].head,
                         SpecToJson(header.ports[i].spec));
@@ -566,7 +562,8 @@ std::string SymmetricHeaderToJson(const SymmetricHeader& header) {
     text += "]";
   }
   const TopologyOrigin& origin = header.origin;
-  if (origin.expression != origin.name) text += ",\n\"expression\": " + Quote(origin.expression);
+  if (origin.expression != origin.name)
+    text += ",\n\"expression\": " + QuotedJson(origin.expression);
   if (origin.grid)
     text += fmt::format(",\n\"grid\": {{\"dims\": [{}], \"wraps\": {}}}",
                         fmt::join(origin.grid->dims, ", "), origin.grid->wraps);
@@ -576,7 +573,7 @@ std::string SymmetricHeaderToJson(const SymmetricHeader& header) {
   if (!header.node_names.empty()) {
     text += ",\n\"node_names\": [";
     for (size_t i = 0; i < header.node_names.size(); ++i)
-      text += (i == 0 ? "" : ", ") + Quote(header.node_names[i]);
+      text += (i == 0 ? "" : ", ") + QuotedJson(header.node_names[i]);
     text += "]";
   }
   return text + "}\n}\n";
@@ -598,7 +595,7 @@ Result<std::vector<int64_t>> ParseDemand(const Json& rows, std::string_view wher
   for (const Json& row : rows) {
     if (!row.is_array() || row.size() != num_ranks) return Corrupt(shape);
     for (const Json& entry : row) {
-      if (!Fields::IsWithin(entry, 0, kMaxInt64)) return Corrupt(shape);
+      if (!Fields::IsWithin(entry, 0, std::numeric_limits<int64_t>::max())) return Corrupt(shape);
       demand.push_back(entry.get<int64_t>());
     }
   }

@@ -12,6 +12,7 @@
 #include "binary.h"
 #include "bytes.h"
 #include "column.h"
+#include "corrupt.h"
 #include "frame.h"
 #include "json_fields.h"
 #include "routing_json.h"
@@ -24,10 +25,6 @@ namespace tutti {
 namespace {
 
 using namespace binary;
-
-tl::unexpected<Error> Corrupt(std::string message) {
-  return MakeError(ErrorCode::kCorrupt, std::move(message));
-}
 
 // --- Writing
 

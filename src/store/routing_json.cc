@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "corrupt.h"
 #include "json_fields.h"
 #include "tutti/base/file_kind.h"
 #include "tutti/base/memory.h"
@@ -19,13 +20,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int64_t kVersion = 1;
-constexpr int64_t kMaxInt64 = std::numeric_limits<int64_t>::max();
+constexpr int64_t kRoutingJsonVersion = 1;
 constexpr int64_t kMaxLayers = std::numeric_limits<int16_t>::max();
-
-tl::unexpected<Error> Corrupt(std::string message) {
-  return MakeError(ErrorCode::kCorrupt, std::move(message));
-}
 
 bool HasParallelLinks(const Topology& topology) {
   std::vector<int32_t> seen_from(static_cast<size_t>(topology.num_nodes()), -1);
@@ -53,7 +49,7 @@ class PathReader {
       Fields fields(paths[i], fmt::format("paths[{}]", i));
       const int64_t from = fields.Integer("from", 0, ranks - 1);
       const int64_t to = fields.Integer("to", 0, ranks - 1);
-      routing_.weight.push_back(fields.Integer("weight", 1, kMaxInt64));
+      routing_.weight.push_back(fields.Integer("weight", 1, std::numeric_limits<int64_t>::max()));
       fields.Accept({"from", "to", "weight", "nodes", "links", "layer"});
       if (fields.ok() && from * ranks + to < pair)
         fields.Fault("comes before the pair of the path before it; pairs ascend in from, then to");
@@ -159,7 +155,7 @@ std::string OpenRoutingHeader(const Topology& topology, const Routing& routing, 
   std::string text = fmt::format(
       "{{\n\"format\": \"{}\",\n\"version\": {},\n\"algorithm\": {},\n\"seed\": {},\n"
       "\"units_per_demand\": {},\n\"topology_fingerprint\": \"{:016x}\",\n",
-      kRoutingFormat, kVersion,
+      kRoutingFormat, kRoutingJsonVersion,
       Json(routing.algorithm).dump(-1, ' ', false, Json::error_handler_t::replace), routing.seed,
       routing.units_per_demand, routing.topology_fingerprint);
   if (routing.num_layers > 0) text += fmt::format("\"num_layers\": {},\n", routing.num_layers);
@@ -183,12 +179,12 @@ Result<RoutingFile> ReadRoutingHeader(const Json& root, bool with_paths) {
   if (!fields.ok()) return Corrupt(fields.fault());
   if (!fields.has("format") || fields.Get("format") != kRoutingFormat)
     return Corrupt(fmt::format("this is no routing: \"format\" must be \"{}\"", kRoutingFormat));
-  const int64_t version = fields.Integer("version", 1, kMaxInt64);
-  if (fields.ok() && version != kVersion)
+  const int64_t version = fields.Integer("version", 1, std::numeric_limits<int64_t>::max());
+  if (fields.ok() && version != kRoutingJsonVersion)
     return Corrupt(
         fmt::format("version {} of the routing format is unknown; this program reads "
                     "version {}",
-                    version, kVersion));
+                    version, kRoutingJsonVersion));
   const Json& topology_json = fields.Get("topology");
   if (!fields.ok()) return Corrupt(fields.fault());
   Result<Topology> topology = TopologyFromJson(topology_json.dump());
@@ -203,7 +199,8 @@ Result<RoutingFile> ReadRoutingHeader(const Json& root, bool with_paths) {
 
   Routing routing;
   routing.num_ranks = topology->num_ranks();
-  routing.units_per_demand = fields.Integer("units_per_demand", 1, kMaxInt64);
+  routing.units_per_demand =
+      fields.Integer("units_per_demand", 1, std::numeric_limits<int64_t>::max());
   if (fields.has("algorithm")) routing.algorithm = fields.String("algorithm");
   if (fields.has("seed")) {
     const Json& seed = fields.Get("seed");

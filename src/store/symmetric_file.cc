@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "bytes.h"
+#include "corrupt.h"
 #include "source.h"
 #include "tutti/base/cancel.h"
 #include "tutti/sched/structure.h"
@@ -17,10 +18,6 @@ namespace tutti {
 namespace {
 
 using namespace binary;
-
-tl::unexpected<Error> Corrupt(std::string message) {
-  return MakeError(ErrorCode::kCorrupt, std::move(message));
-}
 
 // --- Writing
 
@@ -378,7 +375,7 @@ Result<std::unique_ptr<ScheduleReader>> OpenExpanded(Source& source, const Front
   if (!translations)
     return Corrupt("no symmetries of the network: " + translations.error().message);
   Result<Schedule> whole =
-      Expand(*translations, file->topology, file->schedule, kMostExpandedTransfers);
+      Expand(*translations, file->topology, file->schedule, kMaxExpandedTransfers);
   if (!whole) return tl::unexpected(whole.error());
   return MakeWholeFileReader({std::move(file->topology), *std::move(whole)});
 }

@@ -64,11 +64,11 @@ Forecast ForecastByDeliveries(const Collective& collective, const SynthOptions& 
   return {.work_ns = static_cast<int64_t>(std::min(kMost, deliveries * static_cast<double>(ns)))};
 }
 
-int64_t MostChunks(const Collective& collective, int64_t size_bytes, int64_t least_bytes) {
+int64_t MostChunks(const Collective& collective, int64_t size_bytes, int64_t smallest_bytes) {
   int64_t heaviest = collective.demand().empty() ? 1 : 0;
   for (int64_t weight : collective.demand()) heaviest = std::max(heaviest, weight);
   const Rational shard = Rational(size_bytes) * Rational(heaviest, collective.weight_of_size());
-  const Rational chunks = (shard / Rational(std::max<int64_t>(1, least_bytes))).Floor();
+  const Rational chunks = (shard / Rational(std::max<int64_t>(1, smallest_bytes))).Floor();
   return std::max<int64_t>(1, chunks.Num64().value_or(size_bytes));
 }
 

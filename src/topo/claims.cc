@@ -110,8 +110,8 @@ bool OriginalFits(const Topology& topology, const Topology& original) {
   if (topology.has_switches() || !original.has_switches()) return false;
   for (NodeId rank : topology.Ranks()) {
     const auto [out, in] = Ports(topology, rank);
-    const auto [most_out, most_in] = Ports(original, rank);
-    if (out > most_out || in > most_in ||
+    const auto [max_out, max_in] = Ports(original, rank);
+    if (out > max_out || in > max_in ||
         topology.host_bandwidth(rank) != original.host_bandwidth(rank))
       return false;
   }

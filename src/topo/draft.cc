@@ -9,16 +9,6 @@
 
 namespace tutti::topo {
 
-int64_t SaturatingAdd(int64_t a, int64_t b) {
-  int64_t sum = 0;
-  return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<int64_t>::max() : sum;
-}
-
-int64_t SaturatingMul(int64_t a, int64_t b) {
-  int64_t product = 0;
-  return __builtin_mul_overflow(a, b, &product) ? std::numeric_limits<int64_t>::max() : product;
-}
-
 int64_t SaturatingPow(int64_t base, int64_t exponent) {
   if (base <= 1) return exponent == 0 ? 1 : base;
   int64_t power = 1;

@@ -11,13 +11,12 @@
 #include <vector>
 
 #include "tutti/base/result.h"
+#include "tutti/base/saturating.h"
 #include "tutti/topo/topology.h"
 
 namespace tutti::topo {
 
 // Sizes of networks that may be absurd: INT64_MAX instead of an overflow. Arguments >= 0.
-int64_t SaturatingAdd(int64_t a, int64_t b);
-int64_t SaturatingMul(int64_t a, int64_t b);
 int64_t SaturatingPow(int64_t base, int64_t exponent);
 
 // What `bw=`, `bw_per_link=` and `alpha=` said: nothing, one value, or one a dimension.

@@ -253,8 +253,6 @@ class Resolver {
 
   Status CollectKeywords(const SyntaxNode& node, FamilyCall& call) const {
     constexpr int64_t kMaxParallel = 1 << 16;
-    constexpr int64_t kMaxBandwidth = int64_t{1} << 50;
-    constexpr int64_t kMaxAlphaPs = 1'000'000'000'000'000;
     const Family& family = *call.family;
     std::set<std::string_view> seen;
     for (const SyntaxNode& item : node.items) {
@@ -321,7 +319,6 @@ class Resolver {
   }
 
   Result<SettingValue> ParseSetting(const SyntaxNode& item, const Setting& setting) const {
-    constexpr int64_t kMaxBandwidth = int64_t{1} << 50;
     switch (setting.kind) {
       case Setting::Kind::kBandwidth: {
         PerDimension<int64_t> given;

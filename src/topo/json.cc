@@ -15,6 +15,7 @@
 #include "claims.h"
 #include "tutti/base/file.h"
 #include "tutti/base/file_kind.h"
+#include "tutti/base/json_text.h"
 #include "tutti/base/units.h"
 #include "tutti/topo/expression.h"
 #include "tutti/topo/properties.h"
@@ -29,14 +30,8 @@ constexpr int64_t kVersion = 1;
 constexpr int64_t kVersionWithHosts = 2;
 // Where there is an original, or a name beside the expression.
 constexpr int64_t kVersionWithOrigin = 3;
-constexpr int64_t kMaxBandwidth = int64_t{1} << 50;
-constexpr int64_t kMaxAlphaPs = 1'000'000'000'000'000;
 
 // --- Writing -------------------------------------------------------------------------------------
-
-std::string Quoted(const std::string& text) {
-  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
-}
 
 bool HasDefaultNames(const Topology& topology) {
   for (NodeId node : topology.Nodes())
@@ -82,9 +77,9 @@ class Writer {
                             : topology_.has_host_limits()     ? kVersionWithHosts
                                                               : kVersion;
     text_ = fmt::format("{{\n  \"format\": \"{}\",\n  \"version\": {}", kTopologyFormat, version);
-    if (!topology_.name().empty()) text_ += ",\n  \"name\": " + Quoted(topology_.name());
-    if (two_names) text_ += ",\n  \"expression\": " + Quoted(expression);
-    if (!source.empty()) text_ += ",\n  \"source\": " + Quoted(source);
+    if (!topology_.name().empty()) text_ += ",\n  \"name\": " + QuotedJson(topology_.name());
+    if (two_names) text_ += ",\n  \"expression\": " + QuotedJson(expression);
+    if (!source.empty()) text_ += ",\n  \"source\": " + QuotedJson(source);
     WriteNodes();
     if (const auto& grid = topology_.grid())
       text_ += fmt::format(",\n  \"grid\": {{\"dims\": [{}], \"wraps\": {}}}",
@@ -102,7 +97,7 @@ class Writer {
 
  private:
   std::string End(NodeId node) const {
-    return default_names_ ? std::to_string(node.value) : Quoted(topology_.node_name(node));
+    return default_names_ ? std::to_string(node.value) : QuotedJson(topology_.node_name(node));
   }
 
   // ", "-separated with a leading ", ".
@@ -130,7 +125,7 @@ class Writer {
     text_ += ",\n  \"nodes\": [";
     for (NodeId node : topology_.Nodes())
       text_ += fmt::format("{}\n    {{\"name\": {}, \"kind\": \"{}\"{}}}",
-                           node.value == 0 ? "" : ",", Quoted(topology_.node_name(node)),
+                           node.value == 0 ? "" : ",", QuotedJson(topology_.node_name(node)),
                            topology_.is_rank(node) ? "rank" : "switch", OwnHostLimit(node));
     text_ += "\n  ]";
   }

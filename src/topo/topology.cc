@@ -13,9 +13,6 @@
 namespace tutti {
 namespace {
 
-constexpr int64_t kMaxBandwidth = int64_t{1} << 50;
-constexpr int64_t kMaxAlphaPs = 1'000'000'000'000'000;
-
 bool HasControlCharacter(const std::string& text) {
   return std::any_of(text.begin(), text.end(),
                      [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });

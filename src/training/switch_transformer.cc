@@ -34,10 +34,10 @@ struct Work {
   int64_t kernels = 1;
 };
 
-class StepMaker {
+class SwitchStepMaker {
  public:
-  StepMaker(const SwitchTransformer& model, const TrainingBatch& batch, int64_t ranks,
-            const Accelerator& accelerator)
+  SwitchStepMaker(const SwitchTransformer& model, const TrainingBatch& batch, int64_t ranks,
+                  const Accelerator& accelerator)
       : model_(model), accelerator_(accelerator), sequences_(batch.sequences / ranks) {
     local_experts_ = model.experts / ranks;
     encoder_tokens_ = batch.encoder_tokens;
@@ -186,7 +186,7 @@ Result<std::vector<TrainingStep>> MakeTrainingSteps(const SwitchTransformer& mod
     return tl::unexpected(sequences.error());
   if (Status experts = check(model.experts, "experts"); !experts)
     return tl::unexpected(experts.error());
-  return StepMaker(model, batch, ranks, accelerator).Make();
+  return SwitchStepMaker(model, batch, ranks, accelerator).Make();
 }
 
 }  // namespace tutti

@@ -62,9 +62,9 @@ constexpr std::array<TextKey, 3> kTextKeys{{
 }};
 
 std::string Found(std::string_view text) {
-  constexpr size_t kMost = 40;
+  constexpr size_t kMaxShown = 40;
   if (text.empty()) return "nothing";
-  return fmt::format("'{}'{}", text.substr(0, kMost), text.size() > kMost ? "..." : "");
+  return fmt::format("'{}'{}", text.substr(0, kMaxShown), text.size() > kMaxShown ? "..." : "");
 }
 
 std::vector<std::string_view> Fields(std::string_view line) {

@@ -9,7 +9,7 @@
 namespace tutti::verify {
 namespace {
 
-constexpr int64_t kGrain = 64;
+constexpr int64_t kLinkGrain = 64;
 
 void CheckLink(const Problem& problem, std::span<const uint32_t> transfers, Findings& findings) {
   int64_t free_at = 0, holder = -1;
@@ -51,7 +51,7 @@ void CheckLinkOverlaps(const Problem& problem, Findings& findings) {
     if (problem.sound(i)) order[next[transfers[i].link.index()]++] = i;
 
   std::mutex mutex;
-  ParallelFor(problem.topology().num_links(), kGrain, [&](int64_t begin, int64_t end) {
+  ParallelFor(problem.topology().num_links(), kLinkGrain, [&](int64_t begin, int64_t end) {
     Findings found(findings.limit());
     for (int64_t l = begin; l < end; ++l) {
       const std::span<uint32_t> of_link(order.data() + first[static_cast<size_t>(l)],

@@ -8,7 +8,7 @@
 namespace tutti::verify {
 namespace {
 
-constexpr int64_t kGrain = 1 << 14;
+constexpr int64_t kTransferGrain = 1 << 14;
 
 int64_t AddSaturating(int64_t a, int64_t b) {
   int64_t sum = 0;
@@ -56,7 +56,7 @@ void Problem::GroupByShard() {
 
 void Problem::ComputeArrivals() {
   arrival_ps_.assign(schedule_.transfers.size(), 0);
-  ParallelFor(num_sound(), kGrain, [this](int64_t begin, int64_t end) {
+  ParallelFor(num_sound(), kTransferGrain, [this](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const uint32_t index = order_[static_cast<size_t>(i)];
       const Transfer& sent = transfer(index);

@@ -22,9 +22,9 @@ using verify::Finding;
 using verify::Findings;
 using verify::IsSound;
 
-constexpr size_t kMostPending = size_t{1} << 20;  // transfers of a step that are kept
-constexpr size_t kAhead = 16;                     // transfers whose bits are asked for in time
-constexpr int64_t kGrain = 1 << 13;
+constexpr size_t kMaxPending = size_t{1} << 20;  // transfers of a step that are kept
+constexpr size_t kAhead = 16;                    // transfers whose bits are asked for in time
+constexpr int64_t kPendingGrain = 1 << 13;
 
 double BitsBytes(const Topology& topology, const Schedule& header) {
   const double row =
@@ -75,7 +75,7 @@ class StreamRun {
         pending_.back().link = kLeftOut;
       }
       ++next_;
-      if (pending_.size() == kMostPending) ApplyPartOfStep();
+      if (pending_.size() == kMaxPending) ApplyPartOfStep();
     }
   }
 
@@ -119,15 +119,16 @@ class StreamRun {
   }
 
   void CheckSenders() {
-    ParallelFor(static_cast<int64_t>(pending_.size()), kGrain, [this](int64_t first, int64_t last) {
-      Findings found(findings_.limit());
-      const auto end = static_cast<size_t>(last);
-      for (auto i = static_cast<size_t>(first); i < end; ++i) {
-        if (i + kAhead < end) Fetch(pending_[i + kAhead], false);
-        CheckSender(i, found);
-      }
-      Merge(found);
-    });
+    ParallelFor(static_cast<int64_t>(pending_.size()), kPendingGrain,
+                [this](int64_t first, int64_t last) {
+                  Findings found(findings_.limit());
+                  const auto end = static_cast<size_t>(last);
+                  for (auto i = static_cast<size_t>(first); i < end; ++i) {
+                    if (i + kAhead < end) Fetch(pending_[i + kAhead], false);
+                    CheckSender(i, found);
+                  }
+                  Merge(found);
+                });
   }
   void CheckSender(size_t i, Findings& found) const {
     const Transfer& transfer = pending_[i];
@@ -144,7 +145,7 @@ class StreamRun {
   void Deliver(bool more_of_step_follows) {
     if (more_of_step_follows && !fresh_) fresh_.emplace(held_.size());
     const int64_t parts =
-        static_cast<int64_t>(pending_.size()) < 2 * kGrain ? 1 : int64_t{NumThreads()};
+        static_cast<int64_t>(pending_.size()) < 2 * kPendingGrain ? 1 : int64_t{NumThreads()};
     const int64_t nodes = topology_.num_nodes();
     std::atomic<int64_t> delivered{0};
     ParallelFor(parts, 1, [&](int64_t first, int64_t last) {
@@ -292,7 +293,7 @@ Status CheckStreamable(const Schedule& header) {
 VerifyMemory VerifyMemoryOf(const Topology& topology, const Schedule& header,
                             uint64_t num_transfers) {
   constexpr double kMost = 9e18;
-  constexpr double kPendingBytes = kMostPending * sizeof(Transfer);
+  constexpr double kPendingBytes = kMaxPending * sizeof(Transfer);
   // The transfers, their order by shard and a bit each; times where there are some.
   const double each = sizeof(Transfer) + sizeof(uint32_t) + 1 +
                       (header.kind == ScheduleKind::kTimed ? 2 * sizeof(int64_t) : 0);

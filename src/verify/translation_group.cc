@@ -13,7 +13,7 @@ namespace tutti::verify {
 namespace {
 
 using Map = std::vector<NodeId>;
-using Fault = std::optional<std::string>;
+using OptionalFault = std::optional<std::string>;
 
 // Where a link leads and what it is.
 using Port = std::tuple<int32_t, int64_t, int64_t>;
@@ -45,7 +45,7 @@ std::optional<int32_t> LeastFailure(int32_t num_ranks, const Fails& fails) {
   return least;
 }
 
-Fault FaultOfOne(const Topology& topology, size_t number, const Map& map) {
+OptionalFault FaultOfOne(const Topology& topology, size_t number, const Map& map) {
   std::vector<char> hit(static_cast<size_t>(topology.num_ranks()), 0);
   if (map.size() != hit.size())
     return fmt::format("generator {} maps {} ranks, the network has {}", number, map.size(),
@@ -69,14 +69,14 @@ Fault FaultOfOne(const Topology& topology, size_t number, const Map& map) {
 
 // One way to write every rank as a product of generators applied to rank 0: the last generator
 // applied, and the rank before it. In the order found, which begins with rank 0.
-struct Word {
+struct GeneratorWord {
   int32_t rank, before;
   uint32_t generator;
 };
 
-std::vector<Word> WordsOf(const std::vector<Map>& generators, size_t num_ranks) {
+std::vector<GeneratorWord> WordsOf(const std::vector<Map>& generators, size_t num_ranks) {
   std::vector<char> seen(num_ranks, 0);
-  std::vector<Word> words{{0, 0, 0}};
+  std::vector<GeneratorWord> words{{0, 0, 0}};
   seen[0] = 1;
   for (size_t done = 0; done < words.size(); ++done)
     for (uint32_t g = 0; g < generators.size(); ++g) {
@@ -90,7 +90,8 @@ std::vector<Word> WordsOf(const std::vector<Map>& generators, size_t num_ranks) 
 }
 
 // The only map with 0 -> start that may commute with all generators.
-Map Continue(const std::vector<Word>& words, const std::vector<Map>& generators, NodeId start) {
+Map Continue(const std::vector<GeneratorWord>& words, const std::vector<Map>& generators,
+             NodeId start) {
   Map map(words.size());
   map[0] = start;
   for (size_t i = 1; i < words.size(); ++i) {
@@ -102,11 +103,11 @@ Map Continue(const std::vector<Word>& words, const std::vector<Map>& generators,
 
 }  // namespace
 
-Fault FaultOfTranslations(const Topology& topology, const std::vector<Map>& generators) {
+OptionalFault FaultOfTranslations(const Topology& topology, const std::vector<Map>& generators) {
   for (size_t g = 0; g < generators.size(); ++g)
-    if (Fault fault = FaultOfOne(topology, g, generators[g])) return fault;
+    if (OptionalFault fault = FaultOfOne(topology, g, generators[g])) return fault;
   const auto num_ranks = static_cast<size_t>(topology.num_ranks());
-  const std::vector<Word> words = WordsOf(generators, num_ranks);
+  const std::vector<GeneratorWord> words = WordsOf(generators, num_ranks);
   if (words.size() != num_ranks)
     return fmt::format("the generators take rank 0 to {} of {} ranks only", words.size(),
                        num_ranks);

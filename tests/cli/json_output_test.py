@@ -44,8 +44,9 @@ def names_in(value):
 
 class JsonOutput(harness.CliTest):
     def test_page_and_sources_name_the_same_keys(self):
-        # What the daemon answers is printed as it is.
-        sources = [*sorted(pathlib.Path("src/cli").rglob("*.cc")), pathlib.Path("src/service/reports.cc")]
+        # What the daemon and the controller answer is printed as it is.
+        sources = [*sorted(pathlib.Path("src/cli").rglob("*.cc")), pathlib.Path("src/service/reports.cc"),
+                   pathlib.Path("src/controller/requests.cc")]
         text = "".join(path.read_text() for path in sources)
         in_sources = set().union(*(pattern.findall(text) for pattern in IN_SOURCES)) - EXACT
         on_page = set().union(*documented().values()) - {"*"}
@@ -90,7 +91,7 @@ class JsonOutput(harness.CliTest):
                 ["run", sched, "--size", "64KiB", "--iters", "1", "--predict"],
                 ["lower", sched, "--to", "plan-file", "-o", xml],
                 ["verify", xml],
-                ["calibrate", "--hosts", "localhost:2", "-n", "1", "--size", "1M", "-o", network],
+                ["calibrate", "--hosts", "localhost:2", "-n", "1", "--size", "16M", "-o", network],
                 ["design", "-n", "16", "-d", "4", "--size", "1MiB"],
                 ["train", "resnet-50", "torus(2,2)", "-a", "ring"],
                 ["mpi", "predict", "-n", "8", "--file", self.path("mpi")],

@@ -41,7 +41,7 @@ class MpiTest(harness.CliTest):
             self.assertEqual(len(methods), len(set(methods)))
             self.assertLessEqual({"mpi", "tuna", "coalesced", "staggered", "spread-out"},
                                  set(methods))
-        # A thousand messages a rank cost more than sending short blocks on, not long ones.
+        # A thousand messages per rank cost more than sending short blocks on, not long ones.
         self.assertIn(out["rows"][0]["algorithm"].split(":")[0], ("shared", "shared-coalesced", "coalesced", "tuna"))
         own = [row["predicted_s"] for row in out["rows"] if row["algorithm"] == "mpi"]
         self.assertGreater(own[0], 2 * out["rows"][0]["predicted_s"])

@@ -89,6 +89,13 @@ COMMANDS = {
     "service trace": Command(["c-0"], writes=[["c-0", "-o", "{out}"]]),
     "service top": Command([]),
     "service bench": Command([]),
+    "service load": Command([], writes=[["--iterations", "1", "-o", "{out}"]]),
+    "service policy show": Command([]),
+    "service policy list": Command([]),
+    "service policy apply": Command([]),
+    "service policy simulate": Command([]),
+    "service policy explain": Command(["c-0"]),
+    "service policy windows": Command(["c-0"]),
     "service reconfigure": Command(["c-0"]),
     "service quota": Command(["blue"]),
 }

@@ -16,6 +16,7 @@
 
 #include "block_exchange.h"
 #include "hierarchy/groups.h"
+#include "tutti/base/index.h"
 
 namespace tutti::mpi {
 
@@ -25,8 +26,6 @@ inline void Expect(bool good, const std::string& what) {
   if (good) return;
   if (++failures <= 5) std::fprintf(stderr, "failed: %s\n", what.c_str());
 }
-
-inline size_t At(int index) { return static_cast<size_t>(index); }
 
 inline uint32_t Mix(uint32_t a, uint32_t b, uint32_t c) {
   uint32_t x = a * 0x9e3779b1U ^ b * 0x85ebca77U ^ c * 0xc2b2ae3dU;
@@ -61,8 +60,8 @@ inline int64_t Scatter(const std::vector<int64_t>& bytes, uint32_t seed,
   offset->assign(bytes.size(), 0);
   int64_t at = 0;
   for (const int block : order) {
-    (*offset)[At(block)] = at;
-    at += bytes[At(block)] + (seed % 4 != 0 ? static_cast<int64_t>(rng() % 3) : 0);
+    (*offset)[Index(block)] = at;
+    at += bytes[Index(block)] + (seed % 4 != 0 ? static_cast<int64_t>(rng() % 3) : 0);
   }
   return at;
 }
@@ -78,24 +77,24 @@ inline constexpr std::byte kHole{0xA5};
 // Blocks drawn from `seed`, exchanged by `run(exchange)`, an error code, and compared.
 template <class Run>
 void ExchangeAndCheck(const Case& on, uint32_t seed, const std::string& what, const Run& run) {
-  std::vector<int64_t> send_bytes(At(on.size)), receive_bytes(At(on.size));
+  std::vector<int64_t> send_bytes(Index(on.size)), receive_bytes(Index(on.size));
   for (int r = 0; r < on.size; ++r) {
-    send_bytes[At(r)] = BlockBytes(seed, on.rank, r);
-    receive_bytes[At(r)] = BlockBytes(seed, r, on.rank);
+    send_bytes[Index(r)] = BlockBytes(seed, on.rank, r);
+    receive_bytes[Index(r)] = BlockBytes(seed, r, on.rank);
   }
   std::vector<int64_t> send_offset, receive_offset;
   std::vector<std::byte> send(static_cast<size_t>(Scatter(send_bytes, seed, &send_offset)));
   std::vector<std::byte> receive(
       static_cast<size_t>(Scatter(receive_bytes, seed + 1, &receive_offset)), kHole);
   for (int r = 0; r < on.size; ++r) {
-    for (int64_t k = 0; k < send_bytes[At(r)]; ++k) {
-      send[static_cast<size_t>(send_offset[At(r)] + k)] = ByteOf(seed, on.rank, r, k);
+    for (int64_t k = 0; k < send_bytes[Index(r)]; ++k) {
+      send[static_cast<size_t>(send_offset[Index(r)] + k)] = ByteOf(seed, on.rank, r, k);
     }
   }
   std::vector<std::byte> expected(receive.size(), kHole);
   for (int r = 0; r < on.size; ++r) {
-    for (int64_t k = 0; k < receive_bytes[At(r)]; ++k) {
-      expected[static_cast<size_t>(receive_offset[At(r)] + k)] = ByteOf(seed, r, on.rank, k);
+    for (int64_t k = 0; k < receive_bytes[Index(r)]; ++k) {
+      expected[static_cast<size_t>(receive_offset[Index(r)] + k)] = ByteOf(seed, r, on.rank, k);
     }
   }
   const std::vector<std::byte> send_before = send;
@@ -122,7 +121,7 @@ inline Groups RandomGroups(int size, int num_levels, uint32_t seed) {
   std::vector<std::vector<int>> levels;
   for (int l = 0; l < num_levels; ++l) {
     const auto groups = 1 + rng() % static_cast<uint32_t>(size);
-    std::vector<int> level(At(size));
+    std::vector<int> level(Index(size));
     // The smaller of two draws: groups of very unequal sizes.
     for (int& group : level) group = static_cast<int>(std::min(rng() % groups, rng() % groups));
     levels.push_back(std::move(level));
@@ -135,12 +134,12 @@ inline std::vector<int> ComputersOf(const Case& on) {
   std::vector<char> own(MPI_MAX_PROCESSOR_NAME, '\0');
   int length = 0;
   MPI_Get_processor_name(own.data(), &length);
-  std::vector<char> names(own.size() * At(on.size));
+  std::vector<char> names(own.size() * Index(on.size));
   MPI_Allgather(own.data(), MPI_MAX_PROCESSOR_NAME, MPI_CHAR, names.data(), MPI_MAX_PROCESSOR_NAME,
                 MPI_CHAR, on.communicator);
   std::vector<int> computers;
   std::vector<std::string> seen;
-  for (size_t r = 0; r < At(on.size); ++r) {
+  for (size_t r = 0; r < Index(on.size); ++r) {
     seen.emplace_back(names.data() + r * own.size());
     computers.push_back(
         static_cast<int>(std::find(seen.begin(), seen.end(), seen.back()) - seen.begin()));

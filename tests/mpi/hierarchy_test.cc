@@ -55,35 +55,35 @@ std::vector<int> RadicesFor(int members) {
 void RoutesAgree(const Groups& groups, Routes::Levels levels, const std::string& name) {
   const int size = groups.size;
   std::vector<Routes> all;
-  all.reserve(At(size));
+  all.reserve(Index(size));
   for (int r = 0; r < size; ++r) all.emplace_back(groups, r, levels);
-  std::vector<const Routes*> at(At(size));  // by position
-  for (const Routes& routes : all) at[At(routes.position())] = &routes;
+  std::vector<const Routes*> at(Index(size));  // by position
+  for (const Routes& routes : all) at[Index(routes.position())] = &routes;
   for (int p = 0; p < size; ++p) {
-    const Routes& mine = *at[At(p)];
+    const Routes& mine = *at[Index(p)];
     const int last = mine.num_levels() - 1;
     Expect(mine.group(last) == Range{0, size}, "last level holds all, " + name);
     Expect(mine.held(last) == std::vector<int>{p}, "a rank ends with its own, " + name);
     size_t served = 0;
     for (int m = 0; m < mine.group(0).size(); ++m) {
       served += mine.bundle(m).size();
-      Expect(mine.bundle(m) == at[At(mine.group(0).begin + m)]->held(0), "bundles, " + name);
+      Expect(mine.bundle(m) == at[Index(mine.group(0).begin + m)]->held(0), "bundles, " + name);
       if (last == 1) {
         const int outside = size - mine.group(0).size();
-        const auto floor = At(outside / mine.group(0).size());
+        const auto floor = Index(outside / mine.group(0).size());
         const size_t others = mine.bundle(m).size() - 1;
         Expect(others == floor || (others == floor + 1 && outside % mine.group(0).size() != 0),
                "destinations spread evenly, " + name);
       }
     }
-    Expect(served == At(size), "every destination has one holder, " + name);
+    Expect(served == Index(size), "every destination has one holder, " + name);
     for (int l = 1; l <= last; ++l) {
       const Routes::Phase& phase = mine.phase(l);
-      size_t leaving = At(phase.kept.size());
-      Expect(At(phase.kept.size()) == mine.held(l).size(), "kept, " + name);
+      size_t leaving = Index(phase.kept.size());
+      Expect(Index(phase.kept.size()) == mine.held(l).size(), "kept, " + name);
       for (const Routes::Send& send : phase.sends) {
-        leaving += At(send.held.size());
-        const Routes& other = *at[At(send.to)];
+        leaving += Index(send.held.size());
+        const Routes& other = *at[Index(send.to)];
         Expect(std::equal(mine.held(l - 1).begin() + send.held.begin,
                           mine.held(l - 1).begin() + send.held.end, other.held(l).begin(),
                           other.held(l).end()),
@@ -174,7 +174,7 @@ void TestEveryDivisor(const Case& on, uint32_t* seed) {
     const Groups groups = GroupsOfConsecutiveRanks(on.size, std::vector<int>{ranks});
     const int windows[] = {1, 2, on.size / ranks};
     std::vector<int> radices = RadicesFor(ranks);
-    if (on.size > 20) radices = {radices[At(turn) % radices.size()]};
+    if (on.size > 20) radices = {radices[Index(turn) % radices.size()]};
     for (const int radix : radices) {
       ExchangeAndCheck(on, groups, Form::kCoalesced, radix, windows[turn % 3], (*seed)++);
       ExchangeAndCheck(on, groups, Form::kStaggered, radix, windows[(turn + 1) % 3], (*seed)++);
@@ -280,25 +280,25 @@ void TestByName(const Case& on) {
        {alltoallv::Algorithm{alltoallv::Method::kCoalesced, 3, 2},
         alltoallv::Algorithm{alltoallv::Method::kStaggered, 2, 1},
         alltoallv::Algorithm{alltoallv::Method::kMultilevel, 0, 0}}) {
-    std::vector<int> counts(At(on.size)), places(At(on.size)), back_counts(At(on.size)),
-        back_places(At(on.size)), sent, expected;
+    std::vector<int> counts(Index(on.size)), places(Index(on.size)), back_counts(Index(on.size)),
+        back_places(Index(on.size)), sent, expected;
     for (int r = 0; r < on.size; ++r) {
-      counts[At(r)] = (on.rank + 2 * r) % 5;
-      places[At(r)] = static_cast<int>(sent.size());
-      sent.insert(sent.end(), At(counts[At(r)]), on.rank * 1000 + r);
-      back_counts[At(r)] = (r + 2 * on.rank) % 5;
-      back_places[At(r)] = static_cast<int>(expected.size());
-      expected.insert(expected.end(), At(back_counts[At(r)]), r * 1000 + on.rank);
+      counts[Index(r)] = (on.rank + 2 * r) % 5;
+      places[Index(r)] = static_cast<int>(sent.size());
+      sent.insert(sent.end(), Index(counts[Index(r)]), on.rank * 1000 + r);
+      back_counts[Index(r)] = (r + 2 * on.rank) % 5;
+      back_places[Index(r)] = static_cast<int>(expected.size());
+      expected.insert(expected.end(), Index(back_counts[Index(r)]), r * 1000 + on.rank);
     }
     std::vector<int> received(expected.size(), -1);
     const int error = Alltoallv(sent.data(), counts.data(), places.data(), MPI_INT, received.data(),
                                 back_counts.data(), back_places.data(), MPI_INT, fresh, algorithm);
     Expect(error == MPI_SUCCESS && received == expected, "by name: " + ToString(algorithm));
-    std::vector<int> one(At(on.size)), answers(At(on.size), -1);
-    for (int r = 0; r < on.size; ++r) one[At(r)] = on.rank * 1000 + r;
+    std::vector<int> one(Index(on.size)), answers(Index(on.size), -1);
+    for (int r = 0; r < on.size; ++r) one[Index(r)] = on.rank * 1000 + r;
     Alltoall(one.data(), 1, MPI_INT, answers.data(), 1, MPI_INT, fresh, algorithm);
     for (int r = 0; r < on.size; ++r) {
-      Expect(answers[At(r)] == r * 1000 + on.rank, "uniform: " + ToString(algorithm));
+      Expect(answers[Index(r)] == r * 1000 + on.rank, "uniform: " + ToString(algorithm));
     }
   }
   MPI_Comm_free(&fresh);

@@ -42,25 +42,25 @@ void PlansAgree(const Groups& groups, Form form, const std::string& name) {
   for (int r = 0; r < groups.size; ++r) plans.emplace_back(groups, r, form);
   const std::vector<int> node_of = NodesOf(groups);
   for (int r = 0; r < groups.size; ++r) {
-    const SharedPlan& mine = plans[At(r)];
-    std::vector<int> covered(At(groups.size), 0);
-    std::vector<int> messages(At(mine.members()), 0);
+    const SharedPlan& mine = plans[Index(r)];
+    std::vector<int> covered(Index(groups.size), 0);
+    std::vector<int> messages(Index(mine.members()), 0);
     for (size_t i = 0; i < mine.received().size(); ++i) {
       const SharedPlan::Message& message = mine.received()[i];
-      for (int p = message.sources.begin; p < message.sources.end; ++p) ++covered[At(p)];
-      ++messages[At(message.member)];
+      for (int p = message.sources.begin; p < message.sources.end; ++p) ++covered[Index(p)];
+      ++messages[Index(message.member)];
       Expect(message.place + message.sources.size() <= mine.layout().rows, "rows, " + name);
       Expect(i == 0 || mine.received()[i - 1].Wave(3) <= message.Wave(3), "waves, " + name);
     }
     for (int p = 0; p < groups.size; ++p) {
-      Expect(covered[At(p)] == (mine.node().contains(p) ? 0 : 1), "every source once, " + name);
+      Expect(covered[Index(p)] == (mine.node().contains(p) ? 0 : 1), "every source once, " + name);
     }
     const auto [least, most] = std::minmax_element(messages.begin(), messages.end());
     Expect(*most - *least <= 1 && *most <= mine.max_messages(), "spread evenly, " + name);
     // What two ranks expect of each other, in order.
     for (int other = 0; other < groups.size; ++other) {
-      if (node_of[At(other)] == node_of[At(r)]) continue;
-      const SharedPlan& theirs = plans[At(other)];
+      if (node_of[Index(other)] == node_of[Index(r)]) continue;
+      const SharedPlan& theirs = plans[Index(other)];
       std::vector<SharedPlan::Message> out, in;
       for (const auto& each : mine.sent()) {
         if (each.member == mine.self() && each.peer == other) out.push_back(each);
@@ -112,7 +112,8 @@ bool EachNodeIsOnOneComputer(const Case& on, const Groups& groups) {
   const std::vector<int> nodes = NodesOf(groups), computers = ComputersOf(on);
   for (int r = 0; r < on.size; ++r) {
     for (int other = 0; other < r; ++other) {
-      if (nodes[At(r)] == nodes[At(other)] && computers[At(r)] != computers[At(other)]) {
+      if (nodes[Index(r)] == nodes[Index(other)] &&
+          computers[Index(r)] != computers[Index(other)]) {
         return false;
       }
     }
@@ -177,10 +178,10 @@ bool ExchangeIntegers(MPI_Comm communicator, const Algorithm& algorithm, int ele
   for (int r = 0; r < size; ++r) {
     counts.push_back(count(rank, r));
     places.push_back(static_cast<int>(sent.size()));
-    sent.insert(sent.end(), At(counts.back()), rank * 1000 + r + turn);
+    sent.insert(sent.end(), Index(counts.back()), rank * 1000 + r + turn);
     back_counts.push_back(count(r, rank));
     back_places.push_back(static_cast<int>(expected.size()));
-    expected.insert(expected.end(), At(back_counts.back()), r * 1000 + rank + turn);
+    expected.insert(expected.end(), Index(back_counts.back()), r * 1000 + rank + turn);
   }
   std::vector<int> received(expected.size(), -1);
   const int error =

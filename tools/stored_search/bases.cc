@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -19,7 +20,7 @@ namespace tutti::stored_search {
 namespace {
 
 // So many ways to rewire are judged at most: the flow values cost a second each.
-constexpr size_t kMostCycles = 120;
+constexpr size_t kMaxCycles = 120;
 
 size_t At(int i) { return static_cast<size_t>(i); }
 
@@ -155,6 +156,63 @@ Result<SmallDigraph> FindDiamond() {
   return *chosen;
 }
 
+namespace {
+
+// What each renaming of the digits does to the nodes.
+std::vector<std::vector<int>> RenamingsOfDigits(int degree, int digits, int nodes) {
+  std::vector<std::vector<int>> renamings;
+  std::vector<int> digit(At(degree));
+  std::iota(digit.begin(), digit.end(), 0);
+  do {
+    std::vector<int> image(At(nodes), 0);
+    for (int v = 0; v < nodes; ++v)
+      for (int i = 0, rest = v, place = 1; i < digits; ++i, rest /= degree, place *= degree)
+        image[At(v)] += digit[At(rest % degree)] * place;
+    renamings.push_back(image);
+  } while (std::next_permutation(digit.begin(), digit.end()));
+  return renamings;
+}
+
+using Rewire = std::function<std::optional<SmallDigraph>(const std::vector<int>&)>;
+
+// The first graph by one of the cycles that has the figures; without any to have, the best one. Graphs whose limits
+// overlap count as equal.
+Result<SmallDigraph> ChooseRewired(const std::string& name,
+                                   const std::vector<std::vector<int>>& cycles,
+                                   const Rewire& rewire, int steps, bool reverse_symmetric,
+                                   const std::vector<FlowFigure>& figures) {
+  std::optional<SmallDigraph> chosen;
+  FlowLimits flow_of_chosen;
+  const size_t tried = std::min<size_t>(cycles.size(), kMaxCycles);
+  int left = 0;
+  for (size_t i = 0; i < tried; ++i) {
+    const std::optional<SmallDigraph> graph = rewire(cycles[i]);
+    if (!graph || graph->diameter() > steps) continue;
+    if (graph->IsIsomorphicTo(graph->Transposed()) != reverse_symmetric) continue;
+    std::string said;
+    const Result<bool> has = HasFigures(*graph, figures, &said);
+    if (!has) return tl::unexpected(has.error());
+    if (!*has || !IsOptimalIn(*graph, steps) || IsOptimalIn(*graph, steps - 1)) continue;
+    const Result<FlowLimits> flow = FlowOf(*graph, 1, 0);
+    if (!flow) return tl::unexpected(flow.error());
+    fmt::print("  {}: cycle {}, diameter {}, f {:.5f} to {:.5f}{}\n", i, fmt::join(cycles[i], " "),
+               graph->diameter(), flow->lower, flow->upper, said);
+    ++left;
+    if (!chosen || (figures.empty() && (graph->diameter() < chosen->diameter() ||
+                                        (graph->diameter() == chosen->diameter() &&
+                                         flow->lower > flow_of_chosen.upper)))) {
+      chosen = graph;
+      flow_of_chosen = *flow;
+    }
+  }
+  if (!chosen)
+    return MakeError(ErrorCode::kNotFound, fmt::format("no rewiring of {} has the figures", name));
+  fmt::print("  {} of the first {} have all figures; taken: {}\n", left, tried, Links(*chosen));
+  return *chosen;
+}
+
+}  // namespace
+
 Result<SmallDigraph> FindRewired(int degree, int digits, int steps, bool reverse_symmetric,
                                  const std::vector<FlowFigure>& figures) {
   int nodes = 1;
@@ -174,17 +232,7 @@ Result<SmallDigraph> FindRewired(int degree, int digits, int steps, bool reverse
       ++freed;
     }
   // Renaming digits takes cycles to cycles: only the least of those that it makes alike counts.
-  std::vector<std::vector<int>> renamings;
-  std::vector<int> digit(At(degree));
-  std::iota(digit.begin(), digit.end(), 0);
-  do {
-    std::vector<int> image(At(nodes), 0);
-    for (int v = 0; v < nodes; ++v)
-      for (int i = 0, rest = v, place = 1; i < digits; ++i, rest /= degree, place *= degree)
-        image[At(v)] += digit[At(rest % degree)] * place;
-    renamings.push_back(image);
-  } while (std::next_permutation(digit.begin(), digit.end()));
-
+  const std::vector<std::vector<int>> renamings = RenamingsOfDigits(degree, digits, nodes);
   std::vector<std::vector<int>> cycles;
   std::vector<int> cycle{0};
   std::vector<bool> used(At(nodes), false);
@@ -237,38 +285,8 @@ Result<SmallDigraph> FindRewired(int degree, int digits, int steps, bool reverse
       "{} at most\n",
       degree, digits, all, cycles.size(), near, steps);
 
-  std::optional<SmallDigraph> chosen;
-  FlowLimits flow_of_chosen;
-  const size_t tried = std::min<size_t>(cycles.size(), kMostCycles);
-  int left = 0;
-  for (size_t i = 0; i < tried; ++i) {
-    const std::optional<SmallDigraph> graph = rewire(cycles[i]);
-    if (!graph || graph->diameter() > steps) continue;
-    if (graph->IsIsomorphicTo(graph->Transposed()) != reverse_symmetric) continue;
-    std::string said;
-    const Result<bool> has = HasFigures(*graph, figures, &said);
-    if (!has) return tl::unexpected(has.error());
-    if (!*has || !IsOptimalIn(*graph, steps) || IsOptimalIn(*graph, steps - 1)) continue;
-    const Result<FlowLimits> flow = FlowOf(*graph, 1, 0);
-    if (!flow) return tl::unexpected(flow.error());
-    fmt::print("  {}: cycle {}, diameter {}, f {:.5f} to {:.5f}{}\n", i, fmt::join(cycles[i], " "),
-               graph->diameter(), flow->lower, flow->upper, said);
-    ++left;
-    // The first that has the figures. Without any to have, the best one; graphs whose limits
-    // overlap count as equal.
-    if (!chosen || (figures.empty() && (graph->diameter() < chosen->diameter() ||
-                                        (graph->diameter() == chosen->diameter() &&
-                                         flow->lower > flow_of_chosen.upper)))) {
-      chosen = graph;
-      flow_of_chosen = *flow;
-    }
-  }
-  if (!chosen)
-    return MakeError(ErrorCode::kNotFound, fmt::format("no rewiring of debruijn({},{}) has the "
-                                                       "figures",
-                                                       degree, digits));
-  fmt::print("  {} of the first {} have all figures; taken: {}\n", left, tried, Links(*chosen));
-  return *chosen;
+  return ChooseRewired(fmt::format("debruijn({},{})", degree, digits), cycles, rewire, steps,
+                       reverse_symmetric, figures);
 }
 
 }  // namespace tutti::stored_search

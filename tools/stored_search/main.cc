@@ -52,8 +52,8 @@ struct Spread {
 Result<Spread> FindSpread(const SmallDigraph& graph, int steps) {
   constexpr uint64_t kSeeds = 5;
   constexpr int64_t kRounds = 20'000;
-  constexpr int kMostChunks = 16;
-  for (int chunks = 1; chunks <= kMostChunks; ++chunks) {
+  constexpr int kMaxTriedChunks = 16;
+  for (int chunks = 1; chunks <= kMaxTriedChunks; ++chunks) {
     const int total = chunks * (graph.num_nodes() - 1);
     if (total % graph.degree() != 0) continue;
     std::optional<Spread> found;

@@ -33,7 +33,7 @@ struct BestRange {
   int64_t from_bytes = 1;  // up to where the next begins
 };
 
-// Of each algorithm one schedule is from 1 byte on. By the alpha-beta cost, which for a timed
+// One schedule of each algorithm is held from 1 byte on. By the alpha-beta cost, which for a timed
 // schedule is its plan on the clock of another size.
 Result<std::vector<BestRange>> BestByCost(const std::vector<HeldSchedule>& held);
 // By simulation; options.size_bytes is not looked at.

@@ -28,7 +28,7 @@ struct ScheduleOn {
 
 // One reason a line; empty: they are comparable.
 std::vector<std::string> WhyNotComparable(const ScheduleOn& a, const ScheduleOn& b);
-// Of comparable ones.
+// For schedules that are comparable.
 bool SameTransfers(const Schedule& a, const Schedule& b);
 
 struct LinkDifference {
@@ -52,7 +52,7 @@ struct FallingBehind {
   double time_s = 0, other_s = 0;  // by when they have arrived, of the one behind and the other
   LinkId on{0};  // what its critical chain was sending over when the other was there
 };
-// Of the whole time of the faster one; nullopt: neither is later by so much at any tenth.
+// The tenth is of the whole time of the faster one; nullopt: neither is later by so much at any.
 Result<std::optional<FallingBehind>> FirstBehind(const ScheduleOn& a, const ScheduleOn& b,
                                                  SimOptions options);
 

@@ -25,7 +25,7 @@
 namespace tutti {
 
 // With more, schedules through the switches as they are stand for the best.
-inline constexpr int32_t kMostRanksToUnwind = 16;
+inline constexpr int32_t kMaxRanksToUnwind = 16;
 inline constexpr int64_t kExpectBudgetNs = 20'000'000'000;  // forecast work of a choice
 
 struct Expectation {
@@ -52,7 +52,7 @@ struct OtherWiring {
 };
 // Networks that are worth wiring in place of `topology`, each other than it. kInfeasible: why none
 // is looked for: switches, unlike links, one machine, or too many ranks.
-inline constexpr int32_t kMostRanksToRewire = 64;
+inline constexpr int32_t kMaxRanksToRewire = 64;
 Result<std::vector<OtherWiring>> OtherWirings(const Topology& topology);
 
 }  // namespace tutti

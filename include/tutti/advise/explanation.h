@@ -28,7 +28,7 @@ struct LinkTraffic {
   Rational seconds_per_byte = {};  // of M: share / bandwidth
 };
 
-// A row a link, in the order of links.
+// A row per link, in the order of links.
 std::vector<LinkTraffic> TrafficOf(const Topology& topology, const Schedule& schedule);
 // The row that takes longest, of equal ones the first; the number of those equal to it, itself
 // included. Needs a row.

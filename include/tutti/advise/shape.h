@@ -41,11 +41,11 @@ Boxes FindBoxes(const Topology& topology);
 
 // All that is spread, or all that is reduced.
 struct TreesShape {
-  int64_t trees = 0;                          // different ones; 0: nothing goes this way
-  int32_t roots = 0;                          // ranks that have one
-  int64_t not_trees = 0;                      // chunks whose transfers make no tree
-  int32_t least_height = 0, most_height = 0;  // branches between a root and its farthest rank
-  int32_t most_children = 0;                  // at one rank
+  int64_t trees = 0;                       // different ones; 0: nothing goes this way
+  int32_t roots = 0;                       // ranks that have one
+  int64_t not_trees = 0;                   // chunks whose transfers make no tree
+  int32_t min_height = 0, max_height = 0;  // branches between a root and its farthest rank
+  int32_t max_children = 0;                // at one rank
   // Cyclic orders of all ranks that every tree follows, from wherever it begins; 0: no rings.
   int32_t rings = 0;
 };
@@ -53,8 +53,8 @@ struct TreesShape {
 struct BoxTraffic {
   Rational inside = {}, across = {};  // sent between ranks of one box, of two, in M
   Rational on_rail = {};              // of `across`, between ranks of the same place in their boxes
-  int32_t least_crossings = 0, most_crossings = 0;  // branches of a tree between boxes
-  std::string usual_way = {};  // of most ways between root and leaf: "to spread across, inside"
+  int32_t min_crossings = 0, max_crossings = 0;  // branches of a tree between boxes
+  std::string usual_way = {};  // of most paths between root and leaf: "to spread across, inside"
 };
 
 struct ScheduleShape {

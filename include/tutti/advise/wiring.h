@@ -33,7 +33,7 @@ std::string_view Name(WiringKind kind);  // "ring"
 struct Wiring {
   WiringKind kind = WiringKind::kOneMachine;
   int32_t machines = 0;
-  int32_t most_neighbours = 0;  // directly cabled ones of a machine
+  int32_t max_neighbours = 0;   // directly cabled ones of a machine
   bool separate_rails = false;  // switched: some ranks reach others only through a rank
   // Machines in an order in which each is cabled to the next and the last to the first, where the
   // search finds one: kRing, kAllPairs, small kOther. By the number of the box, or the rank.
@@ -54,7 +54,7 @@ struct NcclAdvice {
 NcclAdvice AdviseNccl(const Wiring& wiring);
 
 // What a ring over all ranks in their order, box after box, takes in steady state, each hop over
-// shortest ways, evenly over equal ones: an estimate of NCCL's rings where switches are between.
+// shortest paths, evenly over equal ones: an estimate of NCCL's rings where switches are between.
 // A channel a place in the boxes, so that each NIC is used; odd boxes are passed backwards, so that
 // crossings stay on their rail.
 struct RingEstimate {

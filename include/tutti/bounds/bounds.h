@@ -4,7 +4,7 @@
 // Units   Bandwidth limits are exact rationals in seconds a byte of M (so that time >= M * value)
 //         and, as `tb`, in M/B. Latency limits are in steps and in picoseconds.
 // Method  Cuts by max-flow, tight (coll/cut_bound.h); of all-reduce also the tightest partition of
-//         the ranks (coll/partition_bound.h); latency by shortest ways, exact; all-to-all by link
+//         the ranks (coll/partition_bound.h); latency by shortest paths, exact; all-to-all by link
 //         lengths, proven whatever they are and tight on small networks (coll/flow_bound.h).
 // Hosts   Host limits hold for bandwidth limits: those of HostForwarding() of topo/operators.h.
 // Errors  kInvalidArgument: the collective is over another number of ranks. Nothing is infeasible:
@@ -32,7 +32,7 @@ struct CutCertificate {
 struct Bounds {
   int32_t steps = 0;             // no step schedule has fewer steps (hop distances)
   int64_t latency_ps = 0;        // the smallest sum of alphas on the worst way that must be gone
-  int64_t least_alpha_ps = 0;    // of all links
+  int64_t min_alpha_ps = 0;      // of all links
   Rational seconds_per_byte;     // bandwidth part: time >= M * this
   Rational tb;                   // the same in M/B: seconds_per_byte * B
   std::string bandwidth_reason;  // one line: "cut of 4 of 8 ranks, ...", "total link capacity", ...
@@ -51,14 +51,14 @@ struct Bounds {
   // use gives up an alpha at least once, before or behind its bytes.
   Rational Limit(int64_t size_bytes) const;
   double Seconds(int64_t size_bytes) const { return Limit(size_bytes).ToDouble(); }
-  // No step schedule with a barrier a step that has `least_steps` or more is faster for size M. A
+  // No step schedule with a barrier a step that has `min_steps` or more is faster for size M. A
   // link in use gives its bytes what its alpha leaves of the step: the bandwidth part, which counts
   // bytes over sets of links, holds for what the steps take beyond the smallest alpha. Where all
   // alphas are equal it is the papers' TL alpha + TB M/B.
-  Rational StepLimit(int64_t size_bytes, int32_t least_steps = 0) const;
+  Rational StepLimit(int64_t size_bytes, int32_t min_steps = 0) const;
 };
 
-// Of a network that was unwound (Topology::original()) the limits of the network that
+// Where a network was unwound (Topology::original()) these are the limits of the network that
 // it was made from: its links are shares of what the switches give. A switch is passed in the alpha
 // of its link to the rank behind it and as part of one step, as unwinding has it, so that the
 // limits hold for schedules on any unwinding. Only `tb` and `f_upper` are in units of `topology`.

@@ -11,7 +11,7 @@
 // Spread      median, and an interval that holds the true median in at least 95 of 100 such
 //             measurements, by order statistics: nothing is assumed of the distribution. `high` of a
 //             bandwidth is infinite where the intervals of t(1) and t(L) meet.
-// Complexity  5 N runs of `repeats` repetitions; O(N^2) memory, at most kMostRanks ranks.
+// Complexity  5 N runs of `repeats` repetitions; O(N^2) memory, at most kMaxRanks ranks.
 // Errors      those of the runs; kInfeasible: a pair whose long messages are not slower than its short
 //             ones, named (`large_bytes` is too small for this network).
 #pragma once
@@ -31,7 +31,7 @@ namespace tutti {
 struct Spread {
   double median = 0, low = 0, high = 0;
 };
-// Of at least one value. low and high are the extremes where there are fewer than six.
+// `values`: one or more. low and high are the extremes where there are fewer than six.
 Spread SpreadOf(std::vector<double> values);
 
 struct PairMeasure {
@@ -43,7 +43,7 @@ struct RankMeasure {
 };
 
 struct CalibrateOptions {
-  static constexpr int32_t kMostRanks = 512;
+  static constexpr int32_t kMaxRanks = 512;
   int32_t num_ranks = 2;
   int64_t large_bytes = 4 << 20;
   int32_t warmup = 2, repeats = 15;

@@ -4,7 +4,7 @@
 //             in its name is its own. Switches named after a host are inside it, the others are the
 //             fabric. The rack of a rank is the fabric switch that it reaches over the fewest links
 //             (ties: the lowest number); racks that a switch joins which is next to a rack, but is
-//             not the top of three levels, are one pod. Between two racks all shortest ways through
+//             not the top of three levels, are one pod. Between two racks all shortest paths through
 //             the fabric are its routes, in the order of their links; flows inside a rack have one
 //             route, through the rack's switch alone.
 // Complexity  Make(): O(links + hops of all routes). Memory: those hops.
@@ -17,6 +17,7 @@
 #include <compare>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "tutti/base/result.h"
@@ -41,6 +42,8 @@ class ClusterView {
   const RankPlace& place(int32_t rank) const { return places_[static_cast<size_t>(rank)]; }
   int64_t bandwidth(LinkId link) const { return bandwidth_[link.index()]; }
   std::span<const int64_t> bandwidths() const { return bandwidth_; }
+  // "leaf0 -> spine1"
+  const std::string& link_name(LinkId link) const { return link_name_[link.index()]; }
   // The ranks of a host in the order of their devices.
   std::span<const int32_t> RanksOf(int32_t host) const;
 
@@ -67,6 +70,7 @@ class ClusterView {
   int32_t num_racks_ = 0;
   std::vector<RankPlace> places_;
   std::vector<int64_t> bandwidth_, port_bandwidth_;
+  std::vector<std::string> link_name_;
   std::vector<int32_t> first_rank_, ranks_of_host_;
   std::vector<int32_t> first_route_;  // by route set
   std::vector<int32_t> first_hop_;    // by route

@@ -5,6 +5,8 @@
 //             ...; a flow gets the route with the smallest excess, which is the largest load +
 //             demand - capacity over the route's links, signed; ties: the fewest flows of its job on
 //             the route, then the lowest route. Its demand is added to the links.
+//             Stages: flows of a lower stage are fitted before all of a higher one, in each of the
+//             two kinds of turns; equal stages (all, where none is given) go by turns as above.
 //             PFA: some routes are reserved for the classes from one on. Flows of classes below any
 //             reservation are fitted first, on routes open to them; then the others, the highest
 //             class first, each on all routes open to it.
@@ -41,6 +43,7 @@ struct FlowRequest {
   int64_t demand = 0;     // bytes/s
   int32_t route_set = 0;  // index into FlowProblem::route_sets
   int32_t running = -1;   // the route that it has now; -1: none
+  int32_t stage = 0;      // lower ones of equal turn are fitted first
 };
 
 struct FlowProblem {
@@ -56,6 +59,8 @@ struct FlowAssignment {
   int64_t largest_excess = 0;  // load - capacity, over links that flows use; 0 without any
 };
 
+// The errors above of kInvalidArgument.
+Status CheckFlowProblem(const FlowProblem& problem);
 Result<FlowAssignment> AssignFlows(const FlowProblem& problem);
 
 // Demands of a communicator's flows: the smaller of what its two ports have for each of their flows.

@@ -3,13 +3,21 @@
 // Model       A policy sees every job, its ranks and class, the network, and nothing else; equal
 //             input gives equal output, so that every controller (and every simulation) decides
 //             alike. What it leaves open the network's ECMP decides: a hash of the connection.
+//             Weights: on a link a job has capacity x weight / sum of the weights of the jobs on it.
+//             `weighted` fits flows whose demand is scaled by weight over mean weight, heavier jobs
+//             first; of equal weights it decides as `ffa`. `deadline` fits the jobs of a class wholly
+//             one after the other, the earliest deadline first. `admission` leaves what
+//             runs where it is and gives each flow of another job the emptiest route on which every
+//             tenant keeps what it is guaranteed (isolation.h says what a tenant has); a job for
+//             which there is none is refused.
 // Units       bytes/s, whole.
 // Errors      kInvalidArgument: jobs without ranks, a rank that is none or is named twice, channels
-//             outside 0 to 1024, background of another number of links, more flows that run than
-//             there are. kInfeasible: flow_assignment.h. kNotFound: no such policy (names the
-//             nearest).
+//             outside 0 to 1024, weights outside 1 to 10^6, deadlines or guarantees below 0, tenants
+//             below -1, background of another number of links, more flows that run than there are.
+//             kInfeasible: flow_assignment.h; `admission`: the job, the link that says no, the shares.
+//             kNotFound: no such policy (names the nearest).
 // Extension   a file in src/control/policies, a line in its registry.
-// Reference   [mccs] 4.3.
+// Reference   [mccs] 4.3; weights, deadlines and admission are ours.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +36,10 @@ struct PolicyJob {
   std::vector<int32_t> ranks;    // in the order that the tenant named them
   int32_t priority = 0;          // [class], more is better
   std::vector<int32_t> running;  // routes of its flows, where it runs already
+  int32_t weight = 1;            // 1 to 10^6
+  int64_t deadline_ns = 0;       // when its work should be done, on any one clock; 0: no deadline
+  int32_t tenant = -1;           // whose it is; -1: a tenant of its own
+  int64_t guaranteed = 0;        // bytes/s that its tenant has on every link that it uses; 0: none
 };
 
 struct PolicyInput {

@@ -4,7 +4,9 @@
 //             in the order of their smallest rank; channel c turns the devices inside each host by
 //             c, so that exits of hosts are spread over their NICs. A ring leaves each rack that it
 //             touches once, which no ring can do with less: cross-rack flows are the racks, or none
-//             where there is one. Random rings are what ignorance of the network makes.
+//             where there is one. Named rings go through hosts in the order in which the tenant's ranks first name
+//             them, devices turned alike: a library that knows its hosts and not the network. Random rings
+//             are what ignorance of both makes.
 //             A flow is an edge of a ring between two hosts. Its ports are NICs, named by the rank
 //             whose port it is: the rank's own, one chosen by turns over all NICs of the host, or
 //             one by chance.
@@ -24,6 +26,8 @@ namespace tutti {
 // One order a channel, of the same ranks (numbers of the cluster).
 std::vector<std::vector<int32_t>> LocalityRings(const ClusterView& view,
                                                 std::span<const int32_t> ranks, int32_t channels);
+std::vector<std::vector<int32_t>> RingsAsNamed(const ClusterView& view,
+                                               std::span<const int32_t> ranks, int32_t channels);
 std::vector<std::vector<int32_t>> RandomRings(std::span<const int32_t> ranks, int32_t channels,
                                               Random& random);
 

@@ -18,10 +18,10 @@ struct FlowNetwork {
   explicit FlowNetwork(const Topology& topology);
 
   int32_t num_nodes = 0, num_ranks = 0;
-  int64_t least_bandwidth = 0;  // of a link, in bytes/s
+  int64_t smallest_bandwidth = 0;  // of a link, in bytes/s
   std::vector<LinkBundle> bundles;
   std::vector<int32_t> tail, head;  // of a bundle
-  std::vector<double> capacity;     // of a bundle, in least_bandwidth
+  std::vector<double> capacity;     // of a bundle, in smallest_bandwidth
   std::vector<int32_t> first_in;    // bundles into v: [first_in[v], first_in[v + 1])
   std::vector<int32_t> first_out;   // out_bundles from v: [first_out[v], first_out[v + 1])
   std::vector<int32_t> out_bundles;

@@ -2,7 +2,7 @@
 // that keeps their bounds.
 //
 // Format      24 bytes of header {magic, kind, request}, eight words, then text; little-endian, at most
-//             kMostBytes. What the words mean stands at the kinds. An answer has the request's
+//             kMaxPacketBytes. What the words mean stands at the kinds. An answer has the request's
 //             number; kRefused answers any of them.
 // Errors      Decode: nothing where the bytes are no packet.
 #pragma once
@@ -16,7 +16,7 @@
 
 namespace tutti::ipc {
 
-inline constexpr size_t kMostBytes = 4096;
+inline constexpr size_t kMaxPacketBytes = 4096;
 inline constexpr uint64_t kMagic = 0x0001'4449'5454'5554;  // "TUTTID", version 1
 
 enum class Kind : uint32_t {

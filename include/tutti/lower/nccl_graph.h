@@ -24,7 +24,7 @@
 namespace tutti {
 
 struct NcclGraphOptions {
-  int32_t box_ranks = 0;  // ranks a box, numbered box by box; 0: one box
+  int32_t box_ranks = 0;  // ranks per box, numbered box by box; 0: one box
   int32_t box = 0;        // whose file
   int32_t nics = 0;       // a box, of which GPU g takes the (g * nics / GPUs)-th; 0: one a GPU
   std::string path_intra = "NVL", path_inter = "PIX";  // NCCL's names of path classes

@@ -95,10 +95,10 @@ class LinearProgram {
   Result<LpSolution> Solve(Check check = Check::kCertified);
   // From the basis of the last Solve, or after one. Bounds, costs and entries count bit for bit as
   // they were given. kResourceExhausted: the library's bases do not lead to the optimum, or one
-  // has more rows than kMostExactRows, or entries of a column do not fit into 62 bits together.
+  // has more rows than kMaxExactRows, or entries of a column do not fit into 62 bits together.
   // A basis of n rows takes O(n^3) and 4 n^2 bytes.
   Result<ExactLpSolution> SolveExactly();
-  static constexpr int32_t kMostExactRows = 4000;
+  static constexpr int32_t kMaxExactRows = 4000;
 
  private:
   struct Column {

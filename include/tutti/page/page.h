@@ -6,8 +6,8 @@
 // Invariants  P1  The same calls give the same bytes on every machine: no clock, no path.
 //             P2  No text of the data can end its place in the page or run: it is base64 there,
 //                 and the program shows texts as texts.
-//             P3  What is too large to be drawn is summed up (kMostNodes, kMostLinks) or left out
-//                 with a sentence that says so (kMostTransfers, kMostEvents); a page always opens.
+//             P3  What is too large to be drawn is summed up (kMaxDrawnNodes, kMaxDrawnLinks) or left out
+//                 with a sentence that says so (kMaxDrawnTransfers, kMaxEvents); a page always opens.
 // Units       Times in whole picoseconds, sizes in bytes, bandwidths in bytes a second.
 // Complexity  O(nodes + links + transfers + messages) time and bytes.
 // Errors      kResourceExhausted: the data does not fit the compressor.
@@ -138,11 +138,11 @@ struct PageTraining {
 
 class PageData {
  public:
-  static constexpr int32_t kMostNodes = 4'096;
-  static constexpr int32_t kMostLinks = 131'072;
-  static constexpr int64_t kMostTransfers = 2'000'000;
-  static constexpr int32_t kMostGroups = 256;
-  static constexpr int64_t kMostEvents = 200'000;  // of training
+  static constexpr int32_t kMaxDrawnNodes = 4'096;
+  static constexpr int32_t kMaxDrawnLinks = 131'072;
+  static constexpr int64_t kMaxDrawnTransfers = 2'000'000;
+  static constexpr int32_t kMaxGroups = 256;
+  static constexpr int64_t kMaxEvents = 200'000;  // of training
 
   // The command that made it, as a headline: "synth".
   explicit PageData(std::string command) : command_(std::move(command)) {}

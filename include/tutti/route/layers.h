@@ -35,10 +35,10 @@ std::span<const Layering> Layerings();
 // kNotFound lists the accepted names.
 Result<const Layering*> FindLayering(std::string_view name);
 
-constexpr int32_t kMostLayers = 32767;
+constexpr int32_t kMaxRoutingLayers = 32767;
 
-// What callers use. `most_layers` >= 1.
-Status AssignLayers(const Layering& layering, const Topology& topology, int32_t most_layers,
+// What callers use. `max_layers` >= 1.
+Status AssignLayers(const Layering& layering, const Topology& topology, int32_t max_layers,
                     Routing& routing);
 
 // Throughput and layers together: a routing in at most so many layers, of as large a rate as found.
@@ -51,6 +51,6 @@ Status AssignLayers(const Layering& layering, const Topology& topology, int32_t 
 // how: this is ours. kInfeasible: some pair finds no path, as on a one-way ring in one layer (names
 // the pair).
 Result<Routing> RouteWithinLayers(const Topology& topology, const Routing& wanted,
-                                  int32_t most_layers, double gap, int32_t max_paths = 0);
+                                  int32_t max_layers, double gap, int32_t max_paths = 0);
 
 }  // namespace tutti

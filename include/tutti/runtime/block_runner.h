@@ -15,7 +15,7 @@
 
 namespace tutti {
 
-// Of `options` it takes size_bytes, type, op, warmup, iterations, check and hang_timeout_s; whether
+// Reads from `options` size_bytes, type, op, warmup, iterations, check and hang_timeout_s; whether
 // it runs in place is the program's.
 Result<RunReport> RunBlocks(const BlockProgram& program, const RunOptions& options);
 

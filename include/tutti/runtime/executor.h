@@ -62,6 +62,10 @@ Result<int64_t> SizeThatRuns(const Plan& plan, const RunOptions& options);
 
 Result<RunReport> RunPlan(const Plan& plan, const RunOptions& options);
 
+// A trace in the Chrome trace format, and back: the size, the time and the events of a trace that was
+// written of `plan`, whose times keep nanoseconds. Any text is read; O(bytes). kCorrupt: no JSON of a
+// trace. kInvalidArgument: the trace of a simulation, of another plan, or of no instruction of it.
 std::string ToChromeTrace(const Plan& plan, const RunReport& report);
+Result<RunReport> FromChromeTrace(std::string_view json, const Plan& plan);
 
 }  // namespace tutti

@@ -18,7 +18,7 @@ namespace tutti {
 // Divides all weights and units_per_demand by their highest common factor.
 void DivideByCommonFactor(Routing& routing);
 
-// At most `max_paths` paths a pair, those of the largest weights (ties: the first), which take what
+// At most `max_paths` paths per pair, those of the largest weights (ties: the first), which take what
 // the others carried in proportion to their weights. max_paths >= 1.
 Routing KeepHeaviestPaths(const Routing& routing, int32_t max_paths);
 
@@ -28,10 +28,10 @@ Routing KeepHeaviestPaths(const Routing& routing, int32_t max_paths);
 Routing LimitUnits(const Topology& topology, const Routing& routing, int64_t max_units);
 
 // Chunks that a runtime can use where nobody says how many. Weights that need at most kFewUnits
-// chunks stay as they are; others are rounded to at most 64, 128, ... kMostUnits, the first of
+// chunks stay as they are; others are rounded to at most 64, 128, ... kMaxChunkUnits, the first of
 // these that loses less than kSmallLoss of the rate, or the last. Flows need up to 10^12 chunks to
 // lose nothing, and blocks have no more bytes than 10^4 to 10^8.
-inline constexpr int64_t kFewUnits = 64, kMostUnits = 1024;
+inline constexpr int64_t kFewUnits = 64, kMaxChunkUnits = 1024;
 inline constexpr int64_t kSmallLoss = 100;  // one part in so many
 Routing LimitUnitsByLoss(const Topology& topology, const Routing& routing);
 

@@ -9,7 +9,7 @@
 // Invariants  (makers keep them; readers of files and the verifier check them)
 //             Y1  `root` keeps S1 .. S4 of schedule.h as a step schedule, and all its shards are 0.
 //             Y2  `generators` are those of a Translations of the topology.
-// Complexity  24 bytes a transfer of one shard, 4 bytes a rank and generator.
+// Complexity  24 bytes a transfer of one shard, 4 bytes per rank and generator.
 #pragma once
 
 #include <cstddef>
@@ -42,9 +42,9 @@ int64_t CountTransfers(const SymmetricSchedule& schedule);
 Schedule FoldOntoRank0(const Translations& translations, const SymmetricSchedule& schedule);
 
 // The whole schedule, in order of steps, within a step of the root's transfers.
-// kResourceExhausted: more than `most_transfers`.
+// kResourceExhausted: more than `transfers_limit`.
 Result<Schedule> Expand(const Translations& translations, const Topology& topology,
-                        const SymmetricSchedule& schedule, int64_t most_transfers);
+                        const SymmetricSchedule& schedule, int64_t transfers_limit);
 
 struct SymmetricFile {
   Topology topology;
@@ -63,6 +63,6 @@ Result<std::string> SymmetricToBinary(const Topology& topology, const Translatio
 Result<SymmetricFile> SymmetricFromBinary(std::span<const std::byte> bytes);
 
 // ReadScheduleFile (store.h) reads such a file as the whole schedule, up to this many transfers.
-inline constexpr int64_t kMostExpandedTransfers = int64_t{1} << 26;
+inline constexpr int64_t kMaxExpandedTransfers = int64_t{1} << 26;
 
 }  // namespace tutti

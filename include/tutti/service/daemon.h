@@ -33,6 +33,8 @@ struct TenantOptions {
   int64_t memory_bytes = int64_t{1} << 40;
   int32_t processes = 64;
   int32_t ranks = 256;  // of communicators, on this host
+  // Of this host, for its ranks of a communicator in turn; empty: 0, 1, ...
+  std::vector<int32_t> devices = {};
 };
 
 struct DaemonOptions {
@@ -41,7 +43,10 @@ struct DaemonOptions {
   std::string listen =
       "";  // IPv4 address of this host for other daemons; empty: that of its first interface
   uint16_t port = 0;      // 0: any
-  std::string host = {};  // name in reports; empty: the system's
+  std::string host = {};  // name in reports; empty: the system's, up to the first dot
+  // IPv4 addresses of its devices' NICs, by device: ranks listen at and send from that of theirs. Empty: the one
+  // above for all.
+  std::vector<std::string> nics = {};
   std::vector<TenantOptions> tenants = {};
   // Told what operators may want to read, a line each; in the daemon's thread.
   std::function<void(const std::string&)> log = {};
@@ -61,6 +66,7 @@ class Daemon {
   ~Daemon();
 
   const DaemonOptions& options() const;  // with what was left out filled in
+  const std::string& host() const;       // its name in reports
   // "10.0.0.1:7600": where other daemons reach it.
   std::string address() const;
   // Until Stop().

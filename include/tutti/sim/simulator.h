@@ -75,7 +75,7 @@ struct UtilisationBin {
 };
 std::vector<UtilisationBin> UtilisationOverTime(const SimReport& report, int32_t bins);
 
-// Chrome trace format (chrome://tracing, Perfetto): one row a link.
+// Chrome trace format (chrome://tracing, Perfetto): one row per link.
 std::string ToChromeTrace(const Topology& topology, const Schedule& schedule,
                           const SimReport& report);
 

@@ -8,7 +8,7 @@
 //             executor without barriers is never later than that under this model; by how much it
 //             is earlier differs between algorithms and is not looked at.
 //             Not run is what cannot be better than the best so far (the network's limits and
-//             Forecast::least_steps say so), what is forecast to take longer than is left of the
+//             Forecast::min_steps say so), what is forecast to take longer than is left of the
 //             budget, and what runs on request only. Routers (synth/router.h) make no schedule.
 // Exactness   Times are compared as fractions; of equal ones the first in the registry's order.
 //             Which are run depends on forecasts, not on clocks: the same choice on every machine.

@@ -44,7 +44,7 @@ enum class SynthOption : uint8_t {
 };
 
 struct SynthOptions {
-  int32_t chunks = 0;  // P equal chunks a shard; 0: what the algorithm needs
+  int32_t chunks = 0;  // P equal chunks per shard; 0: what the algorithm needs
   uint64_t seed = 1;
   int64_t size_bytes = int64_t{1} << 30;  // [M], where the best schedule depends on it
   // What a chunk may not be smaller than: more chunks than that are refused, those that an
@@ -61,7 +61,7 @@ struct SynthOptions {
   Waiting waiting = Waiting::kAuto;
   bool final_pass = true;  // transfers are moved earlier and useless ones dropped
   int32_t steps = 0;       // of the schedule; 0: what takes the least time
-  int32_t max_chunks = 0;  // the most chunks a shard that it chooses from; 0: its default
+  int32_t max_chunks = 0;  // the most chunks per shard that it chooses from; 0: its default
   double max_seconds = 0;  // of searches by integer programs; 0: their default
   int32_t trees = 0;       // spanning trees a root at most; 0: what the optimum takes
   bool multicast = false;  // switches copy what they forward to several ports
@@ -71,17 +71,17 @@ struct SynthOptions {
 
 // What is known of a run before it is made, from sizes alone: the same on every machine.
 struct Forecast {
-  int64_t work_ns = 0;      // about, on one core
-  bool steps_only = true;   // no timed schedule comes of it
-  int32_t least_steps = 0;  // of the schedule; 0: as few as the network allows
+  int64_t work_ns = 0;     // about, on one core
+  bool steps_only = true;  // no timed schedule comes of it
+  int32_t min_steps = 0;   // of the schedule; 0: as few as the network allows
 };
 // A run that takes `ns` for each chunk at each rank that it goes to or comes from.
 Forecast ForecastByDeliveries(const Collective& collective, const SynthOptions& options,
                               int64_t ns);
 inline constexpr int64_t kUsualNsADelivery = 1000;
 
-// So many chunks of the largest shard are not smaller than `least_bytes`; at least 1.
-int64_t MostChunks(const Collective& collective, int64_t size_bytes, int64_t least_bytes);
+// So many chunks of the largest shard are not smaller than `smallest_bytes`; at least 1.
+int64_t MostChunks(const Collective& collective, int64_t size_bytes, int64_t smallest_bytes);
 // Finer chunks are not worth while: a link that carries whole chunks carries at most one more than
 // its share in a step, and of this size one takes a sixteenth of any link's alpha at most.
 int64_t WorthwhileChunkBytes(const Topology& topology);

@@ -50,7 +50,7 @@ Result<TenStreamed> StreamTen(const Topology& topology, const Collective& collec
                               const SynthOptions& options, const OpenSchedule& open,
                               int64_t available_bytes);
 
-// The fewest chunks a shard with which what a rank takes in from all others comes out even over its
+// The fewest chunks per shard with which what a rank takes in from all others comes out even over its
 // links, where links are equal and ranks have as many: 3 on a torus of 125 ranks with 6 links each.
 // Otherwise 1. Numbers between leave links idle in the last round.
 int32_t EvenChunks(const Topology& topology);

@@ -18,12 +18,10 @@ inline constexpr int32_t kTimeExpandedNodes = 2000;  // of each number of slots
 
 struct TimeExpandedAnswer {
   Schedule schedule;
-  int32_t slots = 0;        // that it takes
-  int32_t least_slots = 0;  // none takes fewer: by distances and links, or as the solver says
-  bool by_clock = false;    // a limit of time was hit: another machine may find another answer
-  double Gap() const {
-    return static_cast<double>(slots - least_slots) / static_cast<double>(slots);
-  }
+  int32_t slots = 0;      // that it takes
+  int32_t min_slots = 0;  // none takes fewer: by distances and links, or as the solver says
+  bool by_clock = false;  // a limit of time was hit: another machine may find another answer
+  double Gap() const { return static_cast<double>(slots - min_slots) / static_cast<double>(slots); }
 };
 
 // `forward` is an all-gather; options.chunks 0 is one a shard.

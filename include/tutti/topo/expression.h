@@ -56,7 +56,7 @@ struct ExpressionTree {
   std::optional<int64_t> option(std::string_view name) const;
   friend bool operator==(const ExpressionTree&, const ExpressionTree&) = default;
 };
-// Of any text that ParseTopology() takes apart; sizes and files are not looked into. The text of
+// Takes any text that ParseTopology() takes apart; sizes and files are not looked into. The text of
 // name() gives back how a network was made, also after it went through a file.
 Result<ExpressionTree> ParseExpressionTree(std::string_view expression);
 

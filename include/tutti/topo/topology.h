@@ -36,6 +36,10 @@
 
 namespace tutti {
 
+// A link's bandwidth is 1 .. kMaxBandwidth bytes/s, its alpha 0 .. kMaxAlphaPs picoseconds.
+inline constexpr int64_t kMaxBandwidth = int64_t{1} << 50;
+inline constexpr int64_t kMaxAlphaPs = 1'000'000'000'000'000;
+
 struct LinkSpec {
   int64_t bandwidth = 50'000'000'000;  // bytes/s
   int64_t alpha_ps = 500'000;          // 0.5 us

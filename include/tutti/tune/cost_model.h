@@ -98,7 +98,7 @@ Placement EvenPlacement(int ranks, int ranks_per_node);
 // node_of_rank[i]: any number that names the node of rank i.
 Placement PlacementOf(std::span<const int> node_of_rank);
 
-// Of the blocks of one call, over all ranks.
+// Sizes of the blocks of one call, over all ranks.
 struct BlockSizes {
   double mean_bytes = 0;
   double largest_bytes = 0;

@@ -21,7 +21,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kMostNested = 64;
+constexpr int kMaxNested = 64;
 
 // What rules of one collective have to look like.
 struct MpichName {
@@ -29,7 +29,7 @@ struct MpichName {
   const char* key;                  // "collective=.."
   const char *otherwise, *usually;  // a condition under which they do not apply, and its opposite
 };
-constexpr MpichName kNames[] = {
+constexpr MpichName kMpichNames[] = {
     {CollectiveKind::kAllGather, "collective=allgather", nullptr, nullptr},
     {CollectiveKind::kReduceScatter, "collective=reduce_scatter", "is_commutative=no",
      "is_commutative=yes"},
@@ -80,19 +80,19 @@ Json WithRules(const RuleFormat& format, const MpichName& name,
 Result<Json> ReadBase(std::string_view base) {
   bool deep = false;
   const auto keep = [&deep](int depth, Json::parse_event_t, Json&) {
-    deep = deep || depth > kMostNested;
+    deep = deep || depth > kMaxNested;
     return !deep;
   };
   Json json = Json::parse(base, keep, false);
   if (deep)
-    return InvalidArgument(fmt::format("--base is nested deeper than {} levels", kMostNested));
+    return InvalidArgument(fmt::format("--base is nested deeper than {} levels", kMaxNested));
   if (json.is_discarded() || !json.is_object())
     return InvalidArgument("--base holds no JSON object; MPICH's own selection is wanted");
   return json;
 }
 
-Result<std::string> Write(const RuleFormat& format, const std::vector<CollectiveRules>& rules,
-                          std::string_view base) {
+Result<std::string> WriteMpich(const RuleFormat& format, const std::vector<CollectiveRules>& rules,
+                               std::string_view base) {
   Result<Json> json = ReadBase(base);
   if (!json) return tl::unexpected(json.error());
   for (size_t i = 0; i + 1 < rules.size(); ++i)
@@ -100,7 +100,7 @@ Result<std::string> Write(const RuleFormat& format, const std::vector<Collective
       return InvalidArgument(
           fmt::format("two rules for {} among {} ranks: this file does not tell nodes apart",
                       Name(rules[i].kind), rules[i].ranks));
-  for (const MpichName& name : kNames) {
+  for (const MpichName& name : kMpichNames) {
     bool some = false;
     for (const CollectiveRules& one : rules) some = some || one.kind == name.kind;
     if (!some) continue;
@@ -127,7 +127,7 @@ RuleFormat MpichFormat() {
                          {kAllGather, "rhd", "recursive_doubling", 0, true},
                          {kReduceScatter, "rhd", "recursive_halving"},
                          {kReduceScatter, "direct", "pairwise"}},
-          .write = Write,
+          .write = WriteMpich,
           .needs_base = true};
 }
 

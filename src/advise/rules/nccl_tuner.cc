@@ -11,8 +11,8 @@ std::string_view NcclName(CollectiveKind kind) {
   return kind == CollectiveKind::kAllGather ? "allgather" : "reducescatter";
 }
 
-Result<std::string> Write(const RuleFormat& format, const std::vector<CollectiveRules>& rules,
-                          std::string_view) {
+Result<std::string> WriteNcclTuner(const RuleFormat& format,
+                                   const std::vector<CollectiveRules>& rules, std::string_view) {
   std::string text =
       "tutti-nccl-table 1\n# collective ranks nodes from to algorithm protocol channels\n";
   size_t rows = 0;
@@ -23,10 +23,10 @@ Result<std::string> Write(const RuleFormat& format, const std::vector<Collective
           one.nodes == 0 ? "*" : std::to_string(one.nodes), one.sizes[i].from_bytes,
           i + 1 < one.sizes.size() ? std::to_string(one.sizes[i + 1].from_bytes - 1) : "*",
           format.Find(one.kind, one.sizes[i].ours)->theirs);
-  constexpr size_t kMostRows = 4096;  // that the plug-in takes
-  if (rows > kMostRows)
+  constexpr size_t kMaxRows = 4096;  // that the plug-in takes
+  if (rows > kMaxRows)
     return InvalidArgument(
-        fmt::format("{} rows, but a table for NCCL has at most {}", rows, kMostRows));
+        fmt::format("{} rows, but a table for NCCL has at most {}", rows, kMaxRows));
   return text + "end\n";
 }
 
@@ -43,7 +43,7 @@ RuleFormat NcclTunerFormat() {
                          {kAllGather, "bruck", "pat"},
                          {kReduceScatter, "ring", "ring"},
                          {kReduceScatter, "bruck", "pat"}},
-          .write = Write};
+          .write = WriteNcclTuner};
 }
 
 }  // namespace tutti::rules

@@ -21,16 +21,16 @@ struct OpenMpiName {
   int32_t number;
   std::string_view name;
 };
-constexpr OpenMpiName kNames[] = {{CollectiveKind::kAllGather, 0, "allgather"},
-                                  {CollectiveKind::kAllReduce, 2, "allreduce"},
-                                  {CollectiveKind::kReduceScatter, 12, "reducescatter"}};
+constexpr OpenMpiName kOpenMpiNames[] = {{CollectiveKind::kAllGather, 0, "allgather"},
+                                         {CollectiveKind::kAllReduce, 2, "allreduce"},
+                                         {CollectiveKind::kReduceScatter, 12, "reducescatter"}};
 
 // By collective, in the order above.
 using ByCollective = std::vector<std::pair<OpenMpiName, std::vector<const CollectiveRules*>>>;
 
 ByCollective Group(const std::vector<CollectiveRules>& rules) {
   ByCollective groups;
-  for (const OpenMpiName& name : kNames) {
+  for (const OpenMpiName& name : kOpenMpiNames) {
     std::vector<const CollectiveRules*> of_name;
     for (const CollectiveRules& one : rules)
       if (one.kind == name.kind) of_name.push_back(&one);

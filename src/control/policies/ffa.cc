@@ -5,16 +5,16 @@
 namespace tutti {
 namespace {
 
-Result<PolicyOutput> Run(const PolicyInput& input) {
+Result<PolicyOutput> RunFfa(const PolicyInput& input) {
   PolicyOutput output = WithRings(input, RingOrder::kLocality);
-  if (Status status = PinFlows(input, 0, output); !status) return tl::unexpected(status.error());
+  if (Status status = PinFlows(input, {}, output); !status) return tl::unexpected(status.error());
   return output;
 }
 
 }  // namespace
 
 Policy FairFlowPolicy() {
-  return {"ffa", "locality rings, flows fitted to routes by turns over the jobs", Run};
+  return {"ffa", "locality rings, flows fitted to routes by turns over the jobs", RunFfa};
 }
 
 }  // namespace tutti

@@ -5,14 +5,14 @@
 namespace tutti {
 namespace {
 
-Result<PolicyOutput> Run(const PolicyInput& input) {
+Result<PolicyOutput> RunLocalityRing(const PolicyInput& input) {
   return WithRings(input, RingOrder::kLocality);
 }
 
 }  // namespace
 
 Policy LocalityRingPolicy() {
-  return {"locality-ring", "rings that leave each rack once, routes by ECMP", Run};
+  return {"locality-ring", "rings that leave each rack once, routes by ECMP", RunLocalityRing};
 }
 
 }  // namespace tutti

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <set>
 #include <unordered_map>
 #include <utility>
 
@@ -47,6 +49,19 @@ std::vector<int64_t> DemandsOf(const ClusterView& view, std::span<const RingFlow
   return FlowDemands(from, to, bandwidth);
 }
 
+// Of the jobs' weights; with equal ones demands stay as they are.
+struct Scale {
+  int64_t jobs = 1, sum = 1;
+  int64_t Of(int64_t demand, int32_t weight) const {
+    return static_cast<int64_t>(static_cast<__int128>(demand) * weight * jobs / sum);
+  }
+};
+Scale ScaleOf(const PolicyInput& input) {
+  Scale scale{.jobs = static_cast<int64_t>(input.jobs.size()), .sum = 0};
+  for (const PolicyJob& job : input.jobs) scale.sum += job.weight;
+  return scale;
+}
+
 // What PolicyInput says of no number of channels.
 int32_t ChannelsOf(const PolicyInput& input, const PolicyJob& job) {
   if (input.channels > 0) return input.channels;
@@ -68,20 +83,31 @@ PolicyOutput WithRings(const PolicyInput& input, RingOrder order) {
     Random random = RandomOf(input.seed, static_cast<uint64_t>(job.id));
     const int32_t channels = ChannelsOf(input, job);
     JobStrategy& strategy = output.jobs.emplace_back();
-    strategy.rings = order == RingOrder::kLocality ? LocalityRings(*input.view, job.ranks, channels)
-                                                   : RandomRings(job.ranks, channels, random);
+    switch (order) {
+      case RingOrder::kRandom:
+        strategy.rings = RandomRings(job.ranks, channels, random);
+        break;
+      case RingOrder::kAsNamed:
+        strategy.rings = RingsAsNamed(*input.view, job.ranks, channels);
+        break;
+      case RingOrder::kLocality:
+        strategy.rings = LocalityRings(*input.view, job.ranks, channels);
+        break;
+    }
     strategy.flows = FlowsOf(*input.view, strategy.rings, input.nics, random);
     strategy.routes.assign(strategy.flows.size(), kByEcmp);
   }
   return output;
 }
 
-Status PinFlows(const PolicyInput& input, int32_t reserved_routes, PolicyOutput& output) {
+Result<FlowProblem> ProblemOf(const PolicyInput& input, const PinRules& rules,
+                              const PolicyOutput& output) {
   const std::span<const int64_t> bandwidths = input.view->bandwidths();
   FlowProblem problem{.capacity = {bandwidths.begin(), bandwidths.end()},
                       .background = input.background,
                       .route_sets = {},
                       .flows = {}};
+  const Scale scale = ScaleOf(input);
   std::unordered_map<int32_t, int32_t> numbers;
   for (size_t j = 0; j < input.jobs.size(); ++j) {
     const PolicyJob& job = input.jobs[j];
@@ -92,21 +118,38 @@ Status PinFlows(const PolicyInput& input, int32_t reserved_routes, PolicyOutput&
     const std::vector<int64_t> demands = DemandsOf(*input.view, flows);
     for (size_t i = 0; i < flows.size(); ++i) {
       const int32_t set = SetOf(input, input.view->RouteSet(flows[i].from_port, flows[i].to_port),
-                                reserved_routes, numbers, problem);
-      problem.flows.push_back({.job = job.id,
-                               .priority = job.priority,
-                               .demand = demands[i],
-                               .route_set = set,
-                               .running = i < job.running.size() ? job.running[i] : -1});
+                                rules.reserved_routes, numbers, problem);
+      problem.flows.push_back(
+          {.job = job.id,
+           .priority = job.priority,
+           .demand = rules.weighted ? scale.Of(demands[i], job.weight) : demands[i],
+           .route_set = set,
+           .running = i < job.running.size() ? job.running[i] : -1,
+           .stage = rules.stages.empty() ? 0 : rules.stages[j]});
     }
   }
-  const Result<FlowAssignment> assigned = AssignFlows(problem);
+  return problem;
+}
+
+Status PinFlows(const PolicyInput& input, const PinRules& rules, PolicyOutput& output) {
+  const Result<FlowProblem> problem = ProblemOf(input, rules, output);
+  if (!problem) return tl::unexpected(problem.error());
+  const Result<FlowAssignment> assigned = AssignFlows(*problem);
   if (!assigned) return tl::unexpected(assigned.error());
   size_t next = 0;
   for (JobStrategy& strategy : output.jobs)
     for (int32_t& route : strategy.routes) route = assigned->route[next++];
   output.largest_excess = assigned->largest_excess;
   return {};
+}
+
+std::vector<int32_t> StagesBy(const std::vector<std::pair<int64_t, int64_t>>& keys) {
+  const std::set<std::pair<int64_t, int64_t>> in_order(keys.begin(), keys.end());
+  std::vector<int32_t> stages;
+  stages.reserve(keys.size());
+  for (const auto& key : keys)
+    stages.push_back(static_cast<int32_t>(std::distance(in_order.begin(), in_order.find(key))));
+  return stages;
 }
 
 }  // namespace tutti

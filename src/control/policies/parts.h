@@ -1,15 +1,32 @@
 // What policies are made of: rings of all jobs, and flows fitted to routes.
 #pragma once
 
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "tutti/control/flow_assignment.h"
 #include "tutti/control/policy.h"
 
 namespace tutti {
 
-enum class RingOrder : uint8_t { kRandom, kLocality };
+enum class RingOrder : uint8_t { kRandom, kAsNamed, kLocality };
 
 // Every flow by ECMP.
 PolicyOutput WithRings(const PolicyInput& input, RingOrder order);
-// Pins every flow; `reserved_routes` of each set, from the first on, for the classes of the input.
-Status PinFlows(const PolicyInput& input, int32_t reserved_routes, PolicyOutput& output);
+
+struct PinRules {
+  int32_t reserved_routes = 0;       // of each set, from the first on, for the classes of the input
+  bool weighted = false;             // demands by weight
+  std::vector<int32_t> stages = {};  // by job; empty: all alike
+};
+// The flows of all jobs, in their order. kInvalidArgument: more flows run than there are.
+Result<FlowProblem> ProblemOf(const PolicyInput& input, const PinRules& rules,
+                              const PolicyOutput& output);
+// Pins every flow.
+Status PinFlows(const PolicyInput& input, const PinRules& rules, PolicyOutput& output);
+
+// Of each job the number of its key among all keys in order: what stages are made of.
+std::vector<int32_t> StagesBy(const std::vector<std::pair<int64_t, int64_t>>& keys);
 
 }  // namespace tutti

@@ -5,9 +5,10 @@
 namespace tutti {
 namespace {
 
-Result<PolicyOutput> Run(const PolicyInput& input) {
+Result<PolicyOutput> RunPfa(const PolicyInput& input) {
   PolicyOutput output = WithRings(input, RingOrder::kLocality);
-  if (Status status = PinFlows(input, input.reserved_routes, output); !status)
+  const PinRules rules{.reserved_routes = input.reserved_routes};
+  if (Status status = PinFlows(input, rules, output); !status)
     return tl::unexpected(status.error());
   return output;
 }
@@ -15,7 +16,7 @@ Result<PolicyOutput> Run(const PolicyInput& input) {
 }  // namespace
 
 Policy PriorityFlowPolicy() {
-  return {"pfa", "the same, with routes reserved for the higher classes", Run};
+  return {"pfa", "the same, with routes reserved for the higher classes", RunPfa};
 }
 
 }  // namespace tutti

@@ -5,13 +5,15 @@
 namespace tutti {
 namespace {
 
-Result<PolicyOutput> Run(const PolicyInput& input) { return WithRings(input, RingOrder::kRandom); }
+Result<PolicyOutput> RunRandomRing(const PolicyInput& input) {
+  return WithRings(input, RingOrder::kRandom);
+}
 
 }  // namespace
 
 Policy RandomRingPolicy() {
   return {"random-ring", "rings in any order, routes by ECMP: what ignorance of the network gives",
-          Run};
+          RunRandomRing};
 }
 
 }  // namespace tutti

@@ -11,7 +11,8 @@
 namespace tutti {
 namespace {
 
-constexpr int32_t kMostChannels = 1024;
+constexpr int32_t kMaxRings = 1024;
+constexpr int32_t kMaxWeight = 1'000'000;
 
 Status CheckJob(const PolicyJob& job, const ClusterView& view) {
   if (job.ranks.empty()) return InvalidArgument(fmt::format("job {} has no ranks", job.id));
@@ -23,6 +24,14 @@ Status CheckJob(const PolicyJob& job, const ClusterView& view) {
                                        view.num_ranks() - 1));
   if (const auto twice = std::adjacent_find(ranks.begin(), ranks.end()); twice != ranks.end())
     return InvalidArgument(fmt::format("job {} names rank {} twice", job.id, *twice));
+  if (job.weight < 1 || job.weight > kMaxWeight)
+    return InvalidArgument(
+        fmt::format("job {} has weight {}, wanted 1 to {}", job.id, job.weight, kMaxWeight));
+  if (job.deadline_ns < 0 || job.guaranteed < 0 || job.tenant < -1)
+    return InvalidArgument(
+        fmt::format("job {} has deadline {}, guarantee {} and tenant {}, wanted 0 or more, 0 or "
+                    "more and -1 or more",
+                    job.id, job.deadline_ns, job.guaranteed, job.tenant));
   return {};
 }
 
@@ -33,9 +42,13 @@ std::span<const Policy> Policies() {
   // clang-format off
   static const std::vector<Policy> kTable = {
       RandomRingPolicy(),
+      NamedRingPolicy(),
       LocalityRingPolicy(),
       FairFlowPolicy(),
       PriorityFlowPolicy(),
+      WeightedPolicy(),
+      DeadlinePolicy(),
+      AdmissionPolicy(),
   };
   // clang-format on
   return kTable;
@@ -55,9 +68,8 @@ Result<const Policy*> FindPolicy(std::string_view name) {
 }
 
 Result<PolicyOutput> Decide(const Policy& policy, const PolicyInput& input) {
-  if (input.channels < 0 || input.channels > kMostChannels)
-    return InvalidArgument(
-        fmt::format("{} channels, wanted 0 to {}", input.channels, kMostChannels));
+  if (input.channels < 0 || input.channels > kMaxRings)
+    return InvalidArgument(fmt::format("{} channels, wanted 0 to {}", input.channels, kMaxRings));
   if (!input.background.empty() &&
       input.background.size() != static_cast<size_t>(input.view->num_links()))
     return InvalidArgument(fmt::format("background of {} links, wanted {}", input.background.size(),

@@ -6,8 +6,12 @@
 namespace tutti {
 
 Policy RandomRingPolicy();
+Policy NamedRingPolicy();
 Policy LocalityRingPolicy();
 Policy FairFlowPolicy();
 Policy PriorityFlowPolicy();
+Policy WeightedPolicy();
+Policy DeadlinePolicy();
+Policy AdmissionPolicy();
 
 }  // namespace tutti

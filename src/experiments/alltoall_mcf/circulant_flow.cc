@@ -15,15 +15,15 @@
 namespace tutti::direct {
 namespace {
 
-// Strides of each kind on shortest ways to all ranks: g(x) <= a x + b (1 - x) everywhere.
+// Strides of each kind on shortest paths to all ranks: g(x) <= a x + b (1 - x) everywhere.
 struct Strides {
   int64_t a = 0, b = 0;
 };
 
-// Ways that are shortest where a stride a is `length_a` long and a stride b `length_b`; of equally
+// Paths that are shortest where a stride a is `length_a` long and a stride b `length_b`; of equally
 // long ones those with the fewest strides of the kind that `few_a` says.
-Strides ShortestWays(int32_t ranks, int32_t a, int32_t b, int64_t length_a, int64_t length_b,
-                     bool few_a) {
+Strides ShortestPathStrides(int32_t ranks, int32_t a, int32_t b, int64_t length_a, int64_t length_b,
+                            bool few_a) {
   using Key = std::pair<int64_t, int64_t>;  // length, strides of the kind to save
   const auto n = static_cast<size_t>(ranks);
   std::vector<Key> best(n, {std::numeric_limits<int64_t>::max(), 0});
@@ -69,8 +69,8 @@ Result<Rational> CirculantFlow(int32_t ranks, int32_t a, int32_t b) {
         "circulant({},{},{}) is not connected with four neighbours a rank", ranks, a, b));
   // The line of x = 0 (strides a for nothing) rises, that of x = 1 falls; each is taken with the
   // ways that save what costs something.
-  Strides rising = ShortestWays(ranks, a, b, 0, 1, true);
-  Strides falling = ShortestWays(ranks, a, b, 1, 0, false);
+  Strides rising = ShortestPathStrides(ranks, a, b, 0, 1, true);
+  Strides falling = ShortestPathStrides(ranks, a, b, 1, 0, false);
   // At its ends g is the number of strides of the other kind alone. Where no line rises or none
   // falls the largest g stands at an end.
   if (rising.a <= rising.b) return Rational(2, rising.b);
@@ -83,7 +83,7 @@ Result<Rational> CirculantFlow(int32_t ranks, int32_t a, int32_t b) {
     const Rational meeting = Rational(rising.b) + Rational(up) * x;
     const std::optional<int64_t> p = x.Num64(), q = x.Den64();
     TUTTI_CHECK(p && q);
-    const Strides at = ShortestWays(ranks, a, b, *p, *q - *p, true);
+    const Strides at = ShortestPathStrides(ranks, a, b, *p, *q - *p, true);
     if (Rational(at.a) * x + Rational(at.b) * (Rational(1) - x) == meeting)
       return Rational(2) / meeting;
     if (at.a == at.b) return Rational(2, at.a);

@@ -6,7 +6,7 @@
 //             on the ways to all k; a rank has two links of each kind, so f = 2 / max(S_a, S_b).
 //             By duality the smallest such maximum is the largest g(x) = sum over k of the
 //             distance to k when a stride a is x long and a stride b 1 - x, which is concave and
-//             piecewise linear in x: each x gives shortest ways and so a line above g, and the
+//             piecewise linear in x: each x gives shortest paths and so a line above g, and the
 //             point where the last falling and the last rising line meet is tried next, until it
 //             lies on g.
 // Exactness   Lengths are integers p and q - p for x = p/q; the answer is a fraction, not a limit.

@@ -67,8 +67,8 @@ struct TimedMethod {
   int32_t most_ranks = 0;  // 0: as many as its time allows
 };
 // The paper's first, then ours.
-constexpr int32_t kMostExactRanks = 200;
-constexpr int32_t kMostIlpRanks = 44;  // as far as the paper's
+constexpr int32_t kMaxExactRanks = 200;
+constexpr int32_t kMaxIlpRanks = 44;  // as far as the paper's
 const std::array<TimedMethod, 10> kMethods = {
     {{"LP a pair (MCF-original)",
       [](const Topology& t) { return Program(t, FlowProgram::kPerPair); }, ""},
@@ -76,10 +76,10 @@ const std::array<TimedMethod, 10> kMethods = {
       [](const Topology& t) { return Program(t, FlowProgram::kPerSource); }, "2400"},
      {"FPTAS, eps 0.05", [](const Topology& t) { return Routes(t, "fptas"); }, ""},
      {"ILP-disjoint", [](const Topology& t) { return Routes(t, "ilp-disjoint"); }, "",
-      kMostIlpRanks},
+      kMaxIlpRanks},
      {"flow, 1 %", [](const Topology& t) { return Flow(t, 1e-2, false); }, ""},
      {"flow, 0.1 %", [](const Topology& t) { return Flow(t, 1e-3, false); }, ""},
-     {"flow, exact", [](const Topology& t) { return Flow(t, 1e-4, true); }, "", kMostExactRanks},
+     {"flow, exact", [](const Topology& t) { return Flow(t, 1e-4, true); }, "", kMaxExactRanks},
      {"mcf-extp", [](const Topology& t) { return Routes(t, "mcf-extp"); }, ""},
      {"pmcf", [](const Topology& t) { return Routes(t, "pmcf"); }, ""},
      {"tsmcf", Steps, ""}}};
@@ -134,7 +134,7 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
                   "than {} s for the N before and at least four times as much is expected for the "
                   "next (--large: {} s, and N up to 4096); ILP-disjoint is asked up to {} ranks as "
                   "in the paper, the exact flow up to {}.",
-                  patience / 4, kLargePatience / 4, kMostIlpRanks, kMostExactRanks),
+                  patience / 4, kLargePatience / 4, kMaxIlpRanks, kMaxExactRanks),
       "The paper's MCF-decomp is its master program and N child programs run in parallel on N "
       "cores: 40 minutes at N = 1000. \"LP a source\" is the master program alone, by CLP. Its "
       "MCF-original fails beyond N = 100, its FPTAS is slower than MCF-decomp, its ILP-disjoint "

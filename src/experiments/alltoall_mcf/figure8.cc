@@ -20,7 +20,7 @@ constexpr int64_t kUsualLargest = 100;
 constexpr int64_t kIlpIterations = 25'000;
 constexpr int64_t kLargeIlpIterations = 1'500'000;
 // Of a routing of whole paths: beyond it the integer program finds nothing with so many.
-constexpr int32_t kMostIlpRanks = 44;
+constexpr int32_t kMaxIlpRanks = 44;
 
 constexpr std::array<Method, 6> kMethods = {{{"SSSP", "sssp"},
                                              {"EwSP", "ewsp"},
@@ -49,14 +49,14 @@ ResultTable Table(std::string title, std::string label_name) {
 
 // One row: every method on one network.
 Status AddRow(const std::string& expression, std::string label, int64_t ilp_iterations,
-              int32_t most_ilp_ranks, ResultTable& table,
+              int32_t max_ilp_ranks, ResultTable& table,
               std::array<Worst, kMethods.size()>& worst) {
   const Result<Network> network = MakeNetwork(expression);
   if (!network) return tl::unexpected(network.error());
   ResultRow row{std::move(label), {Figure(Rational(1) / network->f)}};
   for (size_t i = 0; i < kMethods.size(); ++i) {
     const bool integers = kMethods[i].router.starts_with("ilp");
-    if (integers && network->topology.num_ranks() > most_ilp_ranks) {
+    if (integers && network->topology.num_ranks() > max_ilp_ranks) {
       row.cells.push_back(Word("-"));
       continue;
     }
@@ -82,7 +82,7 @@ Result<ExperimentResult> RunFigure8(const ExperimentOptions& options) {
     if (!WithinSize(options, ranks) || (ranks > kUsualLargest && !options.large)) continue;
     if (const Status status = AddRow(fmt::format("genkautz(4,{})", ranks), std::to_string(ranks),
                                      options.large ? kLargeIlpIterations : kIlpIterations,
-                                     kMostIlpRanks, table, worst);
+                                     kMaxIlpRanks, table, worst);
         !status)
       return tl::unexpected(status.error());
   }
@@ -113,7 +113,7 @@ Result<ExperimentResult> RunFigure8(const ExperimentOptions& options) {
       kHow,
       fmt::format("The integer program has {} simplex iterations a network (--large: {}), up to {} "
                   "ranks as in the paper; N beyond {} with --large.",
-                  kIlpIterations, kLargeIlpIterations, kMostIlpRanks, kUsualLargest)};
+                  kIlpIterations, kLargeIlpIterations, kMaxIlpRanks, kUsualLargest)};
   return result;
 }
 

@@ -32,13 +32,14 @@ constexpr std::array<Method, 5> kMethods = {{{"MCF-extP", "mcf-extp"},
                                              {"EwSP", "ewsp"},
                                              {"SSSP", "sssp"},
                                              {"native", "native"}}};
-constexpr int32_t kMostTraded = 4;
+constexpr int32_t kMaxTraded = 4;
 constexpr double kGap = 1e-3;
 
 Result<int32_t> LayersOf(const Topology& topology, const Routing& routing,
                          const Layering& layering) {
   Routing layered = routing;
-  if (const Status assigned = AssignLayers(layering, topology, kMostLayers, layered); !assigned)
+  if (const Status assigned = AssignLayers(layering, topology, kMaxRoutingLayers, layered);
+      !assigned)
     return tl::unexpected(assigned.error());
   if (const Status judged = CheckLayers(topology, layered); !judged)
     return tl::unexpected(judged.error());
@@ -53,11 +54,11 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
   ResultTable trade{.title = "Throughput and layers together: rate over that of the best flow",
                     .label_name = "network",
                     .columns = {}};
-  for (int32_t layers = 1; layers <= kMostTraded; ++layers)
+  for (int32_t layers = 1; layers <= kMaxTraded; ++layers)
     trade.columns.push_back(
         {.name = fmt::format("{} layer{}", layers, layers == 1 ? "" : "s"), .digits = 4});
   int32_t most = 0;
-  int32_t most_for_rate = 0;
+  int32_t max_for_rate = 0;
   for (const char* expression : kNetworks) {
     const Result<Topology> topology = ParseTopology(expression);
     if (!topology) return tl::unexpected(topology.error());
@@ -80,7 +81,7 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
       if (!network) return tl::unexpected(network.error());
       ResultRow traded{expression, {}};
       int32_t enough = 0;
-      for (int32_t layers = 1; layers <= kMostTraded; ++layers) {
+      for (int32_t layers = 1; layers <= kMaxTraded; ++layers) {
         const Result<Routing> within = RouteWithinLayers(*topology, outcome->routing, layers, kGap);
         if (!within) {
           if (within.error().code != ErrorCode::kInfeasible) return tl::unexpected(within.error());
@@ -94,7 +95,7 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
         traded.cells.push_back(Figure(share));
       }
       trade.rows.push_back(std::move(traded));
-      most_for_rate = std::max(most_for_rate, enough == 0 ? kMostTraded + 1 : enough);
+      max_for_rate = std::max(max_for_rate, enough == 0 ? kMaxTraded + 1 : enough);
     }
   }
   ResultTable claim{
@@ -102,7 +103,7 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
   if (!table.rows.empty())
     claim.rows = {
         {"routes chosen for layers, 99 % of the rate: the most of all",
-         {Figure(most_for_rate, "<= 4")}},
+         {Figure(max_for_rate, "<= 4")}},
         {"lash-sequential on routes chosen before: the most of all", {Figure(most, "<= 4")}}};
   ExperimentResult result;
   result.tables = {claim, table, trade};

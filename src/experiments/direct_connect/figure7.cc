@@ -142,7 +142,7 @@ Status AddCirculants(int32_t ranks, Curves& curves) {
   return {};
 }
 
-// A square torus looks the same along every link, so that shortest ways load all links alike.
+// A square torus looks the same along every link, so that shortest paths load all links alike.
 Status AddTorus(int32_t side, Curves& all_reduce, Curves& all_to_all) {
   const int32_t ranks = side * side;
   const Result<Topology> torus = ParseTopology(fmt::format("torus({0},{0})", side));

@@ -72,7 +72,7 @@ TrainingTimeline Train(const std::vector<TrainingStep>& steps, int32_t ranks,
   return SimulateTrainingWithBestBucket(steps, times, kBuckets);
 }
 
-// A square torus looks the same along every link, so that shortest ways load all links alike.
+// A square torus looks the same along every link, so that shortest paths load all links alike.
 Result<Rational> TorusFlow(const std::string& expression) {
   const Result<Topology> torus = ParseTopology(expression);
   if (!torus) return tl::unexpected(torus.error());

@@ -19,6 +19,7 @@
 
 #include "cells.h"
 #include "experiment.h"
+#include "tutti/base/estimate.h"
 #include "tutti/base/result.h"
 #include "tutti/control/policy.h"
 #include "tutti/sim/cluster_simulation.h"
@@ -46,12 +47,6 @@ struct Run {
 // Of each seed the mean time of an all-reduce of each job, in seconds. Seeds run in parallel.
 Result<std::vector<std::vector<double>>> JobTimes(const Cluster& cluster, const Run& run,
                                                   int32_t seeds);
-
-struct Estimate {
-  double mean = 0;
-  double half = 0;  // of the 95 % interval (Student's t); 0 of one value
-};
-Estimate EstimateOf(std::span<const double> values);
 
 // Of each seed the mean over jobs of slow / fast; then over seeds.
 Estimate SpeedUp(const std::vector<std::vector<double>>& slow,

@@ -94,14 +94,15 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
   result.tables = {table};
   result.notes = {
       "Direct, RHD and Ring are made and proven on the network they are meant for; their messages "
-      "then cross the real one on fixed shortest ways, hop by hop, merged with nothing on the way, "
+      "then cross the real one on fixed shortest paths, hop by hop, merged with nothing on the "
+      "way, "
       "as the paper's simulator does it. Ring is bidirectional (the paper's footnote 3), in the "
       "order of the ranks.",
       "The paper draws 64 x 64 cells (to, from) for each, the load normalised to the network's "
       "largest, black where there is no link, and marks those that are topology-aware; it prints "
       "no figures. 'least' stands where the busiest link carries least of all four, and as the "
       "paper's word where it marks the algorithm as topology-aware.",
-      "Ways between which shortest ones leave a choice are ours; the paper does not say its own."};
+      "Paths between which shortest ones leave a choice are ours; the paper does not say its own."};
   return result;
 }
 

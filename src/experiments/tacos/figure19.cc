@@ -62,7 +62,7 @@ double SecondsSince(std::chrono::steady_clock::time_point before) {
 struct Timed {
   double seconds = 0;
   int64_t transfers = 0;
-  int32_t steps = 0, least_steps = 0;
+  int32_t steps = 0, min_steps = 0;
   bool proven = false;
 };
 
@@ -87,7 +87,7 @@ Result<Timed> TimeTen(const Case& one) {
   Timed timed{.seconds = SecondsSince(before),
               .transfers = made->num_transfers,
               .steps = made->header.num_steps,
-              .least_steps = LeastSteps(*topology)};
+              .min_steps = LeastSteps(*topology)};
   if (one.ranks > kProvenRanks) return timed;
   const Result<const Synthesizer*> ten = FindSynthesizer("ten");
   if (!ten) return tl::unexpected(ten.error());
@@ -173,7 +173,7 @@ ResultRow GrowthRow(const Case& one, const Timed& timed) {
   return {one.expression,
           {Figure(one.ranks), Measured(timed.seconds),
            Measured(1e9 * timed.seconds / static_cast<double>(timed.transfers)),
-           Figure(timed.steps), Figure(timed.least_steps), Word(proven),
+           Figure(timed.steps), Figure(timed.min_steps), Word(proven),
            hours.empty() ? Word("") : Measured(timed.seconds / 3600, hours)}};
 }
 

@@ -102,7 +102,7 @@ Result<ExperimentResult> RunA(const ExperimentOptions& options) {
       .tables = {ratios, table},
       .notes = {
           "Links of alpha = 0.5 us and 50 GB/s. Basic algorithms run as messages that cross the "
-          "network on fixed shortest ways and are merged with nothing. `normalised` as the paper: "
+          "network on fixed shortest paths and are merged with nothing. `normalised` as the paper: "
           "by the smallest bandwidth of the figure.",
           "The paper's 16.71 on Ring is that of a ring both ways, as its footnote 3 says; its "
           "62.63 "

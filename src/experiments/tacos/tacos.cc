@@ -23,8 +23,8 @@ namespace tutti::tacos {
 namespace {
 
 constexpr double kPercent = 100, kPerGigabyte = 1e-9, kMilli = 1e3, kMicro = 1e6;
-constexpr int32_t kBins = 200;       // of a curve over time
-constexpr double kMostSeconds = 60;  // of what searches by integer programs
+constexpr int32_t kBins = 200;            // of a curve over time
+constexpr double kMaxSearchSeconds = 60;  // of what searches by integer programs
 
 Status Prove(const Topology& topology, const Schedule& schedule) {
   const VerifyReport report = Verify(topology, schedule.collective, schedule);
@@ -53,7 +53,7 @@ Result<Made> Make(const Topology& topology, CollectiveKind kind, std::string_vie
                             .size_bytes = options.size_bytes,
                             .link_model = options.link_model,
                             .auto_chunks = chunks == kAutoChunks,
-                            .max_seconds = kMostSeconds};
+                            .max_seconds = kMaxSearchSeconds};
   Result<Schedule> schedule =
       RunSynthesizer(**synthesizer, topology, *collective, OptionsFor(**synthesizer, wanted));
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - before;

@@ -9,7 +9,7 @@
 //             Basic algorithms run as the paper runs them: tacos_messages.h.
 // Limits      `bound` is proven for the network that the schedule runs on. `ideal` is the paper's:
 //             2 (n - 1) / n of the size over the bandwidth of the slowest rank, plus the alphas
-//             of the longest of the shortest ways. It is no bound and may be beaten.
+//             of the longest of the shortest paths. It is no bound and may be beaten.
 // Errors      kCancelled, and what the makers say: kInfeasible where no variant can be made.
 // Reference   [tacos] section V.
 #pragma once

@@ -20,7 +20,7 @@
 namespace tutti::import {
 namespace {
 
-constexpr int kMaxDepth = 64;
+constexpr int kMaxHwlocDepth = 64;
 
 // A PCI device and the objects around it, outermost first.
 struct Device {
@@ -62,8 +62,8 @@ class Reader {
 
  private:
   Status Walk(const pugi::xml_node& parent, std::vector<pugi::xml_node> around, int depth) {
-    if (depth > kMaxDepth)
-      return file_.Fault(parent, fmt::format("nested deeper than {} levels", kMaxDepth));
+    if (depth > kMaxHwlocDepth)
+      return file_.Fault(parent, fmt::format("nested deeper than {} levels", kMaxHwlocDepth));
     for (const pugi::xml_node& node : parent.children("object")) {
       if (TypeOf(node) == "PCIDev") {
         AddDevice(around, node);

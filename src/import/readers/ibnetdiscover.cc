@@ -70,9 +70,10 @@ struct IbPort {
   int64_t line = 0;
 };
 
-class Reader {
+class IbnetdiscoverReader {
  public:
-  Reader(std::string_view text, const std::string& source) : lines_(text), source_(source) {}
+  IbnetdiscoverReader(std::string_view text, const std::string& source)
+      : lines_(text), source_(source) {}
 
   Result<Facts> Read() {
     for (std::string_view line; lines_.Next(line);) {
@@ -241,7 +242,7 @@ bool LooksLikeIbnetdiscover(std::string_view text) {
 }
 
 Result<Facts> ReadIbnetdiscover(std::string_view text, const std::string& source) {
-  return Reader(text, source).Read();
+  return IbnetdiscoverReader(text, source).Read();
 }
 
 }  // namespace tutti::import

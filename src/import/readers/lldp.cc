@@ -9,38 +9,27 @@
 #include <vector>
 
 #include "reader.h"
+#include "text.h"
 
 namespace tutti::import {
 namespace {
 
 using Json = nlohmann::json;
 
-constexpr int kMaxDepth = 64;
-
-// Brackets open at once, at most; strings count, too, which only makes it larger.
-int Nesting(std::string_view text) {
-  int depth = 0, most = 0;
-  for (char c : text) {
-    if (c == '[' || c == '{') most = std::max(most, ++depth);
-    if (c == ']' || c == '}') --depth;
-  }
-  return most;
-}
-
 // json0 has lists of one element where json has the element.
 const Json& Single(const Json& json) {
   return json.is_array() && json.size() == 1 ? json[0] : json;
 }
 
-class Reader {
+class LldpReader {
  public:
-  explicit Reader(const std::string& source) : source_(source) {
+  explicit LldpReader(const std::string& source) : source_(source) {
     facts_ = {.source = source, .format = "lldp"};
   }
 
   Result<Facts> Read(std::string_view text) {
-    if (Nesting(text) > kMaxDepth)
-      return Fault("$", fmt::format("nested deeper than {} levels", kMaxDepth));
+    if (JsonNesting(text) > kMaxJsonDepth)
+      return Fault("$", fmt::format("nested deeper than {} levels", kMaxJsonDepth));
     const Json json = Json::parse(text, nullptr, false);
     if (json.is_discarded()) return FaultIn(source_, 0, "no JSON");
     if (!json.is_object() || !json.contains("lldp")) return Fault("$", "wanted the object lldp");
@@ -115,7 +104,7 @@ bool LooksLikeLldp(std::string_view text) {
 }
 
 Result<Facts> ReadLldp(std::string_view text, const std::string& source) {
-  return Reader(source).Read(text);
+  return LldpReader(source).Read(text);
 }
 
 }  // namespace tutti::import

@@ -37,9 +37,9 @@ std::string AddressOf(int64_t id) {
                      id & 0xf);
 }
 
-class Reader {
+class NcclLogReader {
  public:
-  Reader(std::string_view text, const std::string& source) : lines_(text), source_(source) {}
+  NcclLogReader(std::string_view text, const std::string& source) : lines_(text), source_(source) {}
 
   Result<Facts> Read() {
     for (std::string_view line; lines_.Next(line);)
@@ -277,7 +277,7 @@ class Reader {
 bool LooksLikeNcclLog(std::string_view text) { return text.find(kMark) != text.npos; }
 
 Result<Facts> ReadNcclLog(std::string_view text, const std::string& source) {
-  return Reader(text, source).Read();
+  return NcclLogReader(text, source).Read();
 }
 
 }  // namespace tutti::import

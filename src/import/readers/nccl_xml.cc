@@ -19,18 +19,19 @@ namespace {
 
 // PCI classes begin so.
 constexpr std::string_view kNvSwitchClass = "0x068000", kGpuClass = "0x03";
-constexpr int kMaxDepth = 32;
+constexpr int kMaxNcclDepth = 32;
 
 // A device and the elements around it: its NUMA node, then PCIe switches, outermost first.
-struct Device {
+struct NcclDevice {
   int64_t number = 0;  // dev=
   std::vector<pugi::xml_node> around;
   pugi::xml_node element;
 };
 
-class Reader {
+class NcclXmlReader {
  public:
-  Reader(std::string_view text, const std::string& source) : file_(text, source), source_(source) {}
+  NcclXmlReader(std::string_view text, const std::string& source)
+      : file_(text, source), source_(source) {}
 
   Result<Facts> Read() {
     const Result<pugi::xml_node> parsed =
@@ -41,7 +42,9 @@ class Reader {
     if (gpus_.empty()) return FaultIn(source_, file_.PlaceOf(system).line, "no <gpu> element");
     if (static_cast<int64_t>(gpus_.size() + nets_.size()) > kMaxBoxDevices)
       return FaultIn(source_, 0, fmt::format("more than {} GPUs and NICs", kMaxBoxDevices));
-    const auto by_number = [](const Device& a, const Device& b) { return a.number < b.number; };
+    const auto by_number = [](const NcclDevice& a, const NcclDevice& b) {
+      return a.number < b.number;
+    };
     std::stable_sort(gpus_.begin(), gpus_.end(), by_number);
     std::stable_sort(nets_.begin(), nets_.end(), by_number);
     return MakeFacts(system);
@@ -59,8 +62,8 @@ class Reader {
   }
 
   Status Walk(const pugi::xml_node& parent, std::vector<pugi::xml_node> around, int depth) {
-    if (depth > kMaxDepth)
-      return file_.Fault(parent, fmt::format("nested deeper than {} levels", kMaxDepth));
+    if (depth > kMaxNcclDepth)
+      return file_.Fault(parent, fmt::format("nested deeper than {} levels", kMaxNcclDepth));
     for (const pugi::xml_node& node : parent.children()) {
       const std::string_view name = node.name();
       if (name == "gpu" || name == "net") {
@@ -82,7 +85,7 @@ class Reader {
     return {};
   }
 
-  static PathClass ClassOf(const Device& a, const Device& b) {
+  static PathClass ClassOf(const NcclDevice& a, const NcclDevice& b) {
     size_t common = 0;
     while (common < a.around.size() && common < b.around.size() &&
            a.around[common] == b.around[common])
@@ -97,7 +100,7 @@ class Reader {
     BoxFacts box;
     box.place = file_.PlaceOf(system);
     std::map<std::string, int32_t> by_address;
-    for (const Device& gpu : gpus_) {
+    for (const NcclDevice& gpu : gpus_) {
       const pugi::xml_node pci = gpu.element.parent();
       const std::string address = Lower(pci.attribute("busid").value());
       if (!address.empty() &&
@@ -114,13 +117,13 @@ class Reader {
     for (size_t i = 0; i < gpus_.size(); ++i)
       if (Status status = ReadNvlinks(static_cast<int32_t>(i), by_address, box); !status)
         return tl::unexpected(status.error());
-    for (const Device& net : nets_)
+    for (const NcclDevice& net : nets_)
       if (Status status = ReadNet(net.element, box); !status) return tl::unexpected(status.error());
-    std::vector<const Device*> devices;
-    for (const Device& gpu : gpus_) devices.push_back(&gpu);
-    for (const Device& net : nets_) devices.push_back(&net);
-    for (const Device* a : devices)
-      for (const Device* b : devices)
+    std::vector<const NcclDevice*> devices;
+    for (const NcclDevice& gpu : gpus_) devices.push_back(&gpu);
+    for (const NcclDevice& net : nets_) devices.push_back(&net);
+    for (const NcclDevice* a : devices)
+      for (const NcclDevice* b : devices)
         box.classes.push_back(a == b ? PathClass::kSelf : ClassOf(*a, *b));
     Facts facts{.source = source_, .format = "nccl-xml"};
     facts.boxes.push_back(std::move(box));
@@ -200,7 +203,7 @@ class Reader {
 
   XmlFile file_;
   const std::string& source_;
-  std::vector<Device> gpus_, nets_;
+  std::vector<NcclDevice> gpus_, nets_;
   std::vector<std::string> notes_;
 };
 
@@ -212,7 +215,7 @@ bool LooksLikeNcclXml(std::string_view text) {
 }
 
 Result<Facts> ReadNcclXml(std::string_view text, const std::string& source) {
-  return Reader(text, source).Read();
+  return NcclXmlReader(text, source).Read();
 }
 
 }  // namespace tutti::import

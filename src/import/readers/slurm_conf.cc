@@ -13,9 +13,10 @@
 namespace tutti::import {
 namespace {
 
-class Reader {
+class SlurmConfReader {
  public:
-  Reader(std::string_view text, const std::string& source) : lines_(text), source_(source) {
+  SlurmConfReader(std::string_view text, const std::string& source)
+      : lines_(text), source_(source) {
     facts_ = {.source = source, .format = "slurm-conf", .is_tree = true};
   }
 
@@ -114,7 +115,7 @@ bool LooksLikeSlurmConf(std::string_view text) {
 }
 
 Result<Facts> ReadSlurmConf(std::string_view text, const std::string& source) {
-  return Reader(text, source).Read();
+  return SlurmConfReader(text, source).Read();
 }
 
 }  // namespace tutti::import

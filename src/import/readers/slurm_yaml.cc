@@ -17,7 +17,7 @@
 namespace tutti::import {
 namespace {
 
-constexpr int kMaxDepth = 16;
+constexpr int kMaxYamlDepth = 16;
 constexpr int64_t kMaxValues = 4 * kMaxFacts;
 
 // A value of YAML, with its line.
@@ -78,8 +78,9 @@ class Parser {
   }
 
   Result<Value> Read(const Event& event, int depth) {
-    if (depth > kMaxDepth)
-      return FaultIn(source_, event.line, fmt::format("nested deeper than {} levels", kMaxDepth));
+    if (depth > kMaxYamlDepth)
+      return FaultIn(source_, event.line,
+                     fmt::format("nested deeper than {} levels", kMaxYamlDepth));
     if (++values_ > kMaxValues)
       return FaultIn(source_, event.line, fmt::format("more than {} values", kMaxValues));
     Value value{Value::Kind::kScalar, event.text, event.line, {}};
@@ -123,9 +124,9 @@ class Parser {
   int64_t values_ = 0;
 };
 
-class Reader {
+class SlurmYamlReader {
  public:
-  explicit Reader(const std::string& source) : source_(source) {
+  explicit SlurmYamlReader(const std::string& source) : source_(source) {
     facts_ = {.source = source, .format = "slurm-yaml", .is_tree = true};
   }
 
@@ -233,7 +234,7 @@ bool LooksLikeSlurmYaml(std::string_view text) {
 Result<Facts> ReadSlurmYaml(std::string_view text, const std::string& source) {
   const Result<Value> root = Parser(text, source).Read();
   if (!root) return tl::unexpected(root.error());
-  return Reader(source).Read(*root);
+  return SlurmYamlReader(source).Read(*root);
 }
 
 }  // namespace tutti::import

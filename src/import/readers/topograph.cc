@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "reader.h"
+#include "text.h"
 
 namespace tutti::import {
 namespace {
@@ -16,14 +17,15 @@ using Json = nlohmann::json;
 
 constexpr size_t kMaxLayers = 16;
 
-class Reader {
+class TopographReader {
  public:
-  explicit Reader(const std::string& source) : source_(source) {
+  explicit TopographReader(const std::string& source) : source_(source) {
     facts_ = {.source = source, .format = "topograph", .is_tree = true};
   }
 
   Result<Facts> Read(std::string_view text) {
-    if (Nesting(text) > kMaxDepth) return Fault("$", "nested deeper than 64 levels");
+    if (JsonNesting(text) > kMaxJsonDepth)
+      return Fault("$", fmt::format("nested deeper than {} levels", kMaxJsonDepth));
     const Json json = Json::parse(text, nullptr, false);
     if (json.is_discarded()) return FaultIn(source_, 0, "no JSON");
     if (!json.is_object() || !json.contains("instances") || !json["instances"].is_array())
@@ -39,20 +41,8 @@ class Reader {
   }
 
  private:
-  static constexpr int kMaxDepth = 64;
-
   tl::unexpected<Error> Fault(const std::string& path, const std::string& message) const {
     return FaultIn(source_, 0, fmt::format("{}: {}", path, message));
-  }
-
-  // Brackets open at once, at most; strings count, too, which only makes it larger.
-  static int Nesting(std::string_view text) {
-    int depth = 0, most = 0;
-    for (char c : text) {
-      if (c == '[' || c == '{') most = std::max(most, ++depth);
-      if (c == ']' || c == '}') --depth;
-    }
-    return most;
   }
 
   Result<std::string> NameAt(const Json& json, const std::string& path) const {
@@ -113,7 +103,7 @@ bool LooksLikeTopograph(std::string_view text) {
 }
 
 Result<Facts> ReadTopograph(std::string_view text, const std::string& source) {
-  return Reader(source).Read(text);
+  return TopographReader(source).Read(text);
 }
 
 }  // namespace tutti::import

@@ -12,8 +12,8 @@ const FormatOption kSize{"size", "Size M of the call that traces are for", "1MiB
 const FormatOption kInOrder{
     "in-order", "A send waits for the one before it on its link", "", {}, true};
 
-Result<LoweredText> ToText(const Topology& topology, const Schedule& schedule,
-                           const FormatOptionValues& values) {
+Result<LoweredText> LowerToChakra(const Topology& topology, const Schedule& schedule,
+                                  const FormatOptionValues& values) {
   const Result<int64_t> size = values.Bytes(kSize);
   if (!size) return tl::unexpected(size.error());
   Result<std::vector<std::string>> traces =
@@ -32,7 +32,7 @@ LoweringFormat ChakraFormat() {
           .description = "Chakra execution traces for ASTRA-sim, a file OUT.RANK.et for each rank",
           .extension = ".et",
           .options = {&kSize, &kInOrder},
-          .schedule = ToText};
+          .schedule = LowerToChakra};
 }
 
 }  // namespace tutti::lower

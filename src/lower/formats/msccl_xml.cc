@@ -13,8 +13,8 @@ const FormatOption kDialect{
 const FormatOption kProtocol{
     "protocol", "Wire protocol: Simple, LL or LL128", "Simple", {"Simple", "LL", "LL128"}};
 
-Result<LoweredText> ToText(const Topology& topology, const Schedule& schedule,
-                           const FormatOptionValues& values) {
+Result<LoweredText> LowerToMscclXml(const Topology& topology, const Schedule& schedule,
+                                    const FormatOptionValues& values) {
   const Result<MscclDialect> dialect = ParseMscclDialect(values.Text(kDialect));
   if (!dialect) return tl::unexpected(dialect.error());
   const Result<int64_t> min_bytes = values.Bytes(kMinSize);
@@ -45,7 +45,7 @@ LoweringFormat MscclXmlFormat() {
           .description = "MSCCL algorithm XML for the runtime that --dialect names",
           .extension = ".xml",
           .options = {&kDialect, &kProtocol, &kMinSize, &kMaxSize, &kInPlace},
-          .schedule = ToText};
+          .schedule = LowerToMscclXml};
 }
 
 }  // namespace tutti::lower

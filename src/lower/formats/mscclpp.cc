@@ -7,10 +7,10 @@ namespace tutti::lower {
 namespace {
 
 const FormatOption kThreadBlocks{
-    "thread-blocks", "Thread blocks a rank, where there is so much that is independent", "8"};
+    "thread-blocks", "Thread blocks per rank, where there is so much that is independent", "8"};
 
-Result<LoweredText> ToText(const Topology& topology, const Schedule& schedule,
-                           const FormatOptionValues& values) {
+Result<LoweredText> LowerToMscclpp(const Topology& topology, const Schedule& schedule,
+                                   const FormatOptionValues& values) {
   const Result<int64_t> min_bytes = values.Bytes(kMinSize);
   if (!min_bytes) return tl::unexpected(min_bytes.error());
   const Result<int64_t> max_bytes = values.Bytes(kMaxSize);
@@ -42,7 +42,7 @@ LoweringFormat MscclppFormat() {
           .description = "a JSON execution plan of MSCCL++",
           .extension = ".json",
           .options = {&kMinSize, &kMaxSize, &kInPlace, &kThreadBlocks, &kBoxRanks},
-          .schedule = ToText};
+          .schedule = LowerToMscclpp};
 }
 
 }  // namespace tutti::lower

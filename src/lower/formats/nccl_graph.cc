@@ -15,8 +15,8 @@ const FormatOption kPathIntra{"path-intra",
 const FormatOption kPathInter{
     "path-inter", "NCCL's class of the paths to NICs", "PIX", {"PIX", "PXB", "PXN", "PHB", "SYS"}};
 
-Result<LoweredText> ToText(const Topology& topology, const Schedule& schedule,
-                           const FormatOptionValues& values) {
+Result<LoweredText> LowerToNcclGraph(const Topology& topology, const Schedule& schedule,
+                                     const FormatOptionValues& values) {
   constexpr int32_t kMost = 1 << 20;
   const Result<int32_t> box_ranks = values.Count(kBoxRanks, 0, kMost);
   if (!box_ranks) return tl::unexpected(box_ranks.error());
@@ -41,7 +41,7 @@ LoweringFormat NcclGraphFormat() {
           .description = "NCCL graph XML: the orders of GPUs of rings and paths",
           .extension = ".xml",
           .options = {&kBoxRanks, &kBox, &kNics, &kPathIntra, &kPathInter},
-          .schedule = ToText};
+          .schedule = LowerToNcclGraph};
 }
 
 }  // namespace tutti::lower

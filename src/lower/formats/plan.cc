@@ -7,8 +7,8 @@
 namespace tutti::lower {
 namespace {
 
-Result<LoweredText> ToText(const Topology& topology, const Schedule& schedule,
-                           const FormatOptionValues&) {
+Result<LoweredText> LowerToPlanText(const Topology& topology, const Schedule& schedule,
+                                    const FormatOptionValues&) {
   const Result<Plan> plan = Lower(topology, schedule);
   if (!plan) return tl::unexpected(plan.error());
   return LoweredText{PlanToText(*plan), {}, false, {}, {}};
@@ -21,7 +21,7 @@ LoweringFormat PlanFormat() {
           .description = "our own executor's instructions as text",
           .extension = ".plan",
           .options = {},
-          .schedule = ToText};
+          .schedule = LowerToPlanText};
 }
 
 }  // namespace tutti::lower

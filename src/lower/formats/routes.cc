@@ -18,7 +18,7 @@ Result<LoweredText> ToText(const Topology& topology, const Routing& routing,
 
 LoweringFormat RoutesPerRankFormat() {
   return {.name = "routes-per-rank",
-          .description = "the ways of each block, for source-routed networks",
+          .description = "the paths of each block, for source-routed networks",
           .extension = ".txt",
           .options = {},
           .routing = ToText<ToRoutesPerRank>};

@@ -19,10 +19,10 @@ namespace {
 constexpr size_t kMaxLevels = 4;
 
 // A rank's group at each level, finest first; -1 where there is none.
-using Row = std::array<int, kMaxLevels>;
+using GroupRow = std::array<int, kMaxLevels>;
 
-Row RowOfConsecutiveRanks(int rank, std::span<const int> ranks_per_group) {
-  Row row;
+GroupRow RowOfConsecutiveRanks(int rank, std::span<const int> ranks_per_group) {
+  GroupRow row;
   row.fill(-1);
   const size_t first = kMaxLevels - ranks_per_group.size();
   for (size_t l = 0; l < ranks_per_group.size(); ++l) {
@@ -33,12 +33,12 @@ Row RowOfConsecutiveRanks(int rank, std::span<const int> ranks_per_group) {
 
 // What a rank tells of itself.
 struct PlacementMessage {
-  Row row;
+  GroupRow row;
   int world_rank;
 };
 
 // The smallest rank of `communicator` that shares this rank's memory names the node.
-int FindRow(MPI_Comm communicator, int rank, Row* row) {
+int FindRow(MPI_Comm communicator, int rank, GroupRow* row) {
   MPI_Comm node = MPI_COMM_NULL;
   if (const int error =
           PMPI_Comm_split_type(communicator, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node);
@@ -106,7 +106,7 @@ Result<std::vector<int>> ParseRanksPerGroup(std::string_view text) {
 Groups GroupsOfConsecutiveRanks(int size, std::span<const int> ranks_per_group) {
   std::vector<std::vector<int>> levels(kMaxLevels, std::vector<int>(static_cast<size_t>(size)));
   for (int rank = 0; rank < size; ++rank) {
-    const Row row = RowOfConsecutiveRanks(rank, ranks_per_group);
+    const GroupRow row = RowOfConsecutiveRanks(rank, ranks_per_group);
     for (size_t l = 0; l < kMaxLevels; ++l) levels[l][static_cast<size_t>(rank)] = row[l];
   }
   return NestedGroups(size, levels);

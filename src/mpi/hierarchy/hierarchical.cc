@@ -14,7 +14,7 @@
 namespace tutti::mpi {
 
 int Hierarchical::ReservePlace(int level) {
-  Holding& holding = holdings_[At(level)];
+  Holding& holding = holdings_[Index(level)];
   if (in_place_ || holding.total() == 0) return MPI_SUCCESS;
   holding.blocks = Lease(holding.total());
   if (holding.blocks.data() == nullptr) return MPI_ERR_NO_MEM;
@@ -52,14 +52,14 @@ int Hierarchical::Post(size_t index) {
   }
   if (round.sent_bytes == 0) {
     for (size_t s = round.first_slot; s < round.end_slot; ++s) {
-      ReleaseSlot(slot_round_[At(slots_[s])]);
+      ReleaseSlot(slot_round_[Index(slots_[s])]);
     }
     return MPI_SUCCESS;
   }
   const std::byte* message = nullptr;
-  if (round.end_slot - round.first_slot == 1 && slot_round_[At(slots_[round.first_slot])] >= 0) {
-    round.sent_from = slot_round_[At(slots_[round.first_slot])];
-    message = slot_at_[At(slots_[round.first_slot])];
+  if (round.end_slot - round.first_slot == 1 && slot_round_[Index(slots_[round.first_slot])] >= 0) {
+    round.sent_from = slot_round_[Index(slots_[round.first_slot])];
+    message = slot_at_[Index(slots_[round.first_slot])];
   } else {
     watch_.Charge(&Trace::data_s);
     round.gathered = Lease(round.sent_bytes);
@@ -68,17 +68,17 @@ int Hierarchical::Post(size_t index) {
     std::byte* to = round.gathered.data();
     for (size_t s = round.first_slot; s < round.end_slot; ++s) {
       const int slot = slots_[s];
-      if (slot_round_[At(slot)] < 0) {
+      if (slot_round_[Index(slot)] < 0) {
         for (const int d : routes_.bundle(Member(slot - slot % round.stride))) {
-          const size_t rank = At(routes_.rank(d));
+          const size_t rank = Index(routes_.rank(d));
           if (exchange_.send_bytes[rank] == 0) continue;
           CopyBytes(to, exchange_.send + exchange_.send_offset[rank], exchange_.send_bytes[rank]);
           to += exchange_.send_bytes[rank];
         }
       } else {
-        CopyBytes(to, slot_at_[At(slot)], sent_[s]);
+        CopyBytes(to, slot_at_[Index(slot)], sent_[s]);
         to += sent_[s];
-        ReleaseSlot(slot_round_[At(slot)]);
+        ReleaseSlot(slot_round_[Index(slot)]);
       }
     }
     SettleCopies();
@@ -108,8 +108,8 @@ int Hierarchical::Finish(size_t index) {
     if (slot < past) {
       Deliver(Member(-slot), from);
     } else {
-      slot_at_[At(slot)] = from;
-      slot_round_[At(slot)] = static_cast<int>(index);
+      slot_at_[Index(slot)] = from;
+      slot_round_[Index(slot)] = static_cast<int>(index);
       ++round.waiting_slots;
     }
     if (received_[s] > 0) from += received_[s];
@@ -125,7 +125,7 @@ int Hierarchical::Finish(size_t index) {
 
 void Hierarchical::ReleaseSlot(int index) {
   if (index < 0) return;
-  Round& round = rounds_[At(index)];
+  Round& round = rounds_[Index(index)];
   if (--round.waiting_slots > 0) return;
   Hold(-round.received_bytes);
   round.arrived = Lease();
@@ -138,8 +138,8 @@ void Hierarchical::Deliver(int source, const std::byte* from) {
   for (int row = 0; row < static_cast<int>(held.size()); ++row) {
     const int64_t bytes = holding.size(row, source);
     if (bytes == 0) continue;
-    CopyBytes(held[At(row)] == routes_.position()
-                  ? exchange_.receive + exchange_.receive_offset[At(RankOfMember(source))]
+    CopyBytes(held[Index(row)] == routes_.position()
+                  ? exchange_.receive + exchange_.receive_offset[Index(RankOfMember(source))]
                   : holding.blocks.data() + holding.start(row, source),
               from, bytes);
     from += bytes;
@@ -150,8 +150,8 @@ void Hierarchical::DeliverOwn() {
   const Holding& holding = holdings_[0];
   const std::vector<int>& held = routes_.held(0);
   for (int row = 0; row < static_cast<int>(held.size()); ++row) {
-    const bool own = held[At(row)] == routes_.position();
-    const size_t rank = At(routes_.rank(held[At(row)]));
+    const bool own = held[Index(row)] == routes_.position();
+    const size_t rank = Index(routes_.rank(held[Index(row)]));
     if (exchange_.send_bytes[rank] == 0 || (in_place_ && !own)) continue;
     CopyBytes(own ? exchange_.receive + exchange_.receive_offset[rank]
                   : holding.blocks.data() + holding.start(row, self_),
@@ -180,8 +180,8 @@ int Hierarchical::ExchangeBetweenGroups(int level) {
   receives_.clear();
   sends_.clear();
   oldest_receive_ = oldest_send_ = 0;
-  if (!in_place_) Hold(-holdings_[At(level - 1)].total());
-  holdings_[At(level - 1)] = {};
+  if (!in_place_) Hold(-holdings_[Index(level - 1)].total());
+  holdings_[Index(level - 1)] = {};
   watch_.Charge(level == last_ ? &Trace::inter_node_s : &Trace::data_s);
   return MPI_SUCCESS;
 }
@@ -189,7 +189,7 @@ int Hierarchical::ExchangeBetweenGroups(int level) {
 int Hierarchical::PostStep(int level, const Routes::Step& step) {
   if (const int error = PostReceive(level, step.receive)) return error;
   for (int s = step.sends.begin; s < step.sends.end; ++s) {
-    if (const int error = PostSend(level, routes_.phase(level).sends[At(s)])) return error;
+    if (const int error = PostSend(level, routes_.phase(level).sends[Index(s)])) return error;
   }
   return MPI_SUCCESS;
 }
@@ -197,10 +197,10 @@ int Hierarchical::PostStep(int level, const Routes::Step& step) {
 // A step has as many smaller ones as its groups have members: of each, the receive before the
 // sends, as windows need.
 int Hierarchical::PostStaggeredStep(const Routes::Step& step) {
-  const Holding& holding = holdings_[At(last_ - 1)];
+  const Holding& holding = holdings_[Index(last_ - 1)];
   for (int s = 0; s < std::max(holding.sources, step.receive.sources.size()); ++s) {
     if (s < step.receive.sources.size()) {
-      const size_t rank = At(routes_.rank(step.receive.sources.begin + s));
+      const size_t rank = Index(routes_.rank(step.receive.sources.begin + s));
       if (exchange_.receive_bytes[rank] > 0) {
         std::byte* const place = exchange_.receive + exchange_.receive_offset[rank];
         if (const int error = Receive(last_, place, exchange_.receive_bytes[rank],
@@ -210,7 +210,7 @@ int Hierarchical::PostStaggeredStep(const Routes::Step& step) {
       }
     }
     for (int i = step.sends.begin; s < holding.sources && i < step.sends.end; ++i) {
-      const Routes::Send& send = routes_.phase(last_).sends[At(i)];
+      const Routes::Send& send = routes_.phase(last_).sends[Index(i)];
       const std::byte* const from =
           in_place_ ? PlaceToSend(send) : holding.blocks.data() + holding.start(send.held.begin, s);
       if (const int error = SendOn(from, holding.size(send.held.begin, s), send.to, s)) {
@@ -223,7 +223,7 @@ int Hierarchical::PostStaggeredStep(const Routes::Step& step) {
 
 int Hierarchical::PostReceive(int level, const Routes::Receive& receive) {
   if (level < last_) {
-    const Holding& holding = holdings_[At(level)];
+    const Holding& holding = holdings_[Index(level)];
     const int begin = routes_.group(level).begin;
     int64_t bytes = 0;
     for (int row = 0; row < static_cast<int>(routes_.held(level).size()); ++row) {
@@ -237,7 +237,7 @@ int Hierarchical::PostReceive(int level, const Routes::Receive& receive) {
   std::byte* first = nullptr;
   bool in_one_piece = true;
   for (int s = receive.sources.begin; s < receive.sources.end; ++s) {
-    const size_t rank = At(routes_.rank(s));
+    const size_t rank = Index(routes_.rank(s));
     const int64_t size = exchange_.receive_bytes[rank];
     if (size == 0) continue;
     std::byte* const place = exchange_.receive + exchange_.receive_offset[rank];
@@ -269,9 +269,9 @@ int Hierarchical::Receive(int level, std::byte* into, int64_t bytes, int from,
 }
 
 int Hierarchical::PostSend(int level, const Routes::Send& send) {
-  const Holding& holding = holdings_[At(level - 1)];
+  const Holding& holding = holdings_[Index(level - 1)];
   const int64_t begin = holding.start(send.held.begin, 0);
-  const int64_t end = holding.offset[At(send.held.end) * At(holding.sources)];
+  const int64_t end = holding.offset[Index(send.held.end) * Index(holding.sources)];
   return SendOn(in_place_ ? PlaceToSend(send) : holding.blocks.data() + begin, end - begin,
                 send.to);
 }
@@ -304,11 +304,11 @@ int Hierarchical::FinishOldest(std::vector<Flight>& flights, size_t& oldest, int
 void Hierarchical::Unpack(int level, const Flight& flight) {
   const std::byte* from = flight.staging.data();
   const Range sources = flight.arrival->sources;
-  const Holding& holding = holdings_[At(level)];
+  const Holding& holding = holdings_[Index(level)];
   const int begin = routes_.group(level).begin;
   const std::vector<int>& held = routes_.held(level);
   for (int row = 0; row < static_cast<int>(held.size()); ++row) {
-    if (held[At(row)] != routes_.position()) {
+    if (held[Index(row)] != routes_.position()) {
       const int64_t start = holding.start(row, sources.begin - begin);
       const int64_t bytes = holding.start(row, sources.end - 1 - begin) +
                             holding.size(row, sources.end - 1 - begin) - start;
@@ -317,7 +317,7 @@ void Hierarchical::Unpack(int level, const Flight& flight) {
       continue;
     }
     for (int s = sources.begin; s < sources.end; ++s) {
-      const size_t rank = At(routes_.rank(s));
+      const size_t rank = Index(routes_.rank(s));
       if (exchange_.receive_bytes[rank] == 0) continue;
       CopyBytes(exchange_.receive + exchange_.receive_offset[rank], from,
                 exchange_.receive_bytes[rank]);
@@ -328,17 +328,17 @@ void Hierarchical::Unpack(int level, const Flight& flight) {
 
 // What was gathered here for destinations that this rank holds at the next level too.
 void Hierarchical::KeepOwnRows(int level) {
-  const Holding& before = holdings_[At(level - 1)];
-  const Holding& holding = holdings_[At(level)];
+  const Holding& before = holdings_[Index(level - 1)];
+  const Holding& holding = holdings_[Index(level)];
   const int first = routes_.phase(level).kept.begin;
   const int own_begin = routes_.group(level - 1).begin - routes_.group(level).begin;
   const std::vector<int>& held = routes_.held(level);
   for (int row = 0; row < static_cast<int>(held.size()); ++row) {
-    if (held[At(row)] == routes_.position()) continue;
-    CopyBytes(
-        holding.blocks.data() + holding.start(row, own_begin),
-        before.blocks.data() + before.start(first + row, 0),
-        before.offset[At(first + row + 1) * At(before.sources)] - before.start(first + row, 0));
+    if (held[Index(row)] == routes_.position()) continue;
+    CopyBytes(holding.blocks.data() + holding.start(row, own_begin),
+              before.blocks.data() + before.start(first + row, 0),
+              before.offset[Index(first + row + 1) * Index(before.sources)] -
+                  before.start(first + row, 0));
   }
   SettleCopies();
   watch_.Charge(&Trace::rearrange_s);

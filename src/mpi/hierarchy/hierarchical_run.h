@@ -16,10 +16,9 @@
 #include "message.h"
 #include "trace.h"
 #include "tutti/alltoallv/algorithm.h"
+#include "tutti/base/index.h"
 
 namespace tutti::mpi {
-
-inline size_t At(int64_t index) { return static_cast<size_t>(index); }
 
 // The sizes of the blocks that this rank holds after a level, and where it keeps them.
 struct Holding {
@@ -29,8 +28,12 @@ struct Holding {
   Lease blocks;
 
   int64_t total() const { return offset.back(); }
-  int64_t size(int row, int source) const { return bytes[At(row) * At(sources) + At(source)]; }
-  int64_t start(int row, int source) const { return offset[At(row) * At(sources) + At(source)]; }
+  int64_t size(int row, int source) const {
+    return bytes[Index(row) * Index(sources) + Index(source)];
+  }
+  int64_t start(int row, int source) const {
+    return offset[Index(row) * Index(sources) + Index(source)];
+  }
 };
 
 // Messages in flight, finished in the order in which they were posted.
@@ -55,11 +58,11 @@ class Hierarchical {
         last_(routes.num_levels() - 1),
         in_place_(members_ == 1 && last_ == 1),
         radix_(alltoallv::RadixFor(radix, members_)),
-        window_(At(window <= 0 ? alltoallv::kDefaultBlockCount : window)),
+        window_(Index(window <= 0 ? alltoallv::kDefaultBlockCount : window)),
         staggered_(staggered),
         trace_(trace),
         watch_(trace),
-        holdings_(At(routes.num_levels())) {}
+        holdings_(Index(routes.num_levels())) {}
 
   int Run() {
     PlanRounds();
@@ -124,7 +127,7 @@ class Hierarchical {
   void KeepOwnRows(int level);
   // Where the caller has the block for the receiver of `send`.
   const std::byte* PlaceToSend(const Routes::Send& send) const {
-    const size_t rank = At(routes_.rank(send.to));
+    const size_t rank = Index(routes_.rank(send.to));
     if (exchange_.send_bytes[rank] == 0) return nullptr;
     return exchange_.send + exchange_.send_offset[rank];
   }

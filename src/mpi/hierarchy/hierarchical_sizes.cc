@@ -29,19 +29,19 @@ void Hierarchical::PlanRounds() {
   }
   sent_.resize(slots_.size());
   received_.resize(slots_.size());
-  slot_at_.resize(At(members_), nullptr);
-  slot_round_.resize(At(members_), -1);
+  slot_at_.resize(Index(members_), nullptr);
+  slot_round_.resize(Index(members_), -1);
   if (trace_ != nullptr) trace_->rounds += static_cast<int64_t>(rounds_.size());
 }
 
 // Sizes of all bundles that pass here, digit by digit, and from them the holding of level 0.
 int Hierarchical::ExchangeMemberSizes() {
   for (int m = 0; m < members_; ++m) widest_ = std::max(widest_, routes_.bundle(m).size());
-  slot_sizes_.resize(widest_ * At(members_));
+  slot_sizes_.resize(widest_ * Index(members_));
   for (int slot = 0; slot < members_; ++slot) {
-    size_t at = At(slot) * widest_;
+    size_t at = Index(slot) * widest_;
     for (const int d : routes_.bundle(Member(slot))) {
-      slot_sizes_[at++] = exchange_.send_bytes[At(routes_.rank(d))];
+      slot_sizes_[at++] = exchange_.send_bytes[Index(routes_.rank(d))];
     }
   }
   if (exchange_.uniform_bytes >= 0) {
@@ -62,11 +62,12 @@ int Hierarchical::ExchangeMemberSizes() {
   Holding& holding = holdings_[0];
   holding.sources = members_;
   const size_t rows = routes_.held(0).size();
-  holding.bytes.resize(rows * At(members_));
+  holding.bytes.resize(rows * Index(members_));
   for (int slot = 0; slot < members_; ++slot) {
     const int source = Member(-slot);
     for (size_t row = 0; row < rows; ++row) {
-      holding.bytes[row * At(members_) + At(source)] = slot_sizes_[At(slot) * widest_ + row];
+      holding.bytes[row * Index(members_) + Index(source)] =
+          slot_sizes_[Index(slot) * widest_ + row];
     }
   }
   PlaceHolding(0);
@@ -127,7 +128,7 @@ int Hierarchical::ExchangeSizesOfDigit(size_t first, size_t end) {
     Round& round = rounds_[first + k];
     numbers.clear();
     for (size_t s = round.first_slot; s < round.end_slot; ++s) {
-      const size_t at = At(slots_[s]) * widest_;
+      const size_t at = Index(slots_[s]) * widest_;
       for (size_t i = 0; i < routes_.bundle(sent_to(slots_[s])).size(); ++i) {
         numbers.push_back(slot_sizes_[at + i]);
         sent_[s] += slot_sizes_[at + i];
@@ -153,7 +154,7 @@ int Hierarchical::ExchangeSizesOfDigit(size_t first, size_t end) {
     DecodeSizes(in.data() + start_in[k], numbers);
     auto number = numbers.begin();
     for (size_t s = round.first_slot; s < round.end_slot; ++s) {
-      const size_t at = At(slots_[s]) * widest_;
+      const size_t at = Index(slots_[s]) * widest_;
       for (size_t i = 0; i < routes_.bundle(kept_for(slots_[s])).size(); ++i) {
         slot_sizes_[at + i] = *number;
         received_[s] += *number++;
@@ -169,16 +170,16 @@ int Hierarchical::ExchangeSizesOfDigit(size_t first, size_t end) {
 // receiver's own blocks, and from them the holding of this level.
 int Hierarchical::ExchangeGroupSizes(int level) {
   const Routes::Phase& phase = routes_.phase(level);
-  const Holding& from = holdings_[At(level - 1)];
-  Holding& holding = holdings_[At(level)];
+  const Holding& from = holdings_[Index(level - 1)];
+  Holding& holding = holdings_[Index(level)];
   const std::vector<int>& held = routes_.held(level);
   const Range around = routes_.group(level);
   holding.sources = around.size();
-  holding.bytes.resize(held.size() * At(holding.sources));
+  holding.bytes.resize(held.size() * Index(holding.sources));
   const int own_begin = routes_.group(level - 1).begin - around.begin;
   for (size_t row = 0; row < held.size(); ++row) {
     for (int s = 0; s < from.sources; ++s) {
-      holding.bytes[row * At(holding.sources) + At(own_begin + s)] =
+      holding.bytes[row * Index(holding.sources) + Index(own_begin + s)] =
           from.size(phase.kept.begin + static_cast<int>(row), s);
     }
   }
@@ -209,7 +210,7 @@ int Hierarchical::ExchangeGroupSizes(int level) {
     if (send.held.size() <= 1) continue;
     numbers.clear();
     for (int row = send.held.begin; row < send.held.end; ++row) {
-      if (routes_.held(level - 1)[At(row)] == send.to) continue;
+      if (routes_.held(level - 1)[Index(row)] == send.to) continue;
       for (int s = 0; s < from.sources; ++s) numbers.push_back(from.size(row, s));
     }
     out.emplace_back(SizesMessageBytes(static_cast<int64_t>(numbers.size())));
@@ -224,14 +225,14 @@ int Hierarchical::ExchangeGroupSizes(int level) {
   if (const int error = WaitForAll(requests)) return error;
   for (size_t k = 0; k < phase.steps.size(); ++k) {
     const Range sources = phase.steps[k].receive.sources;
-    numbers.resize((held.size() - 1) * At(sources.size()));
+    numbers.resize((held.size() - 1) * Index(sources.size()));
     if (passes) DecodeSizes(in[k].data(), numbers);
     auto number = numbers.begin();
     for (size_t row = 0; row < held.size(); ++row) {
       const bool own = held[row] == routes_.position();
       for (int s = sources.begin; s < sources.end; ++s) {
-        holding.bytes[row * At(holding.sources) + At(s - around.begin)] =
-            own ? exchange_.receive_bytes[At(routes_.rank(s))] : *number++;
+        holding.bytes[row * Index(holding.sources) + Index(s - around.begin)] =
+            own ? exchange_.receive_bytes[Index(routes_.rank(s))] : *number++;
       }
     }
   }
@@ -242,7 +243,7 @@ int Hierarchical::ExchangeGroupSizes(int level) {
 }
 
 void Hierarchical::PlaceHolding(int level) {
-  Holding& holding = holdings_[At(level)];
+  Holding& holding = holdings_[Index(level)];
   const std::vector<int>& held = routes_.held(level);
   holding.offset.resize(holding.bytes.size() + 1);
   size_t at = 0;

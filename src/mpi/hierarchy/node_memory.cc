@@ -15,6 +15,7 @@
 #include <string>
 
 #include "copy.h"
+#include "hierarchy/pages.h"
 #include "message.h"
 
 #ifdef TUTTI_MPI_SMPI
@@ -26,11 +27,8 @@ namespace tutti::mpi {
 
 namespace {
 
-constexpr int64_t kPage = 4096;
 constexpr int kMaxRounds = 16;                         // of a barrier: up to 65536 ranks
 constexpr int64_t kMaxWindowBytes = int64_t{1} << 32;  // users count in 32 bits
-
-int64_t WholePages(int64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
 // Whether pages that are first written in the middle of an exchange will be there.
 bool MayMapMuch() {

@@ -9,14 +9,13 @@
 #include "copy.h"
 #include "message.h"
 #include "tutti/alltoallv/algorithm.h"
+#include "tutti/base/index.h"
 
 namespace tutti::mpi {
 
 namespace {
 
 constexpr int kWaves = 2;  // so that blocks of one are taken while the next is on its way
-
-size_t At(int64_t index) { return static_cast<size_t>(index); }
 
 bool IsShared(int64_t bytes) { return 0 < bytes && bytes <= kLongestShared; }
 
@@ -78,7 +77,9 @@ class Shared {
   std::byte* Published(int member, int64_t part) const {
     return memory_.window(member) + half_ + part;
   }
-  int64_t SendBytesTo(int position) const { return exchange_.send_bytes[At(plan_.rank(position))]; }
+  int64_t SendBytesTo(int position) const {
+    return exchange_.send_bytes[Index(plan_.rank(position))];
+  }
   // Copies the blocks for these positions to one place, neighbours in one copy; notes in `starts`,
   // if there is one, where each begins. Returns their bytes.
   int64_t CopyRun(std::byte* to, Range positions, uint32_t* starts) const;
@@ -116,7 +117,7 @@ int64_t Shared::CopyRun(std::byte* to, Range positions, uint32_t* starts) const 
   int64_t done = 0;
   for (int p = positions.begin; p < positions.end; ++p) {
     if (starts != nullptr) starts[p - positions.begin] = static_cast<uint32_t>(done + pending);
-    const size_t rank = At(plan_.rank(p));
+    const size_t rank = Index(plan_.rank(p));
     const int64_t bytes = exchange_.send_bytes[rank];
     if (!IsShared(bytes)) continue;
     const std::byte* const block = exchange_.send + exchange_.send_offset[rank];
@@ -144,7 +145,7 @@ const std::byte* Shared::InOnePiece(Range positions) const {
   const std::byte* first = nullptr;
   int64_t bytes = 0;
   for (int p = positions.begin; p < positions.end; ++p) {
-    const size_t rank = At(plan_.rank(p));
+    const size_t rank = Index(plan_.rank(p));
     if (!IsShared(exchange_.send_bytes[rank])) continue;
     const std::byte* const block = exchange_.send + exchange_.send_offset[rank];
     if (first == nullptr) first = block;
@@ -158,21 +159,21 @@ int Shared::PostLarge() {
   const int size = plan_.size();
   for (int k = 1; k < size; ++k) {
     const int from = (exchange_.rank - k + size) % size;
-    const int64_t bytes = exchange_.receive_bytes[At(from)];
+    const int64_t bytes = exchange_.receive_bytes[Index(from)];
     if (bytes <= kLongestShared) continue;
     if (const int error =
-            ReceiveBytes(exchange_.receive + exchange_.receive_offset[At(from)], bytes, from,
+            ReceiveBytes(exchange_.receive + exchange_.receive_offset[Index(from)], bytes, from,
                          Tag::kData, exchange_.communicator, &scratch_.large.emplace_back())) {
       return error;
     }
   }
   for (int k = 1; k < size; ++k) {
     const int to = (exchange_.rank + k) % size;
-    const int64_t bytes = exchange_.send_bytes[At(to)];
+    const int64_t bytes = exchange_.send_bytes[Index(to)];
     if (bytes <= kLongestShared) continue;
     CountMessage();
     if (const int error =
-            SendBytes(exchange_.send + exchange_.send_offset[At(to)], bytes, to, Tag::kData,
+            SendBytes(exchange_.send + exchange_.send_offset[Index(to)], bytes, to, Tag::kData,
                       exchange_.communicator, &scratch_.large.emplace_back())) {
       return error;
     }
@@ -197,7 +198,7 @@ void Shared::PublishSizes(std::byte* window) {
   }
   const auto put = [&](auto* sizes) {
     for (int p = 0; p < plan_.size(); ++p) {
-      const int64_t bytes = exchange_.receive_bytes[At(plan_.rank(p))];
+      const int64_t bytes = exchange_.receive_bytes[Index(plan_.rank(p))];
       using Size = std::remove_reference_t<decltype(*sizes)>;
       sizes[p] = static_cast<Size>(IsShared(bytes) ? bytes : 0);
     }
@@ -340,12 +341,12 @@ int Shared::PostReceive(const SharedPlan::Message& message) {
 }
 
 void Shared::TakeFromNode() {
-  const size_t own = At(exchange_.rank);
+  const size_t own = Index(exchange_.rank);
   CopyBytes(exchange_.receive + exchange_.receive_offset[own],
             exchange_.send + exchange_.send_offset[own], exchange_.send_bytes[own]);
   for (int k = 1; k < node_.size(); ++k) {
     const int member = (plan_.self() + k) % node_.size();
-    const size_t rank = At(plan_.rank(node_.begin + member));
+    const size_t rank = Index(plan_.rank(node_.begin + member));
     const int64_t bytes = exchange_.receive_bytes[rank];
     if (!IsShared(bytes)) continue;
     const std::byte* const window = Published(member, 0);
@@ -366,7 +367,7 @@ void Shared::TakeWave(int wave) {
     const auto* const table = reinterpret_cast<const uint32_t*>(window + layout_.table) +
                               plan_.self() * layout_.rows + message.place;
     for (int p = message.sources.begin; p < message.sources.end; ++p) {
-      const size_t rank = At(plan_.rank(p));
+      const size_t rank = Index(plan_.rank(p));
       const int64_t bytes = exchange_.receive_bytes[rank];
       if (!IsShared(bytes)) continue;
       CopyBytes(exchange_.receive + exchange_.receive_offset[rank],

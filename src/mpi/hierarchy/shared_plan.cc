@@ -4,16 +4,14 @@
 #include <cstddef>
 #include <numeric>
 
+#include "hierarchy/pages.h"
+#include "tutti/base/index.h"
+
 namespace tutti::mpi {
 
 namespace {
 
-size_t At(int index) { return static_cast<size_t>(index); }
-
-constexpr int64_t kPage = 4096;
-
 int64_t WholeLines(int64_t bytes) { return (bytes + 63) / 64 * 64; }
-int64_t WholePages(int64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
 }  // namespace
 
@@ -29,13 +27,13 @@ void SharedPlan::LineUp(const Groups& groups, int rank) {
   rank_.resize(node_of.size());
   std::iota(rank_.begin(), rank_.end(), 0);
   std::stable_sort(rank_.begin(), rank_.end(),
-                   [&](int a, int b) { return node_of[At(a)] < node_of[At(b)]; });
+                   [&](int a, int b) { return node_of[Index(a)] < node_of[Index(b)]; });
   for (int p = 0; p < size(); ++p) {
-    if (p == 0 || node_of[At(rank_[At(p)])] != node_of[At(rank_[At(p - 1)])]) {
+    if (p == 0 || node_of[Index(rank_[Index(p)])] != node_of[Index(rank_[Index(p - 1)])]) {
       ranges_.push_back({p, p});
     }
     ranges_.back().end = p + 1;
-    if (rank_[At(p)] != rank) continue;
+    if (rank_[Index(p)] != rank) continue;
     node_ = nodes() - 1;
     self_ = p - ranges_.back().begin;
   }
@@ -60,50 +58,50 @@ void SharedPlan::CutIntoParts(Form form) {
 
 void SharedPlan::ListMessages() {
   const int count = nodes();
-  std::vector<int64_t> gathered(At(members()), 0);
+  std::vector<int64_t> gathered(Index(members()), 0);
   for (int step = 1; step < count; ++step) {
     const int other = (node_ + step) % count;
     // Of the messages that `other` receives, those of this node come after those of the nodes
     // nearer before it.
     int number = 0;
     for (int nearer = 1; nearer < step; ++nearer) {
-      number += static_cast<int>(parts_[At((other - nearer + count) % count)].size());
+      number += static_cast<int>(parts_[Index((other - nearer + count) % count)].size());
     }
-    const auto parts = static_cast<int>(parts_[At(node_)].size());
+    const auto parts = static_cast<int>(parts_[Index(node_)].size());
     for (int part = 0; part < parts; ++part, ++number) {
       const int turn = (step - 1) * parts + part;
-      const Range& target = ranges_[At(other)];
+      const Range& target = ranges_[Index(other)];
       Message message{.peer = rank(target.begin + number % target.size()),
                       .node = other,
-                      .sources = parts_[At(node_)][At(part)],
+                      .sources = parts_[Index(node_)][Index(part)],
                       .member = turn % members(),
                       .turn = turn,
                       .turns = parts * (count - 1),
                       .place = 0};
-      message.place = gathered[At(message.member)];
-      gathered[At(message.member)] += int64_t{message.sources.size()} * target.size();
+      message.place = gathered[Index(message.member)];
+      gathered[Index(message.member)] += int64_t{message.sources.size()} * target.size();
       gathers_ = gathers_ || !IsOwn(message);
       sent_.push_back(message);
     }
   }
-  std::vector<int64_t> rows(At(members()), 0);
-  std::vector<int> messages(At(members()), 0);
+  std::vector<int64_t> rows(Index(members()), 0);
+  std::vector<int> messages(Index(members()), 0);
   int number = 0;
   for (int step = 1; step < count; ++step) {
     const int other = (node_ - step + count) % count;
-    const auto parts = static_cast<int>(parts_[At(other)].size());
+    const auto parts = static_cast<int>(parts_[Index(other)].size());
     for (int part = 0; part < parts; ++part, ++number) {
       const int turn = (step - 1) * parts + part;
-      const Range& source = ranges_[At(other)];
+      const Range& source = ranges_[Index(other)];
       Message message{.peer = rank(source.begin + turn % source.size()),
                       .node = other,
-                      .sources = parts_[At(other)][At(part)],
+                      .sources = parts_[Index(other)][Index(part)],
                       .member = number % members(),
                       .turn = turn,
                       .turns = parts * (count - 1),
                       .place = 0};
-      message.place = rows[At(message.member)];
-      rows[At(message.member)] += message.sources.size();
+      message.place = rows[Index(message.member)];
+      rows[Index(message.member)] += message.sources.size();
       received_.push_back(message);
     }
   }

@@ -5,7 +5,7 @@
 //             in any such order is refused and changes nothing.
 // Complexity  A path whose dependencies are there already: O(hops). A new dependency moves only the
 //             links that stand between its ends [Pearce and Kelly 2007]. Memory 2 bits for each
-//             pair of consecutive links and 8 bytes a link.
+//             pair of consecutive links and 8 bytes per link.
 #pragma once
 
 #include <cstdint>

@@ -103,7 +103,7 @@ class LayerCleaner {
       const size_t dependency = dependency_of_(way[i - 1], way[i]);
       if (users_[dependency] < users_[weakest]) weakest = dependency;
     }
-    if (layer + 1 >= kMostLayers)
+    if (layer + 1 >= kMaxRoutingLayers)
       return MakeError(ErrorCode::kInfeasible, "needs more layers than can be counted");
     for (int64_t i = first_user_[weakest]; i < first_user_[weakest + 1]; ++i) {
       const PathId path = user_[static_cast<size_t>(i)];

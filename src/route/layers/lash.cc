@@ -14,7 +14,7 @@
 namespace tutti {
 namespace {
 
-constexpr size_t kBetweenCancelChecks = 4096;
+constexpr size_t kBetweenLashChecks = 4096;
 
 // Paths that must share a layer: [first, last).
 struct Group {
@@ -34,7 +34,7 @@ Status AssignGroups(const Topology& topology, std::vector<Group> groups, Routing
   std::vector<int16_t> layer_of(static_cast<size_t>(routing.num_paths()));
   std::vector<std::span<const LinkId>> paths;
   for (size_t i = 0; i < groups.size(); ++i) {
-    if (i % kBetweenCancelChecks == 0 && CancelRequested())
+    if (i % kBetweenLashChecks == 0 && CancelRequested())
       return MakeError(ErrorCode::kCancelled, "interrupted");
     paths.clear();
     for (const PathId path : IdRange<PathId>(groups[i].first, groups[i].last))
@@ -42,7 +42,7 @@ Status AssignGroups(const Topology& topology, std::vector<Group> groups, Routing
     size_t layer = 0;
     while (layer < layers.size() && !layers[layer]->Admit(paths)) ++layer;
     if (layer == layers.size()) {
-      if (layer == static_cast<size_t>(kMostLayers))
+      if (layer == static_cast<size_t>(kMaxRoutingLayers))
         return MakeError(ErrorCode::kInfeasible, "needs more layers than can be counted");
       layers.push_back(std::make_unique<AcyclicDependencies>(topology.graph()));
       if (!layers.back()->Admit(paths))

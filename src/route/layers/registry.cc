@@ -28,15 +28,15 @@ Result<const Layering*> FindLayering(std::string_view name) {
                    fmt::format("unknown layering '{}'; accepted are {}", name, accepted));
 }
 
-Status AssignLayers(const Layering& layering, const Topology& topology, int32_t most_layers,
+Status AssignLayers(const Layering& layering, const Topology& topology, int32_t max_layers,
                     Routing& routing) {
   if (routing.topology_fingerprint != topology.Fingerprint())
     return InvalidArgument("the routing was made for another network than " + topology.name());
   if (const Status assigned = layering.assign(topology, routing); !assigned) return assigned;
-  if (routing.num_layers > most_layers)
+  if (routing.num_layers > max_layers)
     return MakeError(ErrorCode::kInfeasible,
                      fmt::format("{} needs {} layers for these paths, {} are allowed",
-                                 layering.name, routing.num_layers, most_layers));
+                                 layering.name, routing.num_layers, max_layers));
   return {};
 }
 

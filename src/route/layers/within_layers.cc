@@ -18,13 +18,13 @@
 namespace tutti {
 namespace {
 
-constexpr size_t kBetweenCancelChecks = 4096;
+constexpr size_t kBetweenSearchChecks = 4096;
 // More shortest paths than this are not worth listing.
-constexpr int64_t kMostShortestPaths = 20'000'000;
+constexpr int64_t kMaxShortestPaths = 20'000'000;
 
 // Attempts to give every pair a path, by the work of each.
-constexpr int64_t kMostHopsPlaced = 20'000'000;
-constexpr int64_t kMostAttempts = 100;
+constexpr int64_t kMaxHopsPlaced = 20'000'000;
+constexpr int64_t kMaxAttempts = 100;
 
 using RankPair = std::pair<NodeId, NodeId>;
 
@@ -35,8 +35,8 @@ struct PlacedPath {
 
 class LayerFiller {
  public:
-  LayerFiller(const Topology& topology, int32_t most_layers) : topology_(topology) {
-    for (int32_t layer = 0; layer < most_layers; ++layer)
+  LayerFiller(const Topology& topology, int32_t max_layers) : topology_(topology) {
+    for (int32_t layer = 0; layer < max_layers; ++layer)
       layers_.push_back(std::make_unique<AcyclicDependencies>(topology.graph()));
     has_path_.resize(static_cast<size_t>(topology.num_ranks()) *
                      static_cast<size_t>(topology.num_ranks()));
@@ -59,7 +59,7 @@ class LayerFiller {
     return kNoLayer;
   }
 
-  // Ways out of one rank that follow the order of a layer's links: they change no order, so that
+  // Paths out of one rank that follow the order of a layer's links: they change no order, so that
   // all of them can be placed one after the other.
   void PlaceInOrder(NodeId source, std::span<const NodeId> destinations) {
     for (const auto& layer : layers_) {
@@ -162,7 +162,7 @@ Status PlaceAll(const Routing& routing, std::span<const Candidate> candidates, b
                 LayerFiller& filler) {
   size_t done = 0;
   for (const Candidate& candidate : candidates) {
-    if (done++ % kBetweenCancelChecks == 0 && CancelRequested())
+    if (done++ % kBetweenSearchChecks == 0 && CancelRequested())
       return MakeError(ErrorCode::kCancelled, "interrupted");
     if (!missing_only || !filler.HasPath(candidate.pair))
       filler.Place(candidate.pair, routing.Hops(candidate.path));
@@ -213,12 +213,12 @@ Result<std::vector<RankPair>> PlaceOneEach(const Topology& topology, const Deman
 // Attempts until every pair has a path: the pairs that had none come first in the next one.
 Result<std::unique_ptr<LayerFiller>> CoverAllPairs(const Topology& topology,
                                                    const DemandTable& demand, const Routing& wanted,
-                                                   int32_t most_layers) {
+                                                   int32_t max_layers) {
   const auto hops = static_cast<int64_t>(wanted.hops.size());
-  const int64_t attempts = std::clamp<int64_t>(kMostHopsPlaced / (hops + 1), 4, kMostAttempts);
+  const int64_t attempts = std::clamp<int64_t>(kMaxHopsPlaced / (hops + 1), 4, kMaxAttempts);
   std::vector<RankPair> urgent;
   for (int64_t attempt = 0;; ++attempt) {
-    auto filler = std::make_unique<LayerFiller>(topology, most_layers);
+    auto filler = std::make_unique<LayerFiller>(topology, max_layers);
     PlaceUrgent(wanted, urgent, *filler);
     Result<std::vector<RankPair>> missing = PlaceOneEach(topology, demand, wanted, *filler);
     if (!missing) return tl::unexpected(missing.error());
@@ -228,8 +228,8 @@ Result<std::unique_ptr<LayerFiller>> CoverAllPairs(const Topology& topology,
       return MakeError(
           ErrorCode::kInfeasible,
           fmt::format("found no way from {} to {} that fits into {} layer{} without deadlock",
-                      topology.node_name(source), topology.node_name(destination), most_layers,
-                      most_layers == 1 ? "" : "s"));
+                      topology.node_name(source), topology.node_name(destination), max_layers,
+                      max_layers == 1 ? "" : "s"));
     }
     for (const RankPair& pair : urgent)
       if (std::find(missing->begin(), missing->end(), pair) == missing->end())
@@ -249,19 +249,19 @@ Status PlaceTheRest(const Topology& topology, const DemandTable& demand, const R
   const Result<Routing> shortest = ListPaths(topology, demand, PathSet::kShortest, 0);
   if (!shortest && shortest.error().code == ErrorCode::kResourceExhausted) return {};
   if (!shortest) return tl::unexpected(shortest.error());
-  if (shortest->num_paths() > kMostShortestPaths) return {};
+  if (shortest->num_paths() > kMaxShortestPaths) return {};
   return PlaceAll(*shortest, CandidatesOf(*shortest), false, filler);
 }
 
 }  // namespace
 
 Result<Routing> RouteWithinLayers(const Topology& topology, const Routing& wanted,
-                                  int32_t most_layers, double gap, int32_t max_paths) {
+                                  int32_t max_layers, double gap, int32_t max_paths) {
   if (wanted.topology_fingerprint != topology.Fingerprint())
     return InvalidArgument("the routing was made for another network than " + topology.name());
   const DemandTable demand(topology.num_ranks(), wanted.demand);
   const Result<std::unique_ptr<LayerFiller>> filler =
-      CoverAllPairs(topology, demand, wanted, most_layers);
+      CoverAllPairs(topology, demand, wanted, max_layers);
   if (!filler) return tl::unexpected(filler.error());
   if (const Status status = PlaceTheRest(topology, demand, wanted, **filler); !status)
     return tl::unexpected(status.error());

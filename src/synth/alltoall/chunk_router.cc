@@ -149,7 +149,7 @@ double ChunkRouter::FindWay(const Chunk& chunk) {
   const std::vector<int32_t>& gone = network_.hops_from[chunk.source.index()];
   const int32_t most = left[chunk.source.index()] + limits_.detour;
   const std::vector<bool>* allowed =
-      limits_.ways == nullptr ? nullptr : &(*limits_.ways)[chunk.source.index()];
+      limits_.flow_links == nullptr ? nullptr : &(*limits_.flow_links)[chunk.source.index()];
   level_ = {chunk.source};
   cost_[chunk.source.index()] = 0;
   const size_t nodes = cost_.size();

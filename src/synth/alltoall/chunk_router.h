@@ -37,7 +37,8 @@ struct RouterLimits {
   int64_t work = 0;    // links looked at, after which no new pass begins
   double enough = 0;   // an objective that cannot be better
   uint64_t seed = 1;
-  const std::vector<std::vector<bool>>* ways = nullptr;  // [source][link] a chunk may use; all
+  const std::vector<std::vector<bool>>* flow_links =
+      nullptr;  // [source][link] a chunk may use; all
 };
 
 class ChunkRouter {

@@ -22,7 +22,7 @@ constexpr int64_t kFar = std::numeric_limits<int64_t>::max() / 4;
 // Of an integer price for one in the linear program.
 constexpr double kPriceUnits = int64_t{1} << 40;
 
-struct Problem {
+struct FlowProblem {
   const Topology& topology;
   const Collective& collective;
   StepNetwork network;
@@ -48,7 +48,7 @@ struct Problem {
 };
 
 // A flow from `source` through the steps: what is at a node after a step goes on or waits.
-void AddFlow(const Problem& problem, NodeId source, double scale, LinearProgram& lp,
+void AddFlow(const FlowProblem& problem, NodeId source, double scale, LinearProgram& lp,
              std::vector<Entries>& load) {
   const Topology& topology = problem.topology;
   const size_t nodes = static_cast<size_t>(topology.num_nodes()), steps = problem.steps;
@@ -88,7 +88,7 @@ void AddFlow(const Problem& problem, NodeId source, double scale, LinearProgram&
 }
 
 // The cheapest path of each block through the steps, with `price` by [step][link].
-Rational DemandTimesDistance(const Problem& problem,
+Rational DemandTimesDistance(const FlowProblem& problem,
                              const std::vector<std::vector<int64_t>>& price) {
   const Topology& topology = problem.topology;
   Rational sum;
@@ -113,7 +113,7 @@ Rational DemandTimesDistance(const Problem& problem,
 }
 
 // What the prices of carriers in steps prove, with `prices` by [step][carrier].
-Rational LimitOf(const Problem& problem, const std::vector<double>& prices) {
+Rational LimitOf(const FlowProblem& problem, const std::vector<double>& prices) {
   const Topology& topology = problem.topology;
   const std::vector<Carrier>& carriers = problem.network.carriers;
   std::vector<std::vector<int64_t>> of_link(problem.steps);
@@ -144,9 +144,9 @@ Rational LimitOf(const Problem& problem, const std::vector<double>& prices) {
 
 Result<TimeSteppedLimit> SolveTimeSteppedProgram(const Topology& topology,
                                                  const Collective& collective, int32_t steps) {
-  const tsmcf::Problem problem{topology, collective,
-                               tsmcf::StepNetwork(topology, collective.demand().empty()),
-                               static_cast<size_t>(std::max(steps, 0))};
+  const tsmcf::FlowProblem problem{topology, collective,
+                                   tsmcf::StepNetwork(topology, collective.demand().empty()),
+                                   static_cast<size_t>(std::max(steps, 0))};
   const int32_t fewest = tsmcf::FewestSteps(problem.network, collective);
   if (steps < fewest)
     return InvalidArgument(

@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t kSymmetryBudget = 20'000'000;
 
 // Numbers that all maps together may hold.
-constexpr int64_t kMostNumbers = 50'000'000;
+constexpr int64_t kMaxNumbers = 50'000'000;
 
 std::vector<NodeAndLinkMap> FromTranslations(const Topology& topology,
                                              const Translations& translations) {
@@ -32,7 +32,7 @@ std::vector<NodeAndLinkMap> FromTranslations(const Topology& topology,
 std::vector<NodeAndLinkMap> NodeMaps(const Topology& topology, bool alike) {
   const int64_t numbers =
       int64_t{topology.num_ranks()} * (int64_t{topology.num_nodes()} + topology.num_links());
-  if (alike && !topology.has_switches() && numbers <= kMostNumbers)
+  if (alike && !topology.has_switches() && numbers <= kMaxNumbers)
     if (const Result<Translations> translations = FindTranslations(topology))
       return FromTranslations(topology, *translations);
   const FlowNetwork network(topology);

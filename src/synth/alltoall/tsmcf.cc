@@ -40,8 +40,8 @@ struct Problem {
   const SynthOptions& options;
   StepNetwork network;
   Rational tb_bound;
-  std::vector<std::vector<bool>> ways;  // mcf: [source][link] that the flow uses; empty: all
-  int32_t fewest_steps = 0;             // that all chunks need
+  std::vector<std::vector<bool>> flow_links;  // mcf: [source][link] that the flow uses; empty: all
+  int32_t fewest_steps = 0;                   // that all chunks need
   std::string_view algorithm;
 };
 
@@ -162,10 +162,10 @@ struct Try {
 
 Result<Try> Attempt(const Problem& problem, int32_t steps, int32_t count, uint64_t seed) {
   RouterLimits limits{.steps = steps,
-                      .detour = problem.ways.empty() ? kDetour : problem.topology.num_nodes(),
+                      .detour = problem.flow_links.empty() ? kDetour : problem.topology.num_nodes(),
                       .work = kWorkOfATry,
                       .seed = seed};
-  if (!problem.ways.empty()) limits.ways = &problem.ways;
+  if (!problem.flow_links.empty()) limits.flow_links = &problem.flow_links;
   const Topology& topology = problem.topology;
   if (problem.collective.demand().empty())
     limits.enough = (problem.tb_bound * Rational(topology.min_bandwidth()) /
@@ -195,7 +195,7 @@ std::vector<int32_t> StepCounts(const Problem& problem) {
   return counts;
 }
 
-// The least TB that `count` chunks a block allow for on equal links, over the one of any schedule:
+// The least TB that `count` chunks per block allow for on equal links, over the one of any schedule:
 // the busiest link of a step carries whole chunks.
 Rational WholeChunks(const Problem& problem, int32_t count) {
   if (!problem.topology.is_homogeneous() || problem.topology.has_host_limits() ||
@@ -215,8 +215,8 @@ std::vector<int32_t> ChunkCounts(const Problem& problem) {
   const double links = static_cast<double>(problem.network.sources.size()) *
                        problem.topology.num_ranks() * (problem.fewest_steps + 1) *
                        problem.topology.num_links();
-  constexpr double kFewestPasses = 40, kLooked = 0.3;  // part of the links that a chunk looks at
-  const double affordable = static_cast<double>(kWorkOfATry) / (links * kLooked * kFewestPasses);
+  constexpr double kMinPasses = 40, kLooked = 0.3;  // part of the links that a chunk looks at
+  const double affordable = static_cast<double>(kWorkOfATry) / (links * kLooked * kMinPasses);
   std::vector<int32_t> counts;
   for (int32_t count = 1; count <= most && (count == 1 || count <= affordable); ++count)
     counts.push_back(count);
@@ -329,9 +329,9 @@ std::vector<bool> LinksOf(const Topology& topology, const std::vector<NodeId>& o
 void UseWaysOf(const ConcurrentFlow& flow, Problem& problem) {
   const Topology& topology = problem.topology;
   const std::vector<NodeId> owner = OwnersOf(topology);
-  problem.ways.resize(static_cast<size_t>(topology.num_ranks()));
+  problem.flow_links.resize(static_cast<size_t>(topology.num_ranks()));
   for (NodeId source : problem.network.sources) {
-    std::vector<bool>& used = problem.ways[source.index()];
+    std::vector<bool>& used = problem.flow_links[source.index()];
     used.assign(static_cast<size_t>(topology.num_links()), false);
     for (const NodeAndLinkMap& map : problem.network.symmetries) {
       const std::vector<bool> image = LinksOf(topology, owner, flow, map.node[source.index()]);
@@ -355,7 +355,7 @@ Result<TimeStepped> Make(std::string_view algorithm, bool flow_ways, const Topol
     if (value < 0)
       return InvalidArgument(fmt::format("{} must be at least 1, got {}", name, value));
   if (options.max_chunks > 0 && options.chunks > options.max_chunks)
-    return InvalidArgument(fmt::format("{} chunks a block are more than the {} allowed",
+    return InvalidArgument(fmt::format("{} chunks per block are more than the {} allowed",
                                        options.chunks, options.max_chunks));
   const bool alike = collective.demand().empty();
   Problem problem{topology, collective, options, StepNetwork(topology, alike),
@@ -379,7 +379,7 @@ Result<TimeStepped> Make(std::string_view algorithm, bool flow_ways, const Topol
   if (options.steps > 0 && options.steps < problem.fewest_steps)
     return InvalidArgument(fmt::format(
         "{} steps are too few: {} have to be gone from a rank to another{}", options.steps,
-        problem.fewest_steps, flow_ways ? " over the ways of the flow" : ""));
+        problem.fewest_steps, flow_ways ? " over the paths of the flow" : ""));
   return Best(problem);
 }
 
@@ -438,7 +438,7 @@ Synthesizer TsmcfSynthesizer() {
 Synthesizer McfSynthesizer() {
   return {
       .name = "mcf",
-      .description = "all-to-all over the ways of the concurrent flow, cut into chunks and steps",
+      .description = "all-to-all over the paths of the concurrent flow, cut into chunks and steps",
       .collectives = {CollectiveKind::kAllToAll, CollectiveKind::kAllToAllV},
       .synthesize = OnlySchedule<MakeFlowSteps>,
       .on_request_only = true,

@@ -109,11 +109,11 @@ class Chooser {
 
   // Whether it helped at all. A step that gains less than a hundredth is the last.
   Result<bool> Climb(const Start& start, bool more) {
-    constexpr int32_t kMostChunks = 512;
+    constexpr int32_t kMaxTriedChunks = 512;
     const Rational enough(99, 100);
     Tried last = start.tried;
     for (;;) {
-      if (more ? last.chunks > kMostChunks / 2 : last.chunks % 2 != 0) break;
+      if (more ? last.chunks > kMaxTriedChunks / 2 : last.chunks % 2 != 0) break;
       const int32_t chunks = more ? last.chunks * 2 : last.chunks / 2;
       if (options_.element_bytes > 0 &&
           chunks > MostChunks(start.shape, options_.size_bytes, options_.element_bytes))
@@ -181,7 +181,7 @@ class Chooser {
   std::string WhyNotRun(const Forecast& forecast) const {
     if (best_) {
       const Rational least = forecast.steps_only
-                                 ? bounds_.StepLimit(options_.size_bytes, forecast.least_steps)
+                                 ? bounds_.StepLimit(options_.size_bytes, forecast.min_steps)
                                  : limit_s_;
       if (least >= best_s_)
         return fmt::format("takes at least {}, '{}' takes {}", Microseconds(least),

@@ -9,7 +9,7 @@
 // Cost        chunks / 2 + 5 steps of 1 / chunks of M over one NVLink.
 // Reference   [c-cube] as [tacos] sections V.A and VI.5 tell it. Assumption: the layout of its
 //             figure 10(c) is not public; these trees have what is told of it: two, binary, without
-//             contention, 4 of 6 links a rank. Reduction and broadcast overlap chunk by chunk.
+//             contention, 4 of 6 links per rank. Reduction and broadcast overlap chunk by chunk.
 #include <fmt/format.h>
 
 #include <array>

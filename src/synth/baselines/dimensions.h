@@ -5,7 +5,7 @@
 //             switch2d, hamming or hypercube, with its switches or unwound. A dimension of length 1
 //             does not count. In one dimension a rank gives what it holds of a chunk to the ranks
 //             of its line: on a ring half of it each way round, on the line of a mesh all of it
-//             both paths to the ends, on anything else to the nearest first, over shortest paths. A
+//             both ways to the ends, on anything else to the nearest first, over shortest paths. A
 //             chunk goes through its dimensions one after another; a dimension carries one chunk at
 //             a time, so that chunks in different dimensions overlap.
 // Invariants  D1  All-gather goes through the dimensions in the reverse of the order that is given:

@@ -101,8 +101,8 @@ class Trees {
   size_t left_;  // ranks that are not yet in a tree, over all trees
 };
 
-Result<Schedule> MakeForwardSchedule(const Topology& topology, const Collective& forward,
-                                     const SynthOptions& options) {
+Result<Schedule> MakeMultiTreeForward(const Topology& topology, const Collective& forward,
+                                      const SynthOptions& options) {
   if (forward.kind() != CollectiveKind::kAllGather)
     return MakeError(ErrorCode::kInfeasible,
                      fmt::format("'{}' makes all-reduce over N shards, not over one", kMultiTree));
@@ -123,7 +123,7 @@ Result<Schedule> SynthesizeMultiTree(const Topology& topology, const Collective&
                                      const SynthOptions& options) {
   if (topology.has_switches())
     return NeedsUnwinding(kMultiTree, "grows trees over links between ranks", topology);
-  return classic::MakeClassic(kMultiTree, topology, collective, options, MakeForwardSchedule);
+  return classic::MakeClassic(kMultiTree, topology, collective, options, MakeMultiTreeForward);
 }
 
 // A link brings one whole shard a step.
@@ -139,9 +139,9 @@ Forecast ForecastOf(const Topology& topology, const Collective& collective,
     in = std::max(in, FewestSteps(others, static_cast<int32_t>(topology.InLinks(rank).size())));
     out = std::max(out, FewestSteps(others, topology.OutLinks(rank).size()));
   }
-  if (collective.kind() == CollectiveKind::kAllGather) forecast.least_steps = in;
-  if (collective.kind() == CollectiveKind::kReduceScatter) forecast.least_steps = out;
-  if (collective.kind() == CollectiveKind::kAllReduce) forecast.least_steps = in + out;
+  if (collective.kind() == CollectiveKind::kAllGather) forecast.min_steps = in;
+  if (collective.kind() == CollectiveKind::kReduceScatter) forecast.min_steps = out;
+  if (collective.kind() == CollectiveKind::kAllReduce) forecast.min_steps = in + out;
   return forecast;
 }
 

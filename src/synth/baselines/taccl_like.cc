@@ -37,10 +37,10 @@ namespace {
 
 constexpr std::string_view kTacclLike = "taccl-like";
 constexpr int64_t kMaxColumns = 60'000;
-constexpr int64_t kMostSlots = 1 << 14;
+constexpr int64_t kMaxSlots = 1 << 14;
 // Beyond the proven limit; a schedule that needs more is not looked for.
-constexpr int32_t kMostAttempts = 32;
-constexpr int32_t kMostSlotsOfALink = 64;
+constexpr int32_t kMaxAttempts = 32;
+constexpr int32_t kMaxSlotsOfALink = 64;
 
 // Slots that a chunk takes over each link.
 std::vector<int32_t> SlotsOfLinks(const Topology& topology, const Rational& chunk_bytes) {
@@ -51,7 +51,7 @@ std::vector<int32_t> SlotsOfLinks(const Topology& topology, const Rational& chun
   std::vector<int32_t> slots;
   for (int64_t time : time_ps)
     slots.push_back(
-        static_cast<int32_t>(std::clamp<int64_t>((time - 1) / slot + 1, 1, kMostSlotsOfALink)));
+        static_cast<int32_t>(std::clamp<int64_t>((time - 1) / slot + 1, 1, kMaxSlotsOfALink)));
   return slots;
 }
 
@@ -191,13 +191,13 @@ class TimeExpandedProgram {
 // Of an all-reduce both halves leave theirs: the larger gap counts.
 void LeaveNotes(const TimeExpandedAnswer& answer, double seconds, SynthNotes& notes) {
   std::string remark;
-  if (answer.slots == answer.least_slots) {
+  if (answer.slots == answer.min_slots) {
     remark = fmt::format("proven: no schedule takes fewer than {} slots", answer.slots);
   } else {
     constexpr double kPercent = 100;
     remark = fmt::format(
         "not proven optimal: {} slots, fewer than {} are impossible, gap {:.1f} %; {}",
-        answer.slots, answer.least_slots, answer.Gap() * kPercent,
+        answer.slots, answer.min_slots, answer.Gap() * kPercent,
         answer.by_clock
             ? fmt::format("the time limit of {:g} s was reached, so that another machine may find "
                           "another answer",
@@ -209,8 +209,8 @@ void LeaveNotes(const TimeExpandedAnswer& answer, double seconds, SynthNotes& no
   notes.remark = std::move(remark);
 }
 
-Result<Schedule> MakeForwardSchedule(const Topology& topology, const Collective& forward,
-                                     const SynthOptions& options) {
+Result<Schedule> MakeTacclLikeForward(const Topology& topology, const Collective& forward,
+                                      const SynthOptions& options) {
   const double seconds = options.max_seconds > 0 ? options.max_seconds : kTimeExpandedSeconds;
   return SolveTimeExpanded(topology, forward, options, seconds).map([&](TimeExpandedAnswer answer) {
     if (options.notes != nullptr) LeaveNotes(answer, seconds, *options.notes);
@@ -220,7 +220,7 @@ Result<Schedule> MakeForwardSchedule(const Topology& topology, const Collective&
 
 Result<Schedule> SynthesizeTacclLike(const Topology& topology, const Collective& collective,
                                      const SynthOptions& options) {
-  return classic::MakeClassic(kTacclLike, topology, collective, options, MakeForwardSchedule);
+  return classic::MakeClassic(kTacclLike, topology, collective, options, MakeTacclLikeForward);
 }
 
 }  // namespace
@@ -247,9 +247,9 @@ Result<TimeExpandedAnswer> SolveTimeExpanded(const Topology& topology, const Col
   int32_t refused = least - 1;  // no schedule takes so few slots
   bool by_clock = false;
   const auto begin = std::chrono::steady_clock::now();
-  for (int32_t slots = least; slots < least + baselines::kMostAttempts; ++slots) {
+  for (int32_t slots = least; slots < least + baselines::kMaxAttempts; ++slots) {
     const int64_t columns = program.CountColumns(slots);
-    if (columns > baselines::kMaxColumns || slots > baselines::kMostSlots)
+    if (columns > baselines::kMaxColumns || slots > baselines::kMaxSlots)
       return MakeError(
           ErrorCode::kInfeasible,
           fmt::format("'{}' on {}: an integer program of {} columns for {} slots; at most {}",
@@ -276,7 +276,7 @@ Result<TimeExpandedAnswer> SolveTimeExpanded(const Topology& topology, const Col
   }
   return MakeError(ErrorCode::kInfeasible,
                    fmt::format("'{}' on {}: no answer with {} to {} slots", kTacclLike,
-                               topology.name(), least, least + baselines::kMostAttempts - 1));
+                               topology.name(), least, least + baselines::kMaxAttempts - 1));
 }
 
 Synthesizer TacclLikeSynthesizer() {

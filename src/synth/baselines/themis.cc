@@ -10,7 +10,7 @@
 //             Bandwidth-Aware Collective Scheduling Policy for Distributed Training of DL Models"
 //             (ISCA 2022), as [tacos] sections V.A and VI.3 tell it. Deviations: no threshold below
 //             which loads count as equal; times are exact integers; on a mesh a chunk runs along
-//             the lines both paths, where a ring would come back over the whole line and take up to
+//             the lines both ways, where a ring would come back over the whole line and take up to
 //             twice the time; the 49 % of [tacos] figure 16 there suggest that it was a ring. One
 //             that comes back passes ranks that have the chunk already, which rule V3 of the
 //             verifier forbids: what is left of it without that is the two paths along the line.

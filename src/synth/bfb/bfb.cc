@@ -62,8 +62,8 @@ Status FillTransfers(const BfbModel& model, const BfbPlan& plan, Schedule& sched
   });
 }
 
-Result<Schedule> Synthesize(const Topology& topology, const Collective& collective,
-                            const SynthOptions& options) {
+Result<Schedule> SynthesizeBfb(const Topology& topology, const Collective& collective,
+                               const SynthOptions& options) {
   return DeriveFromForward(topology, collective,
                            [&options](const Topology& network, const Collective& forward) {
                              return MakeBfb(network, forward, options);
@@ -126,11 +126,11 @@ Result<BfbCost> ComputeBfbCost(const Topology& topology, const Collective& colle
 Synthesizer BfbSynthesizer() {
   return {
       .name = "bfb",
-      .description = "breadth-first broadcast along shortest ways, balanced exactly",
+      .description = "breadth-first broadcast along shortest paths, balanced exactly",
       .collectives = {CollectiveKind::kAllGather, CollectiveKind::kReduceScatter,
                       CollectiveKind::kAllReduce, CollectiveKind::kBroadcast,
                       CollectiveKind::kReduce},
-      .synthesize = Synthesize,
+      .synthesize = SynthesizeBfb,
       .forecast = [](const Topology&, const Collective& collective, const SynthOptions& options) {
         // Chunks are only finer units of what a link carries anyway.
         constexpr int64_t kNsADelivery = 200;

@@ -20,7 +20,7 @@
 
 namespace tutti {
 
-// The tails of all in-links in one row a node, and what a broadcast's searcher needs.
+// The tails of all in-links in one row per node, and what a broadcast's searcher needs.
 struct InLinkTable {
   // With a root, that rank is the only source.
   InLinkTable(const Topology& topology, std::optional<NodeId> root);

@@ -24,7 +24,7 @@ namespace tutti {
 namespace classic {
 namespace {
 
-constexpr std::string_view kName = "dbt";
+constexpr std::string_view kDbtName = "dbt";
 
 // Sends chunk after chunk down both trees, a step apart; returns the steps of one chunk.
 int32_t SendDown(ForwardBuilder& builder, NodeId root) {
@@ -55,25 +55,25 @@ Result<int32_t> DefaultChunks(const Topology& topology, const Collective& forwar
   });
 }
 
-Result<Schedule> MakeForwardSchedule(const Topology& topology, const Collective& forward,
-                                     const SynthOptions& options) {
+Result<Schedule> MakeDbtForward(const Topology& topology, const Collective& forward,
+                                const SynthOptions& options) {
   if (forward.kind() != CollectiveKind::kBroadcast)
     return MakeError(ErrorCode::kInfeasible,
-                     fmt::format("'{}' makes all-reduce over one shard, not over N", kName));
+                     fmt::format("'{}' makes all-reduce over one shard, not over N", kDbtName));
   const Result<int32_t> fallback =
       options.chunks == 0 ? DefaultChunks(topology, forward, options) : Result<int32_t>(2);
   if (!fallback) return tl::unexpected(fallback.error());
-  return ChunksOf(options, *fallback, 2, kName, "2 trees")
+  return ChunksOf(options, *fallback, 2, kDbtName, "2 trees")
       .and_then([&](int32_t chunks) { return ForwardBuilder::Make(topology, forward, chunks); })
       .map([&](ForwardBuilder builder) {
         SendDown(builder, forward.root());
-        return std::move(builder).Finish(kName, options.seed);
+        return std::move(builder).Finish(kDbtName, options.seed);
       });
 }
 
-Result<Schedule> Synthesize(const Topology& topology, const Collective& collective,
-                            const SynthOptions& options) {
-  return MakeClassic(kName, topology, collective, options, MakeForwardSchedule);
+Result<Schedule> SynthesizeDbt(const Topology& topology, const Collective& collective,
+                               const SynthOptions& options) {
+  return MakeClassic(kDbtName, topology, collective, options, MakeDbtForward);
 }
 
 }  // namespace
@@ -81,10 +81,10 @@ Result<Schedule> Synthesize(const Topology& topology, const Collective& collecti
 
 Synthesizer DbtSynthesizer() {
   using Kind = CollectiveKind;
-  return {.name = classic::kName,
+  return {.name = classic::kDbtName,
           .description = "double binary tree: two pipelined trees, half of the data each",
           .collectives = {Kind::kAllReduce, Kind::kBroadcast, Kind::kReduce},
-          .synthesize = classic::Synthesize,
+          .synthesize = classic::SynthesizeDbt,
           .one_shard_all_reduce = true,
           .chunk_choice = true};
 }

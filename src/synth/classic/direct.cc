@@ -21,11 +21,11 @@ namespace tutti {
 namespace classic {
 namespace {
 
-constexpr std::string_view kName = "direct";
+constexpr std::string_view kDirectName = "direct";
 
 // Small networks: as many chunks as a rank has ports, so that links can be loaded evenly where a
 // block has several paths. Large networks have blocks enough, and one chunk keeps schedules small.
-constexpr int32_t kMostDefaultChunks = 8;
+constexpr int32_t kMaxDefaultChunks = 8;
 constexpr int64_t kDefaultDeliveries = int64_t{1} << 15;
 
 // Links that a shortest path from the source of `hops` may come in by.
@@ -49,7 +49,7 @@ int32_t DefaultChunks(const Topology& topology, const Collective& collective) {
   const bool everyone = collective.destinations(ShardId{0}).all;
   const int64_t deliveries =
       int64_t{collective.num_shards()} * (everyone ? collective.num_ranks() : 1);
-  int64_t chunks = std::min<int64_t>(kMostDefaultChunks, kDefaultDeliveries / deliveries);
+  int64_t chunks = std::min<int64_t>(kMaxDefaultChunks, kDefaultDeliveries / deliveries);
   for (NodeId rank : topology.Ranks())
     chunks = std::min<int64_t>(chunks, topology.OutLinks(rank).size());
   return chunks > 1 && HasChoice(topology) ? static_cast<int32_t>(chunks) : 1;
@@ -82,24 +82,25 @@ void SpreadAll(ForwardBuilder& builder, const Collective& collective) {
   }
 }
 
-Result<Schedule> MakeForwardSchedule(const Topology& topology, const Collective& forward,
-                                     const SynthOptions& options) {
-  const Result<int32_t> chunks = ChunksOf(options, DefaultChunks(topology, forward), 1, kName, "");
+Result<Schedule> MakeDirectForward(const Topology& topology, const Collective& forward,
+                                   const SynthOptions& options) {
+  const Result<int32_t> chunks =
+      ChunksOf(options, DefaultChunks(topology, forward), 1, kDirectName, "");
   if (!chunks) return tl::unexpected(chunks.error());
   if (!forward.destinations(ShardId{0}).all)
     return BlockRouter::Make(topology, forward, *chunks).map([&](BlockRouter router) {
-      return FinishSchedule(topology, forward, *chunks, std::move(router).Route(), kName,
+      return FinishSchedule(topology, forward, *chunks, std::move(router).Route(), kDirectName,
                             options.seed);
     });
   return ForwardBuilder::Make(topology, forward, *chunks).map([&](ForwardBuilder builder) {
     SpreadAll(builder, forward);
-    return std::move(builder).Finish(kName, options.seed);
+    return std::move(builder).Finish(kDirectName, options.seed);
   });
 }
 
-Result<Schedule> Synthesize(const Topology& topology, const Collective& collective,
-                            const SynthOptions& options) {
-  return MakeClassic(kName, topology, collective, options, MakeForwardSchedule);
+Result<Schedule> SynthesizeDirect(const Topology& topology, const Collective& collective,
+                                  const SynthOptions& options) {
+  return MakeClassic(kDirectName, topology, collective, options, MakeDirectForward);
 }
 
 }  // namespace
@@ -107,12 +108,12 @@ Result<Schedule> Synthesize(const Topology& topology, const Collective& collecti
 
 Synthesizer DirectSynthesizer() {
   using Kind = CollectiveKind;
-  return {.name = classic::kName,
+  return {.name = classic::kDirectName,
           .description = "every block straight to its destination, over balanced shortest paths",
           .collectives = {Kind::kAllGather, Kind::kReduceScatter, Kind::kAllReduce,
                           Kind::kBroadcast, Kind::kReduce, Kind::kGather, Kind::kScatter,
                           Kind::kAllToAll, Kind::kAllToAllV},
-          .synthesize = classic::Synthesize,
+          .synthesize = classic::SynthesizeDirect,
           .chunk_choice = true};
 }
 

@@ -1,6 +1,6 @@
 // LinkIndex: the links from one node to another.
 //
-// Complexity  Build O(m log m); Between() O(log degree). 4 bytes a link.
+// Complexity  Build O(m log m); Between() O(log degree). 4 bytes per link.
 // Threads     Immutable: share freely.
 #pragma once
 

@@ -11,6 +11,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -18,6 +20,7 @@
 #include "classic/rings.h"
 #include "registry.h"
 #include "tutti/base/cancel.h"
+#include "tutti/synth/given_rings.h"
 #include "tutti/topo/properties.h"
 
 namespace tutti {
@@ -27,13 +30,13 @@ namespace {
 constexpr std::string_view kRing = "ring", kUniring = "uniring";
 
 // Rings beyond this many, or beyond this many deliveries, are not looked for.
-constexpr int32_t kMostRings = 16;
+constexpr int32_t kMaxRings = 16;
 constexpr int64_t kMostDeliveries = int64_t{1} << 24;
 
 std::vector<Ring> RingsFor(std::string_view name, const Topology& topology, uint64_t seed) {
   const int64_t pairs = int64_t{topology.num_ranks()} * topology.num_ranks();
   const int32_t fitting =
-      static_cast<int32_t>(std::clamp<int64_t>(kMostDeliveries / pairs, 2, kMostRings));
+      static_cast<int32_t>(std::clamp<int64_t>(kMostDeliveries / pairs, 2, kMaxRings));
   const int32_t most = name == kUniring ? 1 : fitting;
   std::vector<Ring> rings = FindRings(topology, most, seed);
   if (!rings.empty()) return rings;
@@ -102,9 +105,9 @@ Result<int32_t> DefaultChunks(const Topology& topology, const std::vector<Ring>&
   });
 }
 
-Result<Schedule> MakeForwardSchedule(std::string_view name, const Topology& topology,
-                                     const Collective& forward, const SynthOptions& options) {
-  const std::vector<Ring> rings = RingsFor(name, topology, options.seed);
+Result<Schedule> MakeRingForward(std::string_view name, const Topology& topology,
+                                 const std::vector<Ring>& rings, const Collective& forward,
+                                 const SynthOptions& options) {
   const auto count = static_cast<int32_t>(rings.size());
   const Result<int32_t> fallback = DefaultChunks(topology, rings, forward, options);
   if (!fallback) return tl::unexpected(fallback.error());
@@ -120,9 +123,48 @@ Result<Schedule> Synthesize(std::string_view name, const Topology& topology,
                             const Collective& collective, const SynthOptions& options) {
   const auto make = [name](const Topology& network, const Collective& forward,
                            const SynthOptions& how) {
-    return MakeForwardSchedule(name, network, forward, how);
+    return MakeRingForward(name, network, RingsFor(name, network, how.seed), forward, how);
   };
   return MakeClassic(name, topology, collective, options, make);
+}
+
+// The links of a ring of these ranks; `used` ones are other rings'. Nothing: there are not enough.
+std::optional<Ring> TakeLinks(const Topology& network, std::span<const NodeId> order,
+                              std::vector<bool>& used) {
+  Ring ring;
+  for (size_t i = 0; i < order.size(); ++i) {
+    const NodeId to = order[(i + 1) % order.size()];
+    std::optional<LinkId> free;
+    for (const LinkId link : network.OutLinks(order[i]))
+      if (!free && network.head(link) == to && !used[link.index()]) free = link;
+    if (!free) return std::nullopt;
+    used[free->index()] = true;
+    ring.order.push_back(order[i]);
+    ring.links.push_back(*free);
+  }
+  return ring;
+}
+
+// Empty: the network lacks links of some.
+std::vector<Ring> TakeRings(const Topology& network, std::span<const std::vector<NodeId>> orders) {
+  std::vector<Ring> rings;
+  std::vector<bool> used(static_cast<size_t>(network.num_links()), false);
+  for (const std::vector<NodeId>& order : orders) {
+    std::optional<Ring> ring = TakeLinks(network, order, used);
+    if (!ring) return {};
+    rings.push_back(std::move(*ring));
+  }
+  return rings;
+}
+
+Status CheckOrder(const Topology& topology, std::span<const NodeId> order, size_t number) {
+  std::vector<NodeId> sorted(order.begin(), order.end()), ranks;
+  std::sort(sorted.begin(), sorted.end());
+  for (const NodeId rank : topology.Ranks()) ranks.push_back(rank);
+  if (sorted != ranks)
+    return InvalidArgument(
+        fmt::format("ring {}: wanted each of the {} ranks once", number, topology.num_ranks()));
+  return {};
 }
 
 // FindRings finds one for certain, which is told without a search.
@@ -144,7 +186,7 @@ Forecast ForecastOf(const Topology& topology, const Collective& collective,
   Forecast forecast = ForecastByDeliveries(collective, options, kUsualNsADelivery);
   if (!HasPlainRing(topology)) return forecast;
   const int32_t once = collective.num_ranks() - 1;
-  forecast.least_steps = collective.kind() == CollectiveKind::kAllReduce ? 2 * once : once;
+  forecast.min_steps = collective.kind() == CollectiveKind::kAllReduce ? 2 * once : once;
   return forecast;
 }
 
@@ -155,6 +197,27 @@ std::vector<CollectiveKind> RingCollectives() {
 
 }  // namespace
 }  // namespace classic
+
+Result<Schedule> ScheduleOverRings(const Topology& topology, const Collective& collective,
+                                   std::span<const std::vector<NodeId>> rings,
+                                   const SynthOptions& options) {
+  if (rings.empty()) return InvalidArgument("no rings");
+  std::vector<std::vector<NodeId>> backward;
+  for (size_t i = 0; i < rings.size(); ++i) {
+    if (Status status = classic::CheckOrder(topology, rings[i], i); !status)
+      return tl::unexpected(status.error());
+    backward.emplace_back(rings[i].rbegin(), rings[i].rend());
+  }
+  // What reduces is made on the transpose, where rings run the other way.
+  const auto make = [&rings, &backward](const Topology& network, const Collective& forward,
+                                        const SynthOptions& how) -> Result<Schedule> {
+    std::vector<classic::Ring> taken = classic::TakeRings(network, rings);
+    if (taken.empty()) taken = classic::TakeRings(network, backward);
+    if (taken.empty()) return InvalidArgument("the network lacks links of the rings");
+    return classic::MakeRingForward(classic::kRing, network, taken, forward, how);
+  };
+  return classic::MakeClassic(classic::kRing, topology, collective, options, make);
+}
 
 Synthesizer RingSynthesizer() {
   return {

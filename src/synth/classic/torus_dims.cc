@@ -3,7 +3,7 @@
 // Model       A shard is cut into one part a dimension; part r works through the dimensions in the
 //             order r, r + 1, ... (all rotations in parallel). Within a dimension what a rank has
 //             goes round its ring: on rings half one way and half the other, on the lines of a mesh
-//             all of it both paths to the ends. Dimensions of length 1 do not count, those of length
+//             all of it both ways to the ends. Dimensions of length 1 do not count, those of length
 //             2 are one exchange.
 // Complexity  O(N^2) deliveries, O(dimensions) each.
 // Reference   [direct-connect] 6.2: steps are the sum of (d_i - 1), and the bandwidth is optimal
@@ -23,7 +23,7 @@ namespace tutti {
 namespace classic {
 namespace {
 
-constexpr std::string_view kName = "torus-dims";
+constexpr std::string_view kTorusDimsName = "torus-dims";
 
 std::vector<GridAxis> LongDimensions(const GridShape& grid) {
   std::vector<GridAxis> dims;
@@ -93,34 +93,35 @@ void DimensionByDimension(ForwardBuilder& builder, const std::vector<GridAxis>& 
   }
 }
 
-Result<Schedule> MakeForwardSchedule(const Topology& topology, const Collective& forward,
-                                     const SynthOptions& options) {
+Result<Schedule> MakeTorusDimsForward(const Topology& topology, const Collective& forward,
+                                      const SynthOptions& options) {
   if (forward.kind() != CollectiveKind::kAllGather)
-    return MakeError(ErrorCode::kInfeasible,
-                     fmt::format("'{}' makes all-reduce over N shards, not over one", kName));
+    return MakeError(
+        ErrorCode::kInfeasible,
+        fmt::format("'{}' makes all-reduce over N shards, not over one", kTorusDimsName));
   const GridShape& grid = *topology.grid();
   const std::vector<GridAxis> dims = LongDimensions(grid);
   const auto rotations = static_cast<int32_t>(dims.size());
   const bool rings = grid.wraps && std::any_of(dims.begin(), dims.end(),
                                                [](const GridAxis& dim) { return dim.length > 2; });
   const int32_t parts = rotations * (rings ? 2 : 1);
-  return ChunksOf(options, parts, parts, kName,
+  return ChunksOf(options, parts, parts, kTorusDimsName,
                   fmt::format("{} rotations{}", rotations, rings ? " and 2 directions" : ""))
       .and_then([&](int32_t chunks) { return ForwardBuilder::Make(topology, forward, chunks); })
       .map([&](ForwardBuilder builder) {
         DimensionByDimension(builder, dims, grid.wraps);
-        return std::move(builder).Finish(kName, options.seed);
+        return std::move(builder).Finish(kTorusDimsName, options.seed);
       });
 }
 
-Result<Schedule> Synthesize(const Topology& topology, const Collective& collective,
-                            const SynthOptions& options) {
+Result<Schedule> SynthesizeTorusDims(const Topology& topology, const Collective& collective,
+                                     const SynthOptions& options) {
   if (!topology.grid())
     return MakeError(ErrorCode::kInfeasible,
                      fmt::format("'{}' needs a grid: torus(a,b,...), mesh(a,b,...) or a file with "
                                  "one; '{}' has none",
-                                 kName, topology.name()));
-  return MakeClassic(kName, topology, collective, options, MakeForwardSchedule);
+                                 kTorusDimsName, topology.name()));
+  return MakeClassic(kTorusDimsName, topology, collective, options, MakeTorusDimsForward);
 }
 
 }  // namespace
@@ -128,10 +129,10 @@ Result<Schedule> Synthesize(const Topology& topology, const Collective& collecti
 
 Synthesizer TorusDimsSynthesizer() {
   using Kind = CollectiveKind;
-  return {.name = classic::kName,
+  return {.name = classic::kTorusDimsName,
           .description = "the traditional torus algorithm: one dimension after the other",
           .collectives = {Kind::kAllGather, Kind::kReduceScatter, Kind::kAllReduce},
-          .synthesize = classic::Synthesize};
+          .synthesize = classic::SynthesizeTorusDims};
 }
 
 }  // namespace tutti

@@ -51,13 +51,8 @@ int32_t UsedSteps(const Schedule& schedule) {
   return schedule.transfers.empty() ? 0 : schedule.transfers.back().step + 1;
 }
 
-int64_t Saturated(int64_t a, int64_t b) {
-  int64_t product = 0;
-  return __builtin_mul_overflow(a, b, &product) ? std::numeric_limits<int64_t>::max() : product;
-}
-
 Result<int32_t> MultiplyUnits(int64_t a, int64_t b) {
-  const int64_t product = Saturated(a, b);
+  const int64_t product = SaturatingMul(a, b);
   if (product > std::numeric_limits<int32_t>::max())
     return MakeError(ErrorCode::kResourceExhausted,
                      fmt::format("the expanded schedule needs {} times {} units a shard, at most "

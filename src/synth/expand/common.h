@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "tutti/base/result.h"
+#include "tutti/base/saturating.h"
 #include "tutti/sched/schedule.h"
 #include "tutti/topo/topology.h"
 
@@ -21,8 +22,6 @@ int32_t UsedSteps(const Schedule& schedule);
 
 // a * b, and kResourceExhausted where a schedule cannot have so many units (or transfers).
 Result<int32_t> MultiplyUnits(int64_t a, int64_t b);
-// a * b, saturating; a, b >= 0.
-int64_t Saturated(int64_t a, int64_t b);
 
 // An empty all-gather for `topology` with room for `num_transfers`.
 Result<Schedule> Start(const Topology& topology, int32_t units_per_shard, uint64_t seed,

@@ -4,11 +4,11 @@
 namespace tutti {
 namespace {
 
-constexpr int64_t kMostRanks = int64_t{1} << 62;
+constexpr int64_t kMaxCostRanks = int64_t{1} << 62;
 
 int64_t Ranks(int64_t a, int64_t b) {
   int64_t product = 0;
-  TUTTI_CHECK(!__builtin_mul_overflow(a, b, &product) && product < kMostRanks);
+  TUTTI_CHECK(!__builtin_mul_overflow(a, b, &product) && product < kMaxCostRanks);
   return product;
 }
 

@@ -50,8 +50,7 @@ Result<Expansion> ExpandDegree(const Topology& base, const Schedule& schedule, i
   const int64_t finer = parts / std::gcd(parts, units);
   const Result<int32_t> units_per_shard = expand::MultiplyUnits(units, finer);
   if (!units_per_shard) return tl::unexpected(units_per_shard.error());
-  const int64_t first_part =
-      expand::Saturated(static_cast<int64_t>(schedule.transfers.size()), n * n);
+  const int64_t first_part = SaturatingMul(static_cast<int64_t>(schedule.transfers.size()), n * n);
   const int64_t last_step = expanded->num_ranks() * (n - 1) * parts;
   Result<Schedule> made =
       expand::Start(*expanded, *units_per_shard, schedule.seed, first_part + last_step);

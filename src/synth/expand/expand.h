@@ -54,7 +54,7 @@ Result<Expansion> ExpandDegree(const Topology& base, const Schedule& schedule, i
 Result<Expansion> ExpandPower(const Topology& base, const Schedule& schedule, int64_t n);
 
 // The closed form of theorem 13: TL is the sum of the diameters, TB the best there is. bfb.h on the
-// product costs the same and needs at most d chunks a shard, where this may need thousands.
+// product costs the same and needs at most d chunks per shard, where this may need thousands.
 Result<Expansion> ExpandProduct(std::span<const Topology> factors);
 
 // `backward` is an all-gather on TransposeTopology(base). A bidirectional base keeps `forward`.

@@ -14,8 +14,8 @@ Result<Expansion> ExpandLine(const Topology& base, const Schedule& schedule) {
   if (!degree) return tl::unexpected(degree.error());
   Result<Topology> line = LineDigraph(base);
   if (!line) return tl::unexpected(line.error());
-  const int64_t most = expand::Saturated(static_cast<int64_t>(schedule.transfers.size()),
-                                         int64_t{*degree} * *degree);
+  const int64_t most =
+      SaturatingMul(static_cast<int64_t>(schedule.transfers.size()), int64_t{*degree} * *degree);
   Result<Schedule> made =
       expand::Start(*line, schedule.units_per_shard, schedule.seed, most + line->num_links());
   if (!made) return tl::unexpected(made.error());

@@ -25,7 +25,7 @@ Result<Topology> MultiplyLinks(const Topology& base, int64_t k) {
 Result<Expansion> ExpandParallel(const Topology& base, const Schedule& schedule, int64_t k) {
   if (const Status status = expand::CheckBase("parallel links", base, schedule); !status)
     return tl::unexpected(status.error());
-  if (k < 1 || expand::Saturated(base.num_links(), k) > kMaxLinks)
+  if (k < 1 || SaturatingMul(base.num_links(), k) > kMaxLinks)
     return InvalidArgument(fmt::format(
         "parallel links: got {} in place of each of {}, wanted at least 1 and at most {} together",
         k, base.num_links(), kMaxLinks));
@@ -34,8 +34,7 @@ Result<Expansion> ExpandParallel(const Topology& base, const Schedule& schedule,
   const Result<int32_t> units = expand::MultiplyUnits(schedule.units_per_shard, k);
   if (!units) return tl::unexpected(units.error());
   const auto size = static_cast<int64_t>(schedule.transfers.size());
-  Result<Schedule> made =
-      expand::Start(*multiplied, *units, schedule.seed, expand::Saturated(size, k));
+  Result<Schedule> made = expand::Start(*multiplied, *units, schedule.seed, SaturatingMul(size, k));
   if (!made) return tl::unexpected(made.error());
   // Links keep their order, each standing k times: link l becomes k l, .., k l + k - 1.
   const auto copies = static_cast<int32_t>(k);

@@ -42,7 +42,7 @@ Result<Expansion> ExpandPower(const Topology& base, const Schedule& schedule, in
     times += power->num_nodes() / base.num_nodes() * shards * n;
   Result<Schedule> made =
       expand::Start(*power, *units_per_shard, schedule.seed,
-                    expand::Saturated(static_cast<int64_t>(schedule.transfers.size()), times));
+                    SaturatingMul(static_cast<int64_t>(schedule.transfers.size()), times));
   if (!made) return tl::unexpected(made.error());
 
   const std::vector<const Topology*> factors(static_cast<size_t>(n), &base);

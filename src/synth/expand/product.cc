@@ -163,7 +163,7 @@ struct UnitShares {
 std::optional<UnitShares> ToUnits(const std::vector<Factor>& factors) {
   const Shares shares(factors);
   int64_t choices = 1;
-  for (const Factor& factor : factors) choices = expand::Saturated(choices, factor.diameter + 1);
+  for (const Factor& factor : factors) choices = SaturatingMul(choices, factor.diameter + 1);
   if (choices > kMaxNodes) return std::nullopt;
   std::vector<std::vector<Rational>> per_unit;  // of the shard, a unit of the factor
   int64_t units = 1;
@@ -180,7 +180,7 @@ std::optional<UnitShares> ToUnits(const std::vector<Factor>& factors) {
       share /= Rational(factors[f].schedule.units_per_shard);
       const std::optional<int64_t> den = share.Den64();
       if (!den) return std::nullopt;
-      units = expand::Saturated(units, *den / std::gcd(units, *den));
+      units = SaturatingMul(units, *den / std::gcd(units, *den));
       if (units > kBfbMaxUnits) return std::nullopt;
     }
   }
@@ -227,8 +227,7 @@ void Deliver(const std::vector<Factor>& factors, const expand::ProductLinks& lin
 Result<Schedule> ClosedForm(const std::vector<Factor>& factors, const UnitShares& units,
                             const Topology& product) {
   const int64_t n = product.num_ranks();
-  Result<Schedule> made =
-      expand::Start(product, units.units_per_shard, 1, expand::Saturated(n, n - 1));
+  Result<Schedule> made = expand::Start(product, units.units_per_shard, 1, SaturatingMul(n, n - 1));
   if (!made) return made;
   std::vector<const Topology*> topologies;
   for (const Factor& factor : factors) {

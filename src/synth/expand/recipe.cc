@@ -25,7 +25,7 @@ namespace tutti {
 namespace {
 
 // A product is none: breadth-first broadcast on it is as good as the closed form of theorem 13, and
-// in at most d chunks a shard.
+// in at most d chunks per shard.
 bool IsExpansion(const ExpressionTree& tree) {
   constexpr std::array<std::string_view, 5> kOperators{"line", "degree", "power", "bidirectional",
                                                        "transpose"};
@@ -315,19 +315,20 @@ Schedule OnlyRoot(const Schedule& all_gather, const Collective& broadcast) {
   return schedule;
 }
 
-// options.chunks equal chunks a shard instead of as many as are needed.
+// options.chunks equal chunks per shard instead of as many as are needed.
 Result<Schedule> InChunks(Schedule schedule, int32_t chunks) {
   if (chunks == 0 || chunks == schedule.units_per_shard) return schedule;
   if (chunks % schedule.units_per_shard != 0)
-    return MakeError(ErrorCode::kInfeasible,
-                     fmt::format("the expanded schedule needs a multiple of {} chunks a shard, got "
-                                 "{}",
-                                 schedule.units_per_shard, chunks));
+    return MakeError(
+        ErrorCode::kInfeasible,
+        fmt::format("the expanded schedule needs a multiple of {} chunks per shard, got "
+                    "{}",
+                    schedule.units_per_shard, chunks));
   return Refine(schedule, chunks / schedule.units_per_shard);
 }
 
-Result<Schedule> Synthesize(const Topology& topology, const Collective& collective,
-                            const SynthOptions& options) {
+Result<Schedule> SynthesizeExpanded(const Topology& topology, const Collective& collective,
+                                    const SynthOptions& options) {
   return DeriveFromForward(topology, collective,
                            [&options](const Topology& network, const Collective& forward) {
                              return MakeExpanded(network, forward, options);
@@ -382,7 +383,7 @@ Synthesizer ExpandSynthesizer() {
           .collectives = {CollectiveKind::kAllGather, CollectiveKind::kReduceScatter,
                           CollectiveKind::kAllReduce, CollectiveKind::kBroadcast,
                           CollectiveKind::kReduce},
-          .synthesize = Synthesize};
+          .synthesize = SynthesizeExpanded};
 }
 
 }  // namespace tutti

@@ -9,35 +9,35 @@
 #include "forest/shifted_packing.h"
 #include "tutti/base/cancel.h"
 #include "tutti/base/check.h"
+#include "tutti/base/index.h"
 #include "tutti/graph/max_flow.h"
 
 namespace tutti::forest {
 namespace {
 
 // Up to so few ranks trees are packed by flows, which find lower ones; up to so many at all.
-constexpr int32_t kFewRanks = 64, kMostRanks = 256;
-
-size_t At(int32_t index) { return static_cast<size_t>(index); }
+constexpr int32_t kFewRanks = 64, kMaxPackedRanks = 256;
 
 class Packer {
  public:
   explicit Packer(const TreeNetwork& network)
-      : n_(network.num_ranks), unstarted_(network.trees_of), lanes_of_(At(n_)) {
+      : n_(network.num_ranks), unstarted_(network.trees_of), lanes_of_(Index(n_)) {
     for (const auto& [ends, lane] : network.lanes) {
-      const auto hops = static_cast<int32_t>(lane.ways.front().links.size());
-      lanes_of_[At(ends.first)].push_back(lanes_.size());
+      const auto hops = static_cast<int32_t>(lane.paths.front().links.size());
+      lanes_of_[Index(ends.first)].push_back(lanes_.size());
       lanes_.push_back({ends.first, ends.second, hops, lane.trees()});
     }
     // Each rank's own next ranks first, so that the trees of all use different lanes.
     for (int32_t rank = 0; rank < n_; ++rank)
-      std::sort(lanes_of_[At(rank)].begin(), lanes_of_[At(rank)].end(), [&](size_t a, size_t b) {
-        return (lanes_[a].head - rank + n_) % n_ < (lanes_[b].head - rank + n_) % n_;
-      });
+      std::sort(lanes_of_[Index(rank)].begin(), lanes_of_[Index(rank)].end(),
+                [&](size_t a, size_t b) {
+                  return (lanes_[a].head - rank + n_) % n_ < (lanes_[b].head - rank + n_) % n_;
+                });
   }
 
   Result<std::vector<PackedTree>> Run() {
     for (int32_t root = 0; root < n_; ++root) {
-      if (unstarted_[At(root)] == 0) continue;
+      if (unstarted_[Index(root)] == 0) continue;
       Start(root);
       while (!open_.empty()) {
         Class grown = std::move(open_.back());
@@ -61,11 +61,11 @@ class Packer {
   };
 
   void Start(int32_t root) {
-    Class started{.tree = {.root = NodeId{root}, .copies = unstarted_[At(root)], .branches = {}},
-                  .depth = std::vector<int32_t>(At(n_), -1),
+    Class started{.tree = {.root = NodeId{root}, .copies = unstarted_[Index(root)], .branches = {}},
+                  .depth = std::vector<int32_t>(Index(n_), -1),
                   .ranks = {root}};
-    started.depth[At(root)] = 0;
-    unstarted_[At(root)] = 0;
+    started.depth[Index(root)] = 0;
+    unstarted_[Index(root)] = 0;
     open_.push_back(std::move(started));
   }
 
@@ -80,8 +80,8 @@ class Packer {
         arcs.push_back({NodeId{n_ + static_cast<int32_t>(k)}, NodeId{rank}, open_[k].tree.copies});
     flow_.emplace(n_ + static_cast<int32_t>(open_.size()), arcs);
     for (int32_t rank = 0; rank < n_; ++rank) {
-      flow_->SetSupply(NodeId{rank}, unstarted_[At(rank)]);
-      others_ += unstarted_[At(rank)];
+      flow_->SetSupply(NodeId{rank}, unstarted_[Index(rank)]);
+      others_ += unstarted_[Index(rank)];
     }
     for (size_t k = 0; k < open_.size(); ++k) {
       flow_->SetSupply(NodeId{n_ + static_cast<int32_t>(k)}, open_[k].tree.copies);
@@ -96,7 +96,7 @@ class Packer {
     if (wanted == 0) return 0;
     flow_->SetUnlimitedSupply(NodeId{lane.tail});
     const int64_t reached = flow_->Run(NodeId{lane.head}, others_ + wanted) - others_;
-    flow_->SetSupply(NodeId{lane.tail}, unstarted_[At(lane.tail)]);
+    flow_->SetSupply(NodeId{lane.tail}, unstarted_[Index(lane.tail)]);
     return std::max<int64_t>(reached, 0);
   }
 
@@ -105,18 +105,18 @@ class Packer {
     taken.left -= grown.tree.copies;
     flow_->SetCapacity(static_cast<int32_t>(lane), taken.left);
     grown.tree.branches.push_back({taken.tail, taken.head});
-    const int32_t depth = grown.depth[At(taken.tail)] + taken.hops;
-    grown.depth[At(taken.head)] = depth;
+    const int32_t depth = grown.depth[Index(taken.tail)] + taken.hops;
+    grown.depth[Index(taken.head)] = depth;
     const auto at = std::upper_bound(
         grown.ranks.begin(), grown.ranks.end(), depth,
-        [&](int32_t value, int32_t rank) { return value < grown.depth[At(rank)]; });
+        [&](int32_t value, int32_t rank) { return value < grown.depth[Index(rank)]; });
     grown.ranks.insert(at, taken.head);
   }
 
   bool Grow(Class& grown) {
     // What a lane serves only becomes less as the class grows.
     std::vector<int64_t> most(lanes_.size(), grown.tree.copies);
-    while (grown.ranks.size() < At(n_)) {
+    while (grown.ranks.size() < Index(n_)) {
       if (CancelRequested()) return false;
       if (const std::optional<size_t> lane = LowestForAll(grown, most)) {
         Take(grown, *lane);
@@ -136,8 +136,8 @@ class Packer {
 
   std::optional<size_t> LowestForAll(const Class& grown, std::vector<int64_t>& most) {
     for (const int32_t rank : grown.ranks)
-      for (const size_t lane : lanes_of_[At(rank)]) {
-        if (grown.depth[At(lanes_[lane].head)] >= 0 || most[lane] < grown.tree.copies) continue;
+      for (const size_t lane : lanes_of_[Index(rank)]) {
+        if (grown.depth[Index(lanes_[lane].head)] >= 0 || most[lane] < grown.tree.copies) continue;
         most[lane] = Serves(lanes_[lane], grown.tree.copies);
         if (most[lane] == grown.tree.copies) return lane;
       }
@@ -148,8 +148,8 @@ class Packer {
     for (;;) {
       std::optional<size_t> best;
       for (const int32_t rank : grown.ranks)
-        for (const size_t lane : lanes_of_[At(rank)])
-          if (grown.depth[At(lanes_[lane].head)] < 0 && (!best || most[lane] > most[*best]))
+        for (const size_t lane : lanes_of_[Index(rank)])
+          if (grown.depth[Index(lanes_[lane].head)] < 0 && (!best || most[lane] > most[*best]))
             best = lane;
       TUTTI_CHECK(best.has_value() && most[*best] > 0);
       const int64_t now = Serves(lanes_[*best], most[*best]);
@@ -173,11 +173,11 @@ Result<std::vector<PackedTree>> PackForest(const TreeNetwork& network) {
   if (network.num_ranks > kFewRanks)
     if (const std::optional<int32_t> shift = SmallestShift(network))
       if (auto shifted = PackShifted(network, *shift)) return *std::move(shifted);
-  if (network.num_ranks > kMostRanks)
+  if (network.num_ranks > kMaxPackedRanks)
     return MakeError(ErrorCode::kInfeasible,
                      fmt::format("'forest' packs trees of at most {} ranks where they are not "
                                  "equal boxes, the network has {}",
-                                 kMostRanks, network.num_ranks));
+                                 kMaxPackedRanks, network.num_ranks));
   return Packer(network).Run();
 }
 

@@ -12,7 +12,7 @@
 namespace tutti::forest {
 namespace {
 
-constexpr int32_t kMostRanks = 64, kMostLinks = 1024, kMostRounds = 400;
+constexpr int32_t kMaxRootRanks = 64, kMaxRootLinks = 1024, kMaxRateRounds = 400;
 constexpr int64_t kTrees = 1 << 10;  // about, in all
 constexpr double kScale = 1 << 30;   // of flows that look for broken cuts
 constexpr double kSlack = 1e-7;      // of a cut, relative to all rates
@@ -49,7 +49,7 @@ class RateProgram {
   }
 
   Result<std::optional<Shares>> Solve() {
-    for (int32_t round = 0; round < kMostRounds; ++round) {
+    for (int32_t round = 0; round < kMaxRateRounds; ++round) {
       if (CancelRequested()) return tl::unexpected(CancelledError());
       const Result<LpSolution> solution = program_.Solve(LinearProgram::Check::kAsFound);
       if (!solution) {
@@ -156,7 +156,7 @@ TreeNetwork Lanes(const Topology& topology, const std::vector<int64_t>& trees_of
   for (LinkId link : topology.Links()) {
     const int64_t count = std::min(trees_on[link.index()], total);
     if (count == 0) continue;
-    network.lanes[{topology.tail(link).value, topology.head(link).value}].ways.push_back(
+    network.lanes[{topology.tail(link).value, topology.head(link).value}].paths.push_back(
         {{link}, count});
   }
   return network;
@@ -232,10 +232,10 @@ Rational BusiestLink(const Topology& topology, const std::vector<LinkId>& link_m
                      const RootRates& rates) {
   std::vector<int64_t> trees(static_cast<size_t>(topology.num_links()), 0);
   for (const auto& [ends, lane] : rates.down.lanes)
-    for (const Way& way : lane.ways) trees[way.links.front().index()] += way.trees;
+    for (const LanePath& path : lane.paths) trees[path.links.front().index()] += path.trees;
   for (const auto& [ends, lane] : rates.up.lanes)
-    for (const Way& way : lane.ways)
-      trees[link_map[way.links.front().index()].index()] += way.trees;
+    for (const LanePath& path : lane.paths)
+      trees[link_map[path.links.front().index()].index()] += path.trees;
   Rational busiest;
   for (LinkId link : topology.Links())
     busiest = std::max(busiest, Rational(trees[link.index()], rates.down.total()) /
@@ -247,8 +247,8 @@ Rational BusiestLink(const Topology& topology, const std::vector<LinkId>& link_m
 
 Result<std::optional<RootRates>> FindRootRates(const Topology& topology, const Topology& transpose,
                                                const std::vector<LinkId>& link_map) {
-  if (topology.has_switches() || topology.has_host_limits() || topology.num_ranks() > kMostRanks ||
-      topology.num_links() > kMostLinks)
+  if (topology.has_switches() || topology.has_host_limits() ||
+      topology.num_ranks() > kMaxRootRanks || topology.num_links() > kMaxRootLinks)
     return std::nullopt;
   RateProgram program(topology);
   Result<std::optional<Shares>> shares = program.Solve();

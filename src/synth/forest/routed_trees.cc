@@ -24,24 +24,25 @@ std::vector<LinkId> WithoutCircles(const Topology& topology, const std::vector<L
   return plain;
 }
 
-// A way for the next `copies` of a tree, as many as it serves.
+// A path for the next `copies` of a tree, as many as it serves.
 struct Stretch {
   int64_t end;
   std::vector<LinkId> links;
 };
 
-std::vector<Stretch> TakeWays(Lane& lane, int64_t copies) {
+std::vector<Stretch> TakePaths(Lane& lane, int64_t copies) {
   std::vector<Stretch> stretches;
   for (int64_t taken = 0; taken < copies;) {
-    TUTTI_CHECK(!lane.ways.empty());
-    // One way for all where there is one.
-    const auto whole = std::find_if(lane.ways.begin(), lane.ways.end(),
-                                    [&](const Way& way) { return way.trees >= copies - taken; });
-    const auto way = whole != lane.ways.end() ? whole : std::prev(lane.ways.end());
-    const int64_t amount = std::min(way->trees, copies - taken);
+    TUTTI_CHECK(!lane.paths.empty());
+    // One path for all where there is one.
+    const auto whole =
+        std::find_if(lane.paths.begin(), lane.paths.end(),
+                     [&](const LanePath& path) { return path.trees >= copies - taken; });
+    const auto path = whole != lane.paths.end() ? whole : std::prev(lane.paths.end());
+    const int64_t amount = std::min(path->trees, copies - taken);
     taken += amount;
-    stretches.push_back({taken, way->links});
-    if ((way->trees -= amount) == 0) lane.ways.erase(way);
+    stretches.push_back({taken, path->links});
+    if ((path->trees -= amount) == 0) lane.paths.erase(path);
   }
   return stretches;
 }
@@ -53,11 +54,11 @@ std::vector<RoutedTree> RouteTrees(const Topology& topology, TreeNetwork network
   std::vector<int64_t> next(static_cast<size_t>(network.num_ranks), 0);
   std::vector<RoutedTree> routed;
   for (const PackedTree& tree : packed) {
-    std::vector<std::vector<Stretch>> ways;
+    std::vector<std::vector<Stretch>> paths;
     std::vector<int64_t> ends;
     for (const TreeBranch& branch : tree.branches) {
-      ways.push_back(TakeWays(network.lanes.at({branch.tail, branch.head}), tree.copies));
-      for (const Stretch& stretch : ways.back()) ends.push_back(stretch.end);
+      paths.push_back(TakePaths(network.lanes.at({branch.tail, branch.head}), tree.copies));
+      for (const Stretch& stretch : paths.back()) ends.push_back(stretch.end);
     }
     std::sort(ends.begin(), ends.end());
     ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
@@ -68,7 +69,7 @@ std::vector<RoutedTree> RouteTrees(const Topology& topology, TreeNetwork network
                       .copies = end - begin,
                       .branches = {}};
       for (size_t b = 0; b < tree.branches.size(); ++b) {
-        const auto stretch = std::find_if(ways[b].begin(), ways[b].end(),
+        const auto stretch = std::find_if(paths[b].begin(), paths[b].end(),
                                           [&](const Stretch& each) { return each.end >= end; });
         part.branches.push_back({NodeId{tree.branches[b].tail}, NodeId{tree.branches[b].head},
                                  WithoutCircles(topology, stretch->links)});

@@ -21,7 +21,7 @@ struct RoutedTree {
   std::vector<RoutedBranch> branches;  // tails before heads
 };
 
-// Trees are cut where the ways of their lanes end. `network` is the one that was packed.
+// Trees are cut where the paths of their lanes end. `network` is the one that was packed.
 std::vector<RoutedTree> RouteTrees(const Topology& topology, TreeNetwork network,
                                    const std::vector<PackedTree>& packed);
 

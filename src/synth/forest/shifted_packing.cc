@@ -4,15 +4,15 @@
 #include <map>
 #include <utility>
 
+#include "tutti/base/index.h"
+
 namespace tutti::forest {
 namespace {
-
-size_t At(int32_t index) { return static_cast<size_t>(index); }
 
 bool IsShift(const TreeNetwork& network, int32_t shift) {
   const int32_t n = network.num_ranks;
   for (int32_t rank = 0; rank < n; ++rank)
-    if (network.trees_of[At(rank)] != network.trees_of[At((rank + shift) % n)]) return false;
+    if (network.trees_of[Index(rank)] != network.trees_of[Index((rank + shift) % n)]) return false;
   for (const auto& [ends, lane] : network.lanes) {
     const auto image = network.lanes.find({(ends.first + shift) % n, (ends.second + shift) % n});
     if (image == network.lanes.end() || image->second.trees() != lane.trees()) return false;
@@ -23,11 +23,11 @@ bool IsShift(const TreeNetwork& network, int32_t shift) {
 class ShiftedPacker {
  public:
   ShiftedPacker(const TreeNetwork& network, int32_t shift)
-      : n_(network.num_ranks), shift_(shift), out_(At(shift)) {
+      : n_(network.num_ranks), shift_(shift), out_(Index(shift)) {
     // The lanes of the first `shift` ranks stand for their orbits.
     for (const auto& [ends, lane] : network.lanes)
       if (ends.first < shift)
-        out_[At(ends.first)].push_back({(ends.second - ends.first + n_) % n_, lane.trees()});
+        out_[Index(ends.first)].push_back({(ends.second - ends.first + n_) % n_, lane.trees()});
     for (std::vector<Orbit>& orbits : out_)
       std::sort(orbits.begin(), orbits.end(),
                 [](const Orbit& a, const Orbit& b) { return a.turn < b.turn; });
@@ -36,7 +36,7 @@ class ShiftedPacker {
   std::optional<std::vector<PackedTree>> Run(const std::vector<int64_t>& trees_of) {
     std::vector<PackedTree> first;
     for (int32_t root = 0; root < shift_; ++root)
-      for (int64_t left = trees_of[At(root)]; left > 0;) {
+      for (int64_t left = trees_of[Index(root)]; left > 0;) {
         int64_t copies = left;
         std::optional<PackedTree> tree;
         while (copies > 0 && !(tree = Grow(root, copies))) copies /= 2;
@@ -45,7 +45,7 @@ class ShiftedPacker {
         first.push_back(*std::move(tree));
       }
     std::vector<PackedTree> all;
-    all.reserve(first.size() * At(n_ / shift_));
+    all.reserve(first.size() * Index(n_ / shift_));
     for (int32_t by = 0; by < n_; by += shift_)
       for (const PackedTree& tree : first) all.push_back(Shifted(tree, by));
     return all;
@@ -66,30 +66,30 @@ class ShiftedPacker {
   std::optional<PackedTree> Grow(int32_t root, int64_t copies) {
     const std::vector<std::vector<Orbit>> before = out_;
     PackedTree tree{.root = NodeId{root}, .copies = copies, .branches = {}};
-    std::vector<bool> in(At(n_), false);
+    std::vector<bool> in(Index(n_), false);
     std::vector<int32_t> level{root};
     size_t reached = 1;
-    in[At(root)] = true;
+    in[Index(root)] = true;
     while (!level.empty()) {
       // What is scarce is left to ranks that have nothing else.
       std::vector<Step> steps;
       for (const int32_t tail : level)
-        for (Orbit& orbit : out_[At(tail % shift_)])
-          if (!in[At((tail + orbit.turn) % n_)]) steps.push_back({orbit.left, tail, &orbit});
+        for (Orbit& orbit : out_[Index(tail % shift_)])
+          if (!in[Index((tail + orbit.turn) % n_)]) steps.push_back({orbit.left, tail, &orbit});
       std::stable_sort(steps.begin(), steps.end(),
                        [](const Step& a, const Step& b) { return a.left > b.left; });
       level.clear();
       for (const Step& step : steps) {
         const int32_t head = (step.tail + step.orbit->turn) % n_;
-        if (in[At(head)] || step.orbit->left < copies) continue;
-        in[At(head)] = true;
+        if (in[Index(head)] || step.orbit->left < copies) continue;
+        in[Index(head)] = true;
         step.orbit->left -= copies;
         tree.branches.push_back({step.tail, head});
         level.push_back(head);
         ++reached;
       }
     }
-    if (reached == At(n_)) return tree;
+    if (reached == Index(n_)) return tree;
     out_ = before;
     return std::nullopt;
   }

@@ -125,16 +125,16 @@ std::vector<int64_t> SpreadEvenly(Ports ports, const std::vector<Pair>& pairs) {
   return given;
 }
 
-// `trees` of the ways of a lane, taken off its end.
-std::vector<Way> TakeOff(Lane& lane, int64_t trees) {
-  std::vector<Way> taken;
+// `trees` of the paths of a lane, taken off its end.
+std::vector<LanePath> TakeOff(Lane& lane, int64_t trees) {
+  std::vector<LanePath> taken;
   while (trees > 0) {
-    Way& last = lane.ways.back();
+    LanePath& last = lane.paths.back();
     const int64_t amount = std::min(trees, last.trees);
     taken.push_back({last.links, amount});
     last.trees -= amount;
     trees -= amount;
-    if (last.trees == 0) lane.ways.pop_back();
+    if (last.trees == 0) lane.paths.pop_back();
   }
   return taken;
 }
@@ -143,17 +143,17 @@ void Split(TreeNetwork& network, int32_t in, int32_t hub, int32_t out, int64_t t
   if (trees == 0) return;
   const auto arriving = network.lanes.find({in, hub}), leaving = network.lanes.find({hub, out});
   TUTTI_CHECK(arriving != network.lanes.end() && leaving != network.lanes.end());
-  std::vector<Way> first = TakeOff(arriving->second, trees);
-  std::vector<Way> second = TakeOff(leaving->second, trees);
-  if (arriving->second.ways.empty()) network.lanes.erase(arriving);
-  if (leaving->second.ways.empty()) network.lanes.erase(leaving);
+  std::vector<LanePath> first = TakeOff(arriving->second, trees);
+  std::vector<LanePath> second = TakeOff(leaving->second, trees);
+  if (arriving->second.paths.empty()) network.lanes.erase(arriving);
+  if (leaving->second.paths.empty()) network.lanes.erase(leaving);
   if (in == out) return;  // back to where it came from: nobody's loss
-  std::vector<Way>& ways = network.lanes[{in, out}].ways;
+  std::vector<LanePath>& paths = network.lanes[{in, out}].paths;
   for (size_t a = 0, b = 0; a < first.size() && b < second.size();) {
     const int64_t amount = std::min(first[a].trees, second[b].trees);
-    Way way{first[a].links, amount};
-    way.links.insert(way.links.end(), second[b].links.begin(), second[b].links.end());
-    ways.push_back(std::move(way));
+    LanePath path{first[a].links, amount};
+    path.links.insert(path.links.end(), second[b].links.begin(), second[b].links.end());
+    paths.push_back(std::move(path));
     if ((first[a].trees -= amount) == 0) ++a;
     if ((second[b].trees -= amount) == 0) ++b;
   }

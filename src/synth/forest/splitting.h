@@ -2,7 +2,7 @@
 // between its neighbours, with no loss of trees.
 //
 // Model       To split g trees off a switch w is to replace g of a lane (u, w) and g of (w, t) by a
-//             lane (u, t) whose ways are u .. w .. t. It is allowed while FlowsSuffice() stays
+//             lane (u, t) whose paths are u .. w .. t. It is allowed while FlowsSuffice() stays
 //             true. A switch forwards and copies nothing: what the forest needs of a real link is
 //             at most what the link carries, also where several branches of one tree pass the same
 //             switch.

@@ -18,7 +18,7 @@ namespace {
 
 constexpr uint32_t kNone = ten::LinkJobs::kNoLink;
 // Messages of a schedule that is tried, and all passes over them: seconds.
-constexpr int64_t kMostToTry = 600'000, kMostMessages = 20'000'000, kPassedMessages = 1'000'000;
+constexpr int64_t kMaxToTry = 600'000, kMaxMessages = 20'000'000, kPassedMessages = 1'000'000;
 constexpr int32_t kFewPasses = 2, kManyPasses = 16;
 // Boundaries of chunks are exact up to so fine a unit.
 constexpr int64_t kFinestUnits = int64_t{1} << 16;
@@ -42,15 +42,15 @@ class Timing {
     FindFullest();
     if (options_.chunks > 0) return TimeWith(options_.chunks);
     int32_t pieces = FirstPieces();
-    if (Messages(pieces) > kMostMessages)
+    if (Messages(pieces) > kMaxMessages)
       return MakeError(ErrorCode::kResourceExhausted,
                        "the trees of 'forest' take too many messages on this network");
     Result<Schedule> best = TimeWith(pieces);
     if (!best) return best;
     int64_t best_ps = CompletionPs(topology_, *best);
-    const int64_t most_pieces =
+    const int64_t max_pieces =
         MostChunks(collective_, options_.size_bytes, WorthwhileChunkBytes(topology_));
-    while (pieces <= most_pieces / 2 && Messages(int64_t{pieces} * 2) <= kMostToTry) {
+    while (pieces <= max_pieces / 2 && Messages(int64_t{pieces} * 2) <= kMaxToTry) {
       pieces *= 2;
       if (Messages(pieces) == Messages(pieces / 2)) continue;  // nothing is cut anew
       Result<Schedule> next = TimeWith(pieces);
@@ -126,7 +126,7 @@ class Timing {
         MostChunks(collective_, options_.size_bytes, WorthwhileChunkBytes(topology_));
     int32_t pieces = 1;
     while (Rational(pieces) * fullest_shards_ < messages && pieces <= most / 2 &&
-           Messages(int64_t{pieces} * 2) <= kMostToTry)
+           Messages(int64_t{pieces} * 2) <= kMaxToTry)
       pieces *= 2;
     return pieces;
   }

@@ -2,7 +2,7 @@
 // messages one after the other.
 //
 // Model       A root's shard (or the whole buffer, where roots have unlike numbers of trees) is cut
-//             into one stretch a tree, as long as the tree has copies, and each stretch into chunks. A chunk is a list of messages: one a link, where ways
+//             into one stretch a tree, as long as the tree has copies, and each stretch into chunks. A chunk is a list of messages: one a link, where paths
 //             through switches take one a hop. A switch holds one value of a reduction at a time:
 //             the next sum of the same chunk enters it after the last one has left. What is spread
 //             may enter a switch several times, once for each branch that passes it: nothing is

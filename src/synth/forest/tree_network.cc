@@ -14,7 +14,7 @@ namespace {
 __extension__ using Wide = __int128;
 
 // No sum of capacities or trees may leave MaxFlow's range.
-constexpr int64_t kMostTreesInAll = int64_t{1} << 40;
+constexpr int64_t kMaxTreesInAll = int64_t{1} << 40;
 
 // Ranks over capacity of the tightest cut, seconds a byte.
 struct Tightest {
@@ -59,7 +59,7 @@ TreeNetwork Scaled(const Topology& topology, std::optional<NodeId> root, int64_t
     const Rational carried = (scale * Rational(topology.bandwidth(link))).Floor();
     const int64_t count = std::min(carried.Num64().value_or(most), most);
     if (count == 0) continue;
-    network.lanes[{topology.tail(link).value, topology.head(link).value}].ways.push_back(
+    network.lanes[{topology.tail(link).value, topology.head(link).value}].paths.push_back(
         {{link}, count});
   }
   return network;
@@ -91,7 +91,7 @@ TreeNetwork LeastScale(const Topology& topology, std::optional<NodeId> root, int
 
 int64_t Lane::trees() const {
   int64_t sum = 0;
-  for (const Way& way : ways) sum += way.trees;
+  for (const LanePath& path : paths) sum += path.trees;
   return sum;
 }
 
@@ -100,7 +100,7 @@ int64_t TreeNetwork::total() const {
 }
 
 Result<TreeNetwork> CountTrees(const Topology& topology, std::optional<NodeId> root,
-                               int64_t most_trees) {
+                               int64_t max_trees) {
   if (topology.has_host_limits())
     return MakeError(ErrorCode::kInfeasible,
                      "'forest' knows no host limits; 'tsmcf' and 'direct' keep to them");
@@ -110,19 +110,19 @@ Result<TreeNetwork> CountTrees(const Topology& topology, std::optional<NodeId> r
   for (LinkId link : topology.Links()) unit = std::gcd(unit, topology.bandwidth(link));
   const Rational ratio = cut->shards * Rational(unit) / cut->bytes_per_second;
   const int64_t roots = root ? 1 : topology.num_ranks();
-  const int64_t limit = std::max<int64_t>(1, kMostTreesInAll / roots);
+  const int64_t limit = std::max<int64_t>(1, kMaxTreesInAll / roots);
   const int64_t exact = ratio.Den64().value_or(limit + 1);
-  const int64_t most = most_trees > 0 ? std::min(most_trees, limit) : limit;
+  const int64_t most = max_trees > 0 ? std::min(max_trees, limit) : limit;
   if (exact <= most) return Scaled(topology, root, exact, ratio * Rational(exact) / Rational(unit));
   return LeastScale(topology, root, most, ratio * Rational(most) / Rational(unit));
 }
 
 std::optional<TreeNetwork> FewestTrees(const Topology& topology, NodeId root,
                                        const TreeNetwork& optimum) {
-  constexpr int64_t kMostToTry = 4096;
+  constexpr int64_t kMaxToTry = 4096;
   const int64_t all = optimum.trees_at_each;
   if (optimum.loss != Rational(0)) return std::nullopt;
-  for (int64_t trees = 1; trees < std::min(all, kMostToTry); ++trees) {
+  for (int64_t trees = 1; trees < std::min(all, kMaxToTry); ++trees) {
     if (all % trees != 0) continue;
     TreeNetwork network =
         Scaled(topology, root, trees, optimum.trees_a_bandwidth * Rational(trees, all));

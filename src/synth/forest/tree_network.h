@@ -28,15 +28,15 @@
 
 namespace tutti::forest {
 
-// A way between two nodes with nothing but switches between them, and how many trees may take it.
-struct Way {
+// A path between two nodes with nothing but switches between them, and how many trees may take it.
+struct LanePath {
   std::vector<LinkId> links;
   int64_t trees = 0;
 };
 
-// All ways from one node to another.
+// All paths from one node to another.
 struct Lane {
-  std::vector<Way> ways;
+  std::vector<LanePath> paths;
   int64_t trees() const;
 };
 
@@ -51,10 +51,10 @@ struct TreeNetwork {
   int64_t total() const;  // of trees_of
 };
 
-// Of broadcast from `root`, or without one of all-gather. `most_trees`: at most so many a root, 0
+// Of broadcast from `root`, or without one of all-gather. `max_trees`: at most so many a root, 0
 // for the optimum. kInfeasible: host limits, which no tree keeps to.
 Result<TreeNetwork> CountTrees(const Topology& topology, std::optional<NodeId> root,
-                               int64_t most_trees);
+                               int64_t max_trees);
 
 // The fewest trees, a divisor of those of `optimum`, that reach the rate of the optimum as well: fewer
 // trees are larger, and lower where links have room for several. None where there are none, or

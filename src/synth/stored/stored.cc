@@ -122,7 +122,7 @@ Result<Schedule> MakeStored(const Topology& topology, const Collective& collecti
     if (search.outcome != IsomorphismSearch::Outcome::kFound) continue;
     if (options.chunks < 0 || options.chunks % one.chunks != 0)
       return InvalidArgument(
-          fmt::format("the stored schedule of {} has {} chunks a shard: chunks "
+          fmt::format("the stored schedule of {} has {} chunks per shard: chunks "
                       "must be a multiple of that, got {}",
                       one.graph, one.chunks, options.chunks));
     Schedule schedule = CarryOver(one, graph, search.isomorphism, collective);

@@ -15,11 +15,11 @@
 namespace tutti::ten {
 namespace {
 
-__extension__ using Wide = __int128;
+__extension__ using WideWork = __int128;
 
-constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+constexpr int64_t kUnreached = std::numeric_limits<int64_t>::max();
 // Seconds on one core; of the first also the memory, about 100 bytes a job.
-constexpr int64_t kMostJobs = 2'000'000;
+constexpr int64_t kMaxJobs = 2'000'000;
 constexpr int64_t kJobPasses = 6'000'000;
 constexpr int64_t kLinksLookedAt = 40'000'000;
 constexpr int32_t kFewPasses = 6, kManyPasses = 100;
@@ -29,20 +29,20 @@ constexpr int32_t kChunks[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32};
 
 // How trees grow, and how much later (in sixteenths of the whole) the last chunk counts than the
 // first: 0 reduces everything before it spreads, 16 takes chunk after chunk.
-struct Variant {
+struct SidesVariant {
   int32_t depth_weight, later;
 };
-constexpr Variant kVariants[] = {{4, 4}, {1, 12}, {4, 2}, {8, 6}};
+constexpr SidesVariant kVariants[] = {{4, 4}, {1, 12}, {4, 2}, {8, 6}};
 
 // One thing to try. Chunk c of its trees is of shard c % shards.
-struct Attempt {
+struct SidesAttempt {
   int32_t chunks = 1;
   int32_t variant = 0;
   std::vector<ChunkTrees> trees{};  // empty: to be packed
   int32_t passes = 0;               // with which it was timed
-  int64_t end_ps = kNever;
+  int64_t end_ps = kUnreached;
 };
-const Variant& VariantOf(const Attempt& attempt) {
+const SidesVariant& VariantOf(const SidesAttempt& attempt) {
   return kVariants[static_cast<size_t>(attempt.variant) % std::size(kVariants)];
 }
 // How many go on.
@@ -65,7 +65,7 @@ class Overlapper {
     const int32_t chunks_before = best_.units_per_shard;
     if (IsNearlyBest(chunks_before)) return std::move(best_);
     std::optional<std::vector<ChunkTrees>> matched = TreesOf(best_);
-    std::vector<Attempt> attempts;
+    std::vector<SidesAttempt> attempts;
     if (options_.chunks > 0) {
       attempts.push_back({.chunks = options_.chunks});
     } else {
@@ -119,34 +119,34 @@ class Overlapper {
     return RoundsPs(schedule.num_steps, schedule.units_per_shard);
   }
   int64_t RoundsPs(int64_t rounds, int32_t chunks) const {
-    const Wide ps = static_cast<Wide>(rounds) * TimesOf(chunks).front().travel_ps;
-    return ps > kNever ? kNever : static_cast<int64_t>(ps);
+    const WideWork ps = static_cast<WideWork>(rounds) * TimesOf(chunks).front().travel_ps;
+    return ps > kUnreached ? kUnreached : static_cast<int64_t>(ps);
   }
 
   // Every chunk must be taken over a link 2 (N - 1) times: what the links can do between them is
   // used to within one part in 128.
   bool IsNearlyBest(int32_t chunks) const {
     const std::vector<LinkTime> times = TimesOf(chunks);
-    constexpr Wide kUnit = static_cast<Wide>(1) << 100;
-    Wide chunks_in_unit_time = 0;
+    constexpr WideWork kUnit = static_cast<WideWork>(1) << 100;
+    WideWork chunks_in_unit_time = 0;
     for (const LinkTime& time : times) chunks_in_unit_time += kUnit / time.hold_ps;
     if (chunks_in_unit_time == 0) return true;
-    Wide least_ps = static_cast<Wide>(NumJobs(chunks)) * (kUnit / chunks_in_unit_time);
-    // With more chunks a shard the last round may be fuller.
+    WideWork min_ps = static_cast<WideWork>(NumJobs(chunks)) * (kUnit / chunks_in_unit_time);
+    // With more chunks per shard the last round may be fuller.
     if (in_rounds_ && options_.chunks > 0) {
       const int64_t links = topology_.num_links();
-      least_ps = RoundsPs((NumJobs(chunks) + links - 1) / links, chunks);
+      min_ps = RoundsPs((NumJobs(chunks) + links - 1) / links, chunks);
     }
-    return best_ps_ <= least_ps + least_ps / 128;
+    return best_ps_ <= min_ps + min_ps / 128;
   }
 
   bool IsTooMuch(int32_t chunks) const {
     const int64_t num_jobs = NumJobs(chunks);
-    if (num_jobs > kMostJobs) return true;
+    if (num_jobs > kMaxJobs) return true;
     if (LinksLookedAt(chunks) > kLinksLookedAt) return true;
     // No sum of times may overflow.
     for (const LinkTime& time : TimesOf(chunks))
-      if (time.travel_ps > kNever / 4 / num_jobs) return true;
+      if (time.travel_ps > kUnreached / 4 / num_jobs) return true;
     return false;
   }
   // In one pass of packing.
@@ -156,8 +156,9 @@ class Overlapper {
 
   // Shares the work out among the attempts, of which those that are too much of it are left out,
   // and keeps the `best_few`.
-  Status TryAll(std::vector<Attempt>& attempts, size_t best_few) {
-    std::erase_if(attempts, [this](const Attempt& attempt) { return IsTooMuch(attempt.chunks); });
+  Status TryAll(std::vector<SidesAttempt>& attempts, size_t best_few) {
+    std::erase_if(attempts,
+                  [this](const SidesAttempt& attempt) { return IsTooMuch(attempt.chunks); });
     int64_t jobs = 0, links = 0;
     for (size_t k = 0; k < attempts.size(); ++k) {
       jobs += NumJobs(attempts[k].chunks);
@@ -172,7 +173,7 @@ class Overlapper {
         std::clamp<int64_t>(kJobPasses / std::max<int64_t>(jobs, 1), kFewPasses, kManyPasses));
     const auto packing_passes = static_cast<int32_t>(
         std::clamp<int64_t>(kLinksLookedAt / std::max<int64_t>(links, 1), 1, kPackingPasses));
-    for (Attempt& attempt : attempts) {
+    for (SidesAttempt& attempt : attempts) {
       if (attempt.trees.empty()) {
         Result<std::vector<ChunkTrees>> packed = Pack(attempt, packing_passes);
         if (!packed) return tl::unexpected(packed.error());
@@ -184,13 +185,14 @@ class Overlapper {
       attempt.passes = passes;
       attempt.end_ps = *end_ps;
     }
-    std::stable_sort(attempts.begin(), attempts.end(),
-                     [](const Attempt& a, const Attempt& b) { return a.end_ps < b.end_ps; });
+    std::stable_sort(
+        attempts.begin(), attempts.end(),
+        [](const SidesAttempt& a, const SidesAttempt& b) { return a.end_ps < b.end_ps; });
     if (attempts.size() > best_few) attempts.resize(best_few);
     return {};
   }
 
-  Result<std::vector<ChunkTrees>> Pack(const Attempt& attempt, int32_t passes) const {
+  Result<std::vector<ChunkTrees>> Pack(const SidesAttempt& attempt, int32_t passes) const {
     PackingProblem problem{.topology = topology_, .reverse = reverse_, .root = {}, .hold_ps = {}};
     const int64_t num_chunks = int64_t{collective_.num_shards()} * attempt.chunks;
     for (int64_t chunk = 0; chunk < num_chunks; ++chunk)
@@ -203,15 +205,15 @@ class Overlapper {
   }
 
   // Keeps what the trees make when it ends earlier than the best; when it ends.
-  Result<int64_t> Try(const Attempt& attempt, int32_t passes) {
+  Result<int64_t> Try(const SidesAttempt& attempt, int32_t passes) {
     const int32_t chunks = attempt.chunks;
     const std::vector<ChunkTrees>& trees = attempt.trees;
     std::vector<LinkTime> times = TimesOf(chunks);
     if (in_rounds_) std::fill(times.begin(), times.end(), LinkTime{});
-    const int64_t most_ps = MostOf(trees, times);
-    const LinkJobs jobs = JobsOf(trees, times, most_ps * VariantOf(attempt).later / 16);
+    const int64_t max_ps = MostOf(trees, times);
+    const LinkJobs jobs = JobsOf(trees, times, max_ps * VariantOf(attempt).later / 16);
     const Result<JobTimes> timed =
-        TimeJobs(jobs, {.passes = passes, .enough_ps = most_ps, .seed = options_.seed});
+        TimeJobs(jobs, {.passes = passes, .enough_ps = max_ps, .seed = options_.seed});
     if (!timed) return tl::unexpected(timed.error());
     const int64_t end_ps = in_rounds_ ? RoundsPs(timed->end_ps, chunks) : timed->end_ps;
     if (end_ps >= best_ps_) return end_ps;
@@ -241,7 +243,8 @@ class Overlapper {
     LinkJobs jobs(times.size());
     for (size_t chunk = 0; chunk < trees.size(); ++chunk) {
       const ChunkTrees& tree = trees[chunk];
-      const auto later = static_cast<int64_t>(static_cast<Wide>(later_ps) * chunk / trees.size());
+      const auto later =
+          static_cast<int64_t>(static_cast<WideWork>(later_ps) * chunk / trees.size());
       const auto first = static_cast<uint32_t>(jobs.size());
       const auto up = [first](NodeId rank) {
         return first + 2 * static_cast<uint32_t>(rank.value);
@@ -341,10 +344,10 @@ int64_t OverlapWorkNs(const Topology& topology, const Collective& collective,
   constexpr int64_t kNsAJobPass = 200, kNsALink = 40, kStages = 3;
   const int64_t chunks = options.chunks > 0 ? options.chunks : 1;
   const int64_t num_chunks = collective.num_shards() * chunks;
-  if (num_chunks > kMostJobs || topology.num_ranks() > kMostJobs) return 0;
+  if (num_chunks > kMaxJobs || topology.num_ranks() > kMaxJobs) return 0;
   const int64_t jobs = 2 * num_chunks * (topology.num_ranks() - 1);
   const int64_t links = num_chunks * topology.num_links();
-  if (jobs > kMostJobs || links > kLinksLookedAt) return 0;
+  if (jobs > kMaxJobs || links > kLinksLookedAt) return 0;
   constexpr int64_t kAttempts = std::size(kChunks);
   return kStages * kNsAJobPass *
              std::max(jobs * kFewPasses, std::min(kJobPasses, jobs * kManyPasses * kAttempts)) +

@@ -11,9 +11,9 @@
 namespace tutti::ten {
 namespace {
 
-class Matcher {
+class BlockMatcher {
  public:
-  explicit Matcher(const BlocksProblem& problem)
+  explicit BlockMatcher(const BlocksProblem& problem)
       : problem_(problem),
         topology_(problem.topology),
         num_ranks_(static_cast<size_t>(topology_.num_ranks())),
@@ -139,9 +139,9 @@ class Matcher {
 
 }  // namespace
 
-Result<int64_t> MatchBlocks(const BlocksProblem& problem, int64_t most_ps, const SendSink& sink) {
-  Matcher matcher(problem);
-  return RunEvents(problem.topology, matcher, most_ps, sink);
+Result<int64_t> MatchBlocks(const BlocksProblem& problem, int64_t max_ps, const SendSink& sink) {
+  BlockMatcher matcher(problem);
+  return RunEvents(problem.topology, matcher, max_ps, sink);
 }
 
 }  // namespace tutti::ten

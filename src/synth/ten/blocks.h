@@ -37,6 +37,6 @@ struct BlocksProblem {
 };
 
 // As MatchEvents.
-Result<int64_t> MatchBlocks(const BlocksProblem& problem, int64_t most_ps, const SendSink& sink);
+Result<int64_t> MatchBlocks(const BlocksProblem& problem, int64_t max_ps, const SendSink& sink);
 
 }  // namespace tutti::ten

@@ -27,17 +27,17 @@ namespace {
 
 // Matched transfers, of all tries together: about three seconds on one core. Links that are unlike
 // take longer, and their schedules are passed over again.
-constexpr int64_t kMostMatched = 8'000'000, kMatchedATimedTransfer = 4;
+constexpr int64_t kMaxMatched = 8'000'000, kMatchedATimedTransfer = 4;
 // Through switches each transfer is the best of several ways.
 constexpr int64_t kWaysAsOne = 32;
-constexpr int32_t kMostChunks = 1 << 12;
-constexpr int kMostInVain = 6;
+constexpr int32_t kMaxTriedChunks = 1 << 12;
+constexpr int kMaxFailedCounts = 6;
 // Of more deliveries a chunk, numbers are compared by fewer tries.
 constexpr int64_t kFewDeliveries = 5000;
 constexpr int32_t kTriesToCompare = 2, kUsualTries = 8;
 constexpr size_t kFinalists = 3;
 // Numbers between the best and its neighbours that were tried are tried as well.
-constexpr int kMostBetween = 4;
+constexpr int kMaxBetween = 4;
 
 // 1, 2, 3, 4, 6, 8, 12, .. and `even` times those, up to `most`.
 std::set<int32_t> CountsToTry(int32_t even, int64_t most) {
@@ -78,7 +78,7 @@ class CountSearch {
     if (best_.front().schedule.transfers.empty()) return std::move(best_.front().schedule);
     transfers_a_chunk_ = static_cast<int64_t>(best_.front().schedule.transfers.size());
     const int64_t most = std::min<int64_t>(
-        kMostChunks,
+        kMaxTriedChunks,
         MostChunks(collective_, options_.size_bytes, std::max(1, options_.element_bytes)));
     const std::set<int32_t> counts = CountsToTry(EvenChunks(topology_), most);
     ProgressScope progress("numbers of chunks", static_cast<int64_t>(counts.size()));
@@ -86,7 +86,7 @@ class CountSearch {
     for (const int32_t count : counts) {
       progress.Add(1);
       if (count == 1 || LeastSeconds(count) >= best_.front().seconds) continue;
-      if (in_vain == kMostInVain || !Affordable(count)) break;
+      if (in_vain == kMaxFailedCounts || !Affordable(count)) break;
       const Rational before = best_.front().seconds;
       const Result<bool> tried = TryIfPossible(count);
       if (!tried) return tl::unexpected(tried.error());
@@ -112,7 +112,7 @@ class CountSearch {
 
   bool Affordable(int32_t count) {
     matched_ += MatchedBy(count, tries() > 0 ? tries() : kUsualTries);
-    return matched_ <= kMostMatched;
+    return matched_ <= kMaxMatched;
   }
 
   // No schedule in rounds with so many chunks is faster: the rounds that the busiest cut needs, of
@@ -130,7 +130,7 @@ class CountSearch {
 
   // The middles between the best number and the next ones that were tried, until they meet.
   Status TryBetween() {
-    for (int k = 0; k < kMostBetween; ++k) {
+    for (int k = 0; k < kMaxBetween; ++k) {
       const int32_t best = best_.front().schedule.units_per_shard;
       const auto at = tried_.find(best);
       const int32_t below = at == tried_.begin() ? best : *std::prev(at);

@@ -4,13 +4,13 @@
 // Model       1, 2, 3, 4, 6, 8, 12, .. and EvenChunks() of synth/ten.h times those, each at least
 //             an element. With more chunks alpha is paid more often, while fewer links are idle at
 //             the begin and at the end and loads come out more evenly: the time falls and rises
-//             more than once, so that the search goes on for kMostInVain numbers that save nothing,
+//             more than once, so that the search goes on for kMaxInVain numbers that save nothing,
 //             and then between the best and the numbers beside it that were tried.
 //             Numbers whose rounds alone take longer than the best are left out. Of equal times the
 //             smaller number stays. Schedules of large networks are compared by two tries each; the
 //             best numbers are then made with as many as asked for and finished, and the fastest is
 //             kept.
-// Complexity  kMostMatched matched transfers, besides the first number, which is 1, and the best.
+// Complexity  kMaxMatched matched transfers, besides the first number, which is 1, and the best.
 //             Work is counted, not timed: the same answer on every machine.
 // Threads     As the maker.
 // Errors      Those of the first schedule; where a later one fails, the best so far stays.

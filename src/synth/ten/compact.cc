@@ -15,10 +15,10 @@
 namespace tutti::ten {
 namespace {
 
-__extension__ using Wide = __int128;
+__extension__ using WidePs = __int128;
 
 // Pushing to and fro stops earlier when it saves nothing.
-constexpr int kMostPushes = 8;
+constexpr int kMaxPushes = 8;
 
 // What both kinds of schedules share.
 class Work {
@@ -89,7 +89,7 @@ class TimedWork : public Work {
     PushToTheBegin();
     if (MayPushToTheEnd()) {
       MakeConsumers();
-      for (int push = 0; push < kMostPushes; ++push) {
+      for (int push = 0; push < kMaxPushes; ++push) {
         const std::vector<Job> kept = jobs_;
         const int64_t end = End();
         PushToTheEnd(end);
@@ -190,14 +190,14 @@ class StepWork : public Work {
         loads_(static_cast<size_t>(topology.num_links())) {
     for (const uint32_t job : needed_) loads_[LinkOf(job)][StepOf(job)] += LoadOf(job);
     // As they were before anything was dropped: then no step costs more than it did.
-    std::vector<std::map<int32_t, Wide>> loads(loads_.size());
+    std::vector<std::map<int32_t, WidePs>> loads(loads_.size());
     for (uint32_t job = 0; job < jobs_.size(); ++job)
       loads[LinkOf(job)][StepOf(job)] += LoadOf(job);
     for (size_t link = 0; link < loads.size(); ++link)
       for (const auto& [step, load] : loads[link]) {
         Busiest& busiest = busiest_[static_cast<size_t>(step)];
         const LinkSpec& spec = topology_.spec(LinkId{static_cast<int32_t>(link)});
-        const Wide more = load * busiest.spec.bandwidth - busiest.load * spec.bandwidth;
+        const WidePs more = load * busiest.spec.bandwidth - busiest.load * spec.bandwidth;
         if (more > 0 || (more == 0 && spec.alpha_ps > busiest.spec.alpha_ps))
           busiest = {load, spec};
       }
@@ -224,7 +224,7 @@ class StepWork : public Work {
 
  private:
   struct Busiest {
-    Wide load = 0;  // in units times weights
+    WidePs load = 0;  // in units times weights
     LinkSpec spec{.bandwidth = 1, .alpha_ps = 0};
   };
 
@@ -238,13 +238,13 @@ class StepWork : public Work {
   }
 
   int32_t StepOf(uint32_t job) const { return static_cast<int32_t>(jobs_[job].start); }
-  Wide LoadOf(uint32_t job) const {
+  WidePs LoadOf(uint32_t job) const {
     const Transfer& transfer = schedule_.transfers[job];
-    return Wide{transfer.units()} * schedule_.collective.weight(transfer.shard);
+    return WidePs{transfer.units()} * schedule_.collective.weight(transfer.shard);
   }
 
   // Whether the link with `load` would cost the step no more than its busiest link.
-  bool Fits(LinkId link, int32_t step, Wide load) const {
+  bool Fits(LinkId link, int32_t step, WidePs load) const {
     const Busiest& busiest = busiest_[static_cast<size_t>(step)];
     const LinkSpec& spec = topology_.spec(link);
     return spec.alpha_ps <= busiest.spec.alpha_ps &&
@@ -253,9 +253,9 @@ class StepWork : public Work {
 
   void MoveForward(uint32_t job) {
     const LinkId link = schedule_.transfers[job].link;
-    std::map<int32_t, Wide>& loads = loads_[link.index()];
+    std::map<int32_t, WidePs>& loads = loads_[link.index()];
     const int32_t from = StepOf(job);
-    const Wide load = LoadOf(job);
+    const WidePs load = LoadOf(job);
     auto there = loads.lower_bound(static_cast<int32_t>(ReadyAt(job)));
     for (auto step = static_cast<int32_t>(ReadyAt(job)); step < from; ++step) {
       while (there != loads.end() && there->first < step) ++there;
@@ -268,8 +268,8 @@ class StepWork : public Work {
     }
   }
 
-  std::vector<Busiest> busiest_;                // link of each step
-  std::vector<std::map<int32_t, Wide>> loads_;  // of each link, by step
+  std::vector<Busiest> busiest_;                  // link of each step
+  std::vector<std::map<int32_t, WidePs>> loads_;  // of each link, by step
 };
 
 }  // namespace

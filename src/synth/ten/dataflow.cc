@@ -10,7 +10,7 @@ namespace tutti::ten {
 namespace {
 
 constexpr uint32_t kNoJob = std::numeric_limits<uint32_t>::max();
-constexpr int64_t kNever = -1;
+constexpr int64_t kNotNeeded = -1;
 
 // One piece of one shard, which every transfer that carries some of it carries whole.
 class Piece {
@@ -51,7 +51,7 @@ class Piece {
   struct Place {
     uint64_t value = 0;  // 0: none
     uint32_t writer = kNoJob;
-    int64_t last_used = kNever;  // written, or sent
+    int64_t last_used = kNotNeeded;  // written, or sent
   };
 
   size_t TailOf(uint32_t job) const {
@@ -83,7 +83,7 @@ class Piece {
       Place& to = places_[HeadOf(job)];
       sent.is_duplicate = IsCopy(job) && to.value == sent.value;
       if (sent.is_duplicate) continue;
-      if (to.last_used != kNever)
+      if (to.last_used != kNotNeeded)
         jobs_[job].arrives_not_before =
             std::max(jobs_[job].arrives_not_before, std::min(jobs_[job].arrival, to.last_used + 1));
       to = {IsCopy(job) ? sent.value : ++new_value, job, event.time};

@@ -35,9 +35,9 @@ namespace tutti::ten {
 // One chunk on its way. Ascending start from call to call.
 using SendSink = std::function<void(LinkId link, uint32_t chunk, int64_t start_ps)>;
 
-// When the last chunk has arrived; most_ps + 1 when that is later than most_ps. kCancelled.
+// When the last chunk has arrived; max_ps + 1 when that is later than max_ps. kCancelled.
 template <class Matcher>
-Result<int64_t> RunEvents(const Topology& topology, Matcher& matcher, int64_t most_ps,
+Result<int64_t> RunEvents(const Topology& topology, Matcher& matcher, int64_t max_ps,
                           const SendSink& sink) {
   enum Kind : uint8_t { kArrives, kArrivesAndFrees, kFrees };
   struct Event {
@@ -70,7 +70,7 @@ Result<int64_t> RunEvents(const Topology& topology, Matcher& matcher, int64_t mo
       if (chunk == kNoChunk) continue;
       const LinkTime time = matcher.TimeOf(link, chunk);
       end = std::max(end, now + time.travel_ps);
-      if (end > most_ps) return most_ps + 1;
+      if (end > max_ps) return max_ps + 1;
       matcher.Start(link, chunk);
       progress.Add(1);
       if (sink) sink(LinkId{static_cast<int32_t>(link)}, chunk, now);

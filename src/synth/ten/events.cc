@@ -52,9 +52,9 @@ struct Tier {
   std::vector<int64_t> faster_ps;
 };
 
-class Matcher {
+class EventMatcher {
  public:
-  explicit Matcher(const EventsProblem& problem)
+  explicit EventMatcher(const EventsProblem& problem)
       : problem_(problem),
         topology_(problem.topology),
         num_ranks_(static_cast<size_t>(topology_.num_ranks())),
@@ -226,15 +226,15 @@ class Matcher {
 
 }  // namespace
 
-Result<int64_t> MatchEvents(const EventsProblem& problem, int64_t most_ps, const SendSink& sink) {
-  Matcher matcher(problem);
-  return RunEvents(problem.topology, matcher, most_ps, sink);
+Result<int64_t> MatchEvents(const EventsProblem& problem, int64_t max_ps, const SendSink& sink) {
+  EventMatcher matcher(problem);
+  return RunEvents(problem.topology, matcher, max_ps, sink);
 }
 
-Result<int64_t> MatchThroughSwitches(const EventsProblem& problem, const Ways& ways, SwitchUse use,
-                                     int64_t most_ps, const SendSink& sink) {
-  Matcher matcher(problem);
-  return SwitchedEvents<Matcher>(ways, matcher, use, sink).Run(most_ps);
+Result<int64_t> MatchThroughSwitches(const EventsProblem& problem, const SwitchPaths& paths,
+                                     SwitchUse use, int64_t max_ps, const SendSink& sink) {
+  EventMatcher matcher(problem);
+  return SwitchedEvents<EventMatcher>(paths, matcher, use, sink).Run(max_ps);
 }
 
 }  // namespace tutti::ten

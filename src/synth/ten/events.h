@@ -42,12 +42,12 @@ struct EventsProblem {
 };
 
 // Calls `sink` for every transfer (may be empty); when the last chunk has arrived. Gives up, with
-// `most_ps` + 1, when that is later than `most_ps`. kCancelled.
-Result<int64_t> MatchEvents(const EventsProblem& problem, int64_t most_ps, const SendSink& sink);
+// `max_ps` + 1, when that is later than `max_ps`. kCancelled.
+Result<int64_t> MatchEvents(const EventsProblem& problem, int64_t max_ps, const SendSink& sink);
 
-// The same through switches: the problem is that of ways.network(), with times as in ways.time().
+// The same through switches: the problem is that of paths.network(), with times as in paths.time().
 // The sink gets every hop, as the real link; their starts do not ascend.
-Result<int64_t> MatchThroughSwitches(const EventsProblem& problem, const Ways& ways, SwitchUse use,
-                                     int64_t most_ps, const SendSink& sink);
+Result<int64_t> MatchThroughSwitches(const EventsProblem& problem, const SwitchPaths& paths,
+                                     SwitchUse use, int64_t max_ps, const SendSink& sink);
 
 }  // namespace tutti::ten

@@ -11,7 +11,7 @@ namespace tutti::ten {
 namespace {
 
 // Networks with fewer deliveries are tried in several variants by default: a fraction of a second.
-constexpr int64_t kFewDeliveries = 200'000;
+constexpr int64_t kFewInputDeliveries = 200'000;
 constexpr int64_t kManyDeliveries = 10'000'000;
 constexpr int32_t kTriesOfFew = 8;
 constexpr int32_t kDefaultTries = 4;
@@ -71,7 +71,7 @@ Schedule Header(const Input& input, uint64_t seed) {
 
 int32_t TriesOf(const Input& input, const SynthOptions& options) {
   if (options.tries > 0) return options.tries;
-  if (input.num_deliveries() < kFewDeliveries) return kTriesOfFew;
+  if (input.num_deliveries() < kFewInputDeliveries) return kTriesOfFew;
   return input.num_deliveries() < kManyDeliveries ? kDefaultTries : 1;
 }
 

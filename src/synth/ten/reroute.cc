@@ -14,8 +14,8 @@
 namespace tutti::ten {
 namespace {
 
-constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
-constexpr int32_t kMostInVain = 2;  // passes in a row
+constexpr int64_t kNoDelivery = std::numeric_limits<int64_t>::max();
+constexpr int32_t kMaxFailedPasses = 2;  // passes in a row
 
 struct Delivery {
   uint32_t chunk = 0, link = 0;
@@ -88,16 +88,16 @@ class Rerouter {
       return std::tie(a.start, a.link, a.chunk) < std::tie(b.start, b.link, b.chunk);
     });
     std::vector<int64_t>& held_from = sent_on_;
-    held_from.assign(sent_on_.size(), kNever);
+    held_from.assign(sent_on_.size(), kNoDelivery);
     for (uint32_t chunk = 0; chunk < input_.source.size(); ++chunk)
       held_from[Place(chunk, input_.source[chunk])] = 0;
     std::vector<Calendar> calendars(time_.size());
     for (Delivery& delivery : deliveries_) {
       const NodeId head = HeadOf(delivery);
-      int64_t best = kNever;
+      int64_t best = kNoDelivery;
       for (LinkId link : topology_.InLinks(head)) {
         const int64_t held = held_from[Place(delivery.chunk, topology_.tail(link))];
-        if (held == kNever) continue;
+        if (held == kNoDelivery) continue;
         const LinkTime& time = time_[link.index()];
         const int64_t start = calendars[link.index()].FirstFree(held, time.hold_ps);
         if (start + time.travel_ps >= best) continue;
@@ -125,7 +125,7 @@ Result<Schedule> Reroute(const Input& input, const Schedule& schedule, int32_t p
   int64_t best_end = rerouter.End();
   std::vector<Delivery> best;
   int32_t in_vain = 0;
-  for (int32_t pass = 0; pass < passes && in_vain < kMostInVain; ++pass) {
+  for (int32_t pass = 0; pass < passes && in_vain < kMaxFailedPasses; ++pass) {
     if (CancelRequested()) return tl::unexpected(CancelledError());
     rerouter.Again();
     const int64_t end = rerouter.End();

@@ -31,9 +31,9 @@ std::vector<int64_t> HeldAtFirst(const Topology& topology, std::span<const NodeI
 
 // Chunk: the smallest type that numbers the chunks.
 template <class Chunk>
-class Matcher {
+class RoundMatcher {
  public:
-  Matcher(const RoundsProblem& problem)
+  RoundMatcher(const RoundsProblem& problem)
       : topology_(problem.topology),
         order_(problem.order),
         num_ranks_(static_cast<size_t>(topology_.num_ranks())),
@@ -148,7 +148,7 @@ class Matcher {
     std::fill(delivered_.begin() + static_cast<ptrdiff_t>(first),
               delivered_.begin() + static_cast<ptrdiff_t>(last), kNoChunk);
     if (num_held_[rank] == num_chunks_) return;
-    if (order_ == LinkOrder::kLeastBacklog) SortByBacklog(first, last);
+    if (order_ == LinkOrder::kMinBacklog) SortByBacklog(first, last);
     const uint64_t* row = has_.data() + rank * words_;
     for (size_t i = first; i < last; ++i) {
       const size_t slot = choice_order_[i];
@@ -222,8 +222,8 @@ int32_t FewestRounds(const Topology& topology, std::span<const NodeId> source) {
 
 Result<int32_t> MatchRounds(const RoundsProblem& problem, int32_t most, const RoundSink& sink) {
   if (problem.source.size() <= std::numeric_limits<uint16_t>::max())
-    return Matcher<uint16_t>(problem).Run(most, sink);
-  return Matcher<uint32_t>(problem).Run(most, sink);
+    return RoundMatcher<uint16_t>(problem).Run(most, sink);
+  return RoundMatcher<uint32_t>(problem).Run(most, sink);
 }
 
 }  // namespace tutti::ten

@@ -30,7 +30,7 @@ enum class LinkOrder : uint8_t {
   kFarthestNumber,  // the tail whose number differs most from the receiver's
   kNearestNumber,
   kScarcestTail,  // tails with few in-links first: they have the least to offer
-  kLeastBacklog,  // links with the fewest chunks from the cursor on first
+  kMinBacklog,    // links with the fewest chunks from the cursor on first
   kSeeded,        // one random order of the ranks, by the seed
 };
 

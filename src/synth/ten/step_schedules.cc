@@ -8,7 +8,7 @@ namespace tutti::ten {
 namespace {
 
 constexpr LinkOrder kPlainOrders[] = {LinkOrder::kFarthestNumber, LinkOrder::kNearestNumber,
-                                      LinkOrder::kScarcestTail, LinkOrder::kLeastBacklog};
+                                      LinkOrder::kScarcestTail, LinkOrder::kMinBacklog};
 
 Result<int32_t> MatchByRounds(const Input& input, const Variant& variant, int32_t most,
                               const StepSink& sink) {

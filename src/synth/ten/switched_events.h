@@ -1,4 +1,4 @@
-// RunThroughSwitches: RunEvents (event_loop.h) over ways through switches.
+// RunThroughSwitches: RunEvents (event_loop.h) over paths through switches.
 //
 // Model       A link out of a rank is idle or busy. Idle, it is asked as there, and sends the chunk
 //             that the matcher chooses for the way whose target would have it first, of the kWindow
@@ -11,8 +11,8 @@
 //             later or not at all (Stays).
 // Multicast   A switch copies: what comes in goes on to further targets that lack it and to which
 //             the links are about free.
-// Matcher     As RunEvents asks of it, a way in place of a link, without TimeOf(); besides
-//             bool Wants(uint32_t way, uint32_t chunk)   not there, not promised, not put off
+// Matcher     As RunEvents asks of it, a path in place of a link, without TimeOf(); besides
+//             bool Wants(uint32_t path, uint32_t chunk)   not there, not promised, not put off
 // Complexity  O(transfers * kWindow * links out of a switch), where few links find nothing to send.
 #pragma once
 
@@ -28,7 +28,7 @@
 #include <vector>
 
 #include "ten/event_loop.h"
-#include "ten/ways.h"
+#include "ten/switch_paths.h"
 
 namespace tutti::ten {
 
@@ -37,7 +37,7 @@ enum class SwitchUse : uint8_t { kForwards, kReversed, kMulticast };
 // When chunks are inside switches, both ends included.
 class Stays {
  public:
-  explicit Stays(const Ways& ways) : ways_(ways) {}
+  explicit Stays(const SwitchPaths& paths) : paths_(paths) {}
 
   // How much later a chunk must be sent so as not to meet itself over these hops; 0: as it is.
   int64_t Delay(const std::vector<Hop>& hops, uint32_t chunk) const {
@@ -59,51 +59,51 @@ class Stays {
 
  private:
   uint64_t KeyOf(const Hop& out, uint32_t chunk) const {
-    const auto node = static_cast<uint64_t>(ways_.topology().tail(out.link).value);
+    const auto node = static_cast<uint64_t>(paths_.topology().tail(out.link).value);
     return uint64_t{chunk} << 32 | node;
   }
   int64_t ArrivalOf(const Hop& hop) const {
-    return hop.start_ps + ways_.time_of_link(hop.link).travel_ps;
+    return hop.start_ps + paths_.time_of_link(hop.link).travel_ps;
   }
 
-  const Ways& ways_;
+  const SwitchPaths& paths_;
   std::unordered_map<uint64_t, std::vector<std::pair<int64_t, int64_t>>> inside_;
 };
 
 template <class Matcher>
 class SwitchedEvents {
  public:
-  SwitchedEvents(const Ways& ways, Matcher& matcher, SwitchUse use, const SendSink& sink)
-      : ways_(ways),
+  SwitchedEvents(const SwitchPaths& paths, Matcher& matcher, SwitchUse use, const SendSink& sink)
+      : paths_(paths),
         matcher_(matcher),
         use_(use),
         sink_(sink),
-        stays_(ways),
-        calendars_(static_cast<size_t>(ways.topology().num_links())),
-        is_busy_(ways.first_links().size(), false),
+        stays_(paths),
+        calendars_(static_cast<size_t>(paths.topology().num_links())),
+        is_busy_(paths.first_links().size(), false),
         is_asked_(is_busy_.size(), false),
-        nearest_first_(ways.time().size()),
-        links_of_rank_(static_cast<size_t>(ways.topology().num_ranks())) {
+        nearest_first_(paths.time().size()),
+        links_of_rank_(static_cast<size_t>(paths.topology().num_ranks())) {
     for (uint32_t k = 0; k < is_busy_.size(); ++k) {
-      const NodeId rank = ways.topology().tail(ways.first_links()[k]);
+      const NodeId rank = paths.topology().tail(paths.first_links()[k]);
       links_of_rank_[rank.index()].push_back(k);
-      cheapest_.push_back(ways.first_way(k));
-      for (uint32_t way = ways.first_way(k); way < ways.end_way(k); ++way)
-        if (matcher.Before(way, cheapest_.back())) cheapest_.back() = way;
+      cheapest_.push_back(paths.first_path(k));
+      for (uint32_t path = paths.first_path(k); path < paths.end_path(k); ++path)
+        if (matcher.Before(path, cheapest_.back())) cheapest_.back() = path;
       OrderWays(k);
-      if (ways.first_way(k) < ways.end_way(k)) Ask(k);
+      if (paths.first_path(k) < paths.end_path(k)) Ask(k);
     }
   }
 
   // As RunEvents.
-  Result<int64_t> Run(int64_t most_ps) {
+  Result<int64_t> Run(int64_t max_ps) {
     ProgressScope progress("matching", matcher_.num_left());
     for (uint32_t instants = 1;; ++instants) {
       if ((instants & 0xff) == 0 && CancelRequested()) return tl::unexpected(CancelledError());
       const int64_t before = matcher_.num_left();
       SendWhatIsAsked();
       progress.Add(before - matcher_.num_left());
-      if (end_ > most_ps) return most_ps + 1;
+      if (end_ > max_ps) return max_ps + 1;
       if (matcher_.num_left() == 0) return end_;
       GoToNextInstant();
     }
@@ -124,24 +124,25 @@ class SwitchedEvents {
   };
   struct Option {
     int64_t end_ps;
-    uint32_t way;
+    uint32_t path;
   };
 
   // Equally near ones from the rank's own number on, so that not all begin with the same.
   void OrderWays(uint32_t k) {
-    const std::span<uint32_t> order = WaysOf(k);
-    std::iota(order.begin(), order.end(), ways_.first_way(k));
-    const int32_t tail = ways_.topology().tail(ways_.first_links()[k]).value;
-    const int32_t ranks = ways_.topology().num_ranks();
-    const auto key = [&](uint32_t way) {
-      const int32_t beyond = (ways_.target(way).value - tail + ranks) % ranks;
-      return std::pair(ways_.time()[way].travel_ps, beyond);
+    const std::span<uint32_t> order = PathsFrom(k);
+    std::iota(order.begin(), order.end(), paths_.first_path(k));
+    const int32_t tail = paths_.topology().tail(paths_.first_links()[k]).value;
+    const int32_t ranks = paths_.topology().num_ranks();
+    const auto key = [&](uint32_t path) {
+      const int32_t beyond = (paths_.target(path).value - tail + ranks) % ranks;
+      return std::pair(paths_.time()[path].travel_ps, beyond);
     };
     std::sort(order.begin(), order.end(),
               [&key](uint32_t a, uint32_t b) { return key(a) < key(b); });
   }
-  std::span<uint32_t> WaysOf(uint32_t k) {
-    return {nearest_first_.data() + ways_.first_way(k), ways_.end_way(k) - ways_.first_way(k)};
+  std::span<uint32_t> PathsFrom(uint32_t k) {
+    return {nearest_first_.data() + paths_.first_path(k),
+            paths_.end_path(k) - paths_.first_path(k)};
   }
 
   void Ask(uint32_t k) {
@@ -165,52 +166,52 @@ class SwitchedEvents {
 
   // Whether it would have sent something, but for a copy of the same chunk in a switch.
   bool SendOver(uint32_t k) {
-    const std::span<uint32_t> ways = WaysOf(k);
+    const std::span<uint32_t> paths = PathsFrom(k);
     bool refused = false;
-    for (size_t begin = 0; begin < ways.size(); begin += kWindow) {
-      const Sent sent = SendOver(k, ways.subspan(begin, std::min(kWindow, ways.size() - begin)));
+    for (size_t begin = 0; begin < paths.size(); begin += kWindow) {
+      const Sent sent = SendOver(k, paths.subspan(begin, std::min(kWindow, paths.size() - begin)));
       if (sent == Sent::kYes) return false;
       refused = refused || sent == Sent::kRefused;
     }
     return refused;
   }
 
-  Sent SendOver(uint32_t k, std::span<const uint32_t> ways) {
+  Sent SendOver(uint32_t k, std::span<const uint32_t> paths) {
     options_.clear();
-    for (uint32_t way : ways) {
+    for (uint32_t path : paths) {
       hops_.clear();
-      options_.push_back({RouteBy(k, way, now_, hops_), way});
+      options_.push_back({RouteBy(k, path, now_, hops_), path});
     }
     std::sort(options_.begin(), options_.end(), [this](const Option& a, const Option& b) {
-      return a.end_ps != b.end_ps ? a.end_ps < b.end_ps : matcher_.Before(a.way, b.way);
+      return a.end_ps != b.end_ps ? a.end_ps < b.end_ps : matcher_.Before(a.path, b.path);
     });
     bool refused = false;
     for (const Option& option : options_) {
-      const uint32_t chunk = matcher_.Choose(option.way);
+      const uint32_t chunk = matcher_.Choose(option.path);
       if (chunk == kNoChunk) continue;
       hops_.clear();
-      int64_t end_ps = RouteBy(k, option.way, now_, hops_);
-      if (use_ == SwitchUse::kReversed && !PutOff(k, option.way, chunk, &end_ps)) {
+      int64_t end_ps = RouteBy(k, option.path, now_, hops_);
+      if (use_ == SwitchUse::kReversed && !PutOff(k, option.path, chunk, &end_ps)) {
         refused = true;
         continue;
       }
-      Send(k, option.way, chunk, end_ps);
+      Send(k, option.path, chunk, end_ps);
       return Sent::kYes;
     }
     return refused ? Sent::kRefused : Sent::kNothing;
   }
 
-  int64_t RouteBy(uint32_t k, uint32_t way, int64_t start_ps, std::vector<Hop>& hops) const {
-    const LinkId first = ways_.first_links()[k];
+  int64_t RouteBy(uint32_t k, uint32_t path, int64_t start_ps, std::vector<Hop>& hops) const {
+    const LinkId first = paths_.first_links()[k];
     hops.push_back({first, start_ps});
-    return ways_.Route(ways_.topology().head(first), ways_.target(way),
-                       start_ps + ways_.time_of_link(first).travel_ps, calendars_, {}, hops);
+    return paths_.Route(paths_.topology().head(first), paths_.target(path),
+                        start_ps + paths_.time_of_link(first).travel_ps, calendars_, {}, hops);
   }
 
   // Moves `hops_` so that the chunk does not meet itself; false: that would take long.
-  bool PutOff(uint32_t k, uint32_t way, uint32_t chunk, int64_t* end_ps) {
+  bool PutOff(uint32_t k, uint32_t path, uint32_t chunk, int64_t* end_ps) {
     constexpr int kTimes = 4, kPartOfHold = 16;
-    const int64_t most = ways_.time_of_link(ways_.first_links()[k]).hold_ps / kPartOfHold;
+    const int64_t most = paths_.time_of_link(paths_.first_links()[k]).hold_ps / kPartOfHold;
     int64_t delay = 0;
     for (int time = 0; time < kTimes; ++time) {
       const int64_t more = stays_.Delay(hops_, chunk);
@@ -218,51 +219,51 @@ class SwitchedEvents {
       delay += more;
       if (delay > std::max<int64_t>(most, 1)) return false;
       hops_.clear();
-      *end_ps = RouteBy(k, way, now_ + delay, hops_);
+      *end_ps = RouteBy(k, path, now_ + delay, hops_);
     }
     return false;
   }
 
-  void Send(uint32_t k, uint32_t way, uint32_t chunk, int64_t end_ps) {
+  void Send(uint32_t k, uint32_t path, uint32_t chunk, int64_t end_ps) {
     const int64_t frees_ps =
-        hops_.front().start_ps + ways_.time_of_link(hops_.front().link).hold_ps;
+        hops_.front().start_ps + paths_.time_of_link(hops_.front().link).hold_ps;
     if (use_ == SwitchUse::kReversed) stays_.Add(hops_, chunk);
     Take(0, chunk);
-    Deliver(way, chunk, end_ps);
+    Deliver(path, chunk, end_ps);
     is_busy_[k] = true;
     events_.push({frees_ps, k, chunk, kFrees});
-    if (use_ == SwitchUse::kMulticast) SendOn(way, chunk);
+    if (use_ == SwitchUse::kMulticast) SendOn(path, chunk);
   }
 
   // The hops from the n-th on.
   void Take(size_t n, uint32_t chunk) {
     for (; n < hops_.size(); ++n) {
       const Hop& hop = hops_[n];
-      if (!ways_.topology().is_rank(ways_.topology().tail(hop.link)))
-        calendars_[hop.link.index()].Take(hop.start_ps, ways_.time_of_link(hop.link).hold_ps);
+      if (!paths_.topology().is_rank(paths_.topology().tail(hop.link)))
+        calendars_[hop.link.index()].Take(hop.start_ps, paths_.time_of_link(hop.link).hold_ps);
       if (sink_) sink_(hop.link, chunk, hop.start_ps);
     }
   }
 
-  void Deliver(uint32_t way, uint32_t chunk, int64_t end_ps) {
+  void Deliver(uint32_t path, uint32_t chunk, int64_t end_ps) {
     end_ = std::max(end_, end_ps);
-    matcher_.Start(way, chunk);
-    events_.push({end_ps, way, chunk, kArrives});
+    matcher_.Start(path, chunk);
+    events_.push({end_ps, path, chunk, kArrives});
   }
 
   // To further targets of the same first link, where they have it at most a chunk later than over
   // links that are free.
   void SendOn(uint32_t sent, uint32_t chunk) {
-    const NodeId at = ways_.topology().head(hops_.front().link);
+    const NodeId at = paths_.topology().head(hops_.front().link);
     const int64_t arrival_ps =
-        hops_.front().start_ps + ways_.time_of_link(hops_.front().link).travel_ps;
+        hops_.front().start_ps + paths_.time_of_link(hops_.front().link).travel_ps;
     for (const Option& option : options_) {
-      if (option.way == sent || !matcher_.Wants(option.way, chunk)) continue;
+      if (option.path == sent || !matcher_.Wants(option.path, chunk)) continue;
       further_.clear();
       const int64_t end_ps =
-          ways_.Route(at, ways_.target(option.way), arrival_ps, calendars_, hops_, further_);
-      const LinkTime& last = ways_.time_of_link(further_.back().link);
-      if (end_ps - hops_.front().start_ps > ways_.time()[option.way].travel_ps + last.hold_ps)
+          paths_.Route(at, paths_.target(option.path), arrival_ps, calendars_, hops_, further_);
+      const LinkTime& last = paths_.time_of_link(further_.back().link);
+      if (end_ps - hops_.front().start_ps > paths_.time()[option.path].travel_ps + last.hold_ps)
         continue;
       const size_t before = hops_.size();
       for (const Hop& hop : further_)
@@ -270,7 +271,7 @@ class SwitchedEvents {
                          [&hop](const Hop& known) { return known.link == hop.link; }))
           hops_.push_back(hop);
       Take(before, chunk);
-      Deliver(option.way, chunk, end_ps);
+      Deliver(option.path, chunk, end_ps);
     }
   }
 
@@ -278,7 +279,7 @@ class SwitchedEvents {
     matcher_.SetNetworkIdle(events_.empty());
     if (events_.empty()) {
       for (uint32_t k = 0; k < is_busy_.size(); ++k)
-        if (ways_.first_way(k) < ways_.end_way(k)) Ask(k);
+        if (paths_.first_path(k) < paths_.end_path(k)) Ask(k);
       return;
     }
     now_ = events_.top().time;
@@ -291,19 +292,19 @@ class SwitchedEvents {
         continue;
       }
       matcher_.Arrive(event.number, event.chunk);
-      for (uint32_t k : links_of_rank_[ways_.target(event.number).index()]) Ask(k);
+      for (uint32_t k : links_of_rank_[paths_.target(event.number).index()]) Ask(k);
     }
   }
 
-  const Ways& ways_;
+  const SwitchPaths& paths_;
   Matcher& matcher_;
   const SwitchUse use_;
   const SendSink& sink_;
   Stays stays_;
   std::vector<Calendar> calendars_;  // by link; of those out of switches
   std::vector<bool> is_busy_, is_asked_;
-  std::vector<uint32_t> asked_, cheapest_;  // first links; the cheapest way of each
-  std::vector<uint32_t> nearest_first_;     // ways, in the places of those of each first link
+  std::vector<uint32_t> asked_, cheapest_;  // first links; the cheapest path of each
+  std::vector<uint32_t> nearest_first_;     // paths, in the places of those of each first link
   std::vector<std::vector<uint32_t>> links_of_rank_;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   std::vector<Option> options_;

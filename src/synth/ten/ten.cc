@@ -142,12 +142,12 @@ Result<Schedule> MakeForwardSchedule(const Topology& topology, const Collective&
 // The final pass, where it can help: rounds leave no link idle that has something to carry.
 Result<Schedule> Finish(const Topology& topology, Result<Schedule> made,
                         const SynthOptions& options) {
-  constexpr size_t kMostTimed = 2'000'000,
-                   kMostInSteps = 50'000;  // as long as making them, or less
+  constexpr size_t kMaxTimed = 2'000'000,
+                   kMaxInSteps = 50'000;  // as long as making them, or less
   if (!options.final_pass || !made || topology.has_switches()) return made;
   const bool is_timed = made->kind == ScheduleKind::kTimed;
   if (!is_timed && made->collective.kind() != CollectiveKind::kAllReduce) return made;
-  if (made->transfers.size() > (is_timed ? kMostTimed : kMostInSteps)) return made;
+  if (made->transfers.size() > (is_timed ? kMaxTimed : kMaxInSteps)) return made;
   return Compact(topology, *made).schedule;
 }
 
@@ -202,17 +202,17 @@ Result<Schedule> Synthesize(const Topology& topology, const Collective& collecti
 Forecast ForecastOf(const Topology& topology, const Collective& collective,
                     const SynthOptions& options) {
   constexpr int64_t kNsADelivery = 100, kNsATimedDelivery = 10'000;  // all tries together
-  constexpr int64_t kNsAWay = 1300, kMostWays = 64, kNsOfChoice = 3'000'000'000;
+  constexpr int64_t kNsAWay = 1300, kMaxWays = 64, kNsOfChoice = 3'000'000'000;
   const bool steps_only = AllLinksEqual(topology) && options.link_model == LinkModel::kHeld &&
                           collective.demand().empty();
   const int64_t ways =
-      topology.has_switches() ? std::min<int64_t>(kMostWays, topology.num_ranks()) : 0;
+      topology.has_switches() ? std::min<int64_t>(kMaxWays, topology.num_ranks()) : 0;
   const int64_t ns_a_timed_delivery = kNsATimedDelivery + ways * kNsAWay;
   Forecast forecast =
       ForecastByDeliveries(collective, options, steps_only ? kNsADelivery : ns_a_timed_delivery);
   forecast.steps_only = steps_only;
   if (ChoosesChunks(topology, collective, options))
-    forecast.work_ns += std::min(kNsOfChoice, forecast.work_ns * kMostWays);
+    forecast.work_ns += std::min(kNsOfChoice, forecast.work_ns * kMaxWays);
   if (collective.kind() == CollectiveKind::kAllReduce && options.final_pass &&
       !topology.has_switches())
     forecast.work_ns += OverlapWorkNs(topology, collective, options);

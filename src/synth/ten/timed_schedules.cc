@@ -19,7 +19,7 @@ namespace tutti::ten {
 namespace {
 
 // Searches from every source, and their table, are worth it up to here: 4096 ranks.
-constexpr int64_t kMostPairsOfFarthest = int64_t{1} << 24;
+constexpr int64_t kMaxPairsOfFarthest = int64_t{1} << 24;
 
 // How an attempt matches. Without a policy that was asked for, several take turns, and so do
 // waiting and not waiting where that is not fixed either: whatever the seed, the plain ones first.
@@ -36,7 +36,7 @@ struct TimedVariant {
       const int64_t ranks = input.topology.num_ranks();
       const Policy* plain[] = {
           &ArrivalPolicy(),
-          ranks * ranks <= kMostPairsOfFarthest ? &FarthestPolicy() : &RarestPolicy(),
+          ranks * ranks <= kMaxPairsOfFarthest ? &FarthestPolicy() : &RarestPolicy(),
           &RarestPolicy(), &RarestPolicy()};
       // The last two differ in waiting only.
       const size_t num_plain = std::size(plain) - (input.waiting == Waiting::kAuto ? 0 : 1);
@@ -49,14 +49,14 @@ struct TimedVariant {
   }
 };
 
-// Of a large network fewer passes, so that they take about as long as matching does. Ways through
+// Of a large network fewer passes, so that they take about as long as matching does. Paths through
 // switches are not routed again.
 int32_t PassesOf(const Input& input, const SynthOptions& options) {
   if (input.topology.has_switches()) return 0;
-  constexpr int64_t kDeliveries = 2'000'000, kMostDeliveries = 40'000'000, kMostPasses = 6;
+  constexpr int64_t kDeliveries = 2'000'000, kMostDeliveries = 40'000'000, kMaxTriedPasses = 6;
   if (!options.final_pass || input.num_deliveries() > kMostDeliveries) return 0;
   return static_cast<int32_t>(
-      std::clamp<int64_t>(kDeliveries / input.num_deliveries(), 1, kMostPasses));
+      std::clamp<int64_t>(kDeliveries / input.num_deliveries(), 1, kMaxTriedPasses));
 }
 
 // Hops are found chunk by chunk, each over all its switches.
@@ -73,12 +73,12 @@ void SortByStart(Schedule& schedule) {
   schedule = std::move(sorted);
 }
 
-// One attempt's schedule, and when it ends; later than `most_ps`: it was given up.
+// One attempt's schedule, and when it ends; later than `max_ps`: it was given up.
 Result<int64_t> Match(const Input& input, const TimedVariant& how, std::span<const LinkTime> time,
-                      const std::optional<Ways>& ways, int64_t most_ps, Schedule& schedule) {
-  const EventsProblem problem{.topology = ways ? ways->network() : input.topology,
+                      const std::optional<SwitchPaths>& paths, int64_t max_ps, Schedule& schedule) {
+  const EventsProblem problem{.topology = paths ? paths->network() : input.topology,
                               .source = input.source,
-                              .time = ways ? ways->time() : time,
+                              .time = paths ? paths->time() : time,
                               .policy = *how.policy,
                               .window = WindowOf(input),
                               .waits = how.waits,
@@ -89,9 +89,9 @@ Result<int64_t> Match(const Input& input, const TimedVariant& how, std::span<con
     schedule.transfers.push_back(input.MakeTransfer(link, chunk, 0));
     schedule.start_ps.push_back(start_ps);
   };
-  if (!ways) return MatchEvents(problem, most_ps, sink);
+  if (!paths) return MatchEvents(problem, max_ps, sink);
   const Result<int64_t> end_ps =
-      MatchThroughSwitches(problem, *ways, input.switch_use, most_ps, sink);
+      MatchThroughSwitches(problem, *paths, input.switch_use, max_ps, sink);
   SortByStart(schedule);
   return end_ps;
 }
@@ -110,11 +110,11 @@ Result<Schedule> MakeInEvents(const Input& input, const SynthOptions& options) {
       return MakeError(ErrorCode::kResourceExhausted,
                        fmt::format("a chunk takes longer than {} ps on a link", kLongestPs));
   }
-  std::optional<Ways> ways;
+  std::optional<SwitchPaths> paths;
   if (input.topology.has_switches()) {
-    Result<Ways> made = Ways::Make(input.topology, time);
+    Result<SwitchPaths> made = SwitchPaths::Make(input.topology, time);
     if (!made) return tl::unexpected(made.error());
-    ways = *std::move(made);
+    paths = *std::move(made);
   }
   Schedule best = header;
   int64_t best_ps = std::numeric_limits<int64_t>::max();
@@ -123,11 +123,10 @@ Result<Schedule> MakeInEvents(const Input& input, const SynthOptions& options) {
     const TimedVariant how(input, options.seed, static_cast<uint64_t>(attempt));
     Schedule schedule = header;
     // What is a little late may be the best when it has been routed again.
-    const int64_t most_ps =
-        passes > 0 && best_ps < kLongestPs ? best_ps + best_ps / 2 : best_ps - 1;
-    Result<int64_t> end_ps = Match(input, how, time, ways, most_ps, schedule);
+    const int64_t max_ps = passes > 0 && best_ps < kLongestPs ? best_ps + best_ps / 2 : best_ps - 1;
+    Result<int64_t> end_ps = Match(input, how, time, paths, max_ps, schedule);
     if (!end_ps) return tl::unexpected(end_ps.error());
-    if (*end_ps > most_ps) continue;
+    if (*end_ps > max_ps) continue;
     if (passes > 0) {
       Result<Schedule> rerouted = Reroute(input, schedule, passes);
       if (!rerouted) return rerouted;

@@ -16,7 +16,7 @@ namespace {
 constexpr int kScaleBits = 20;
 constexpr int64_t kScale = int64_t{1} << kScaleBits;
 // Of a load that is the part f of the largest, f to the power of 2^sharpness counts.
-constexpr int kLeastSharpness = 5, kMostSharpness = 10;
+constexpr int kMinSharpness = 5, kMaxSharpness = 10;
 
 class Packer {
  public:
@@ -34,7 +34,7 @@ class Packer {
     std::vector<ChunkTrees> best = trees_;
     int64_t best_most = Most();
     for (int32_t pass = 0; pass < problem_.passes; ++pass) {
-      sharpness_ = kLeastSharpness + pass * (kMostSharpness - kLeastSharpness) / problem_.passes;
+      sharpness_ = kMinSharpness + pass * (kMaxSharpness - kMinSharpness) / problem_.passes;
       for (size_t chunk = 0; chunk < trees_.size(); ++chunk) {
         if (CancelRequested()) return tl::unexpected(CancelledError());
         AddLoad(chunk, -1);
@@ -133,7 +133,7 @@ class Packer {
 
   const PackingProblem& problem_;
   const Topology& topology_;
-  int sharpness_ = kLeastSharpness;
+  int sharpness_ = kMinSharpness;
   std::vector<int64_t> load_, length_;
   Random random_;
   std::vector<ChunkTrees> trees_;

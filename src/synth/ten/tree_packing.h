@@ -3,7 +3,7 @@
 //
 // Model       A chunk need not be reduced at the rank that owns its shard: trees reach what no
 //             reduce-scatter + all-gather does where ranks have unequal links. On networks where
-//             every link has an equal twin, one tree serves both paths: each of its cables carries
+//             every link has an equal twin, one tree serves both directions: each of its cables carries
 //             the chunk once in each direction. There the least possible load is
 //             2 M max over partitions (parts - 1) / capacity between the parts, which is
 //             Nash-Williams' and Tutte's limit of packing trees and a bound of all-reduce at once.

@@ -21,7 +21,7 @@ Heads HeadsOf(const Topology& topology) {
   return heads;
 }
 
-int64_t CountPorts(const Heads& heads) {
+int64_t CountHeads(const Heads& heads) {
   int64_t ports = 0;
   for (const std::vector<int32_t>& out : heads) ports += static_cast<int64_t>(out.size());
   return ports;
@@ -54,22 +54,22 @@ Heads LineOf(const Heads& heads) {
 // Definition 12. The ranks are the links and self-loops of G, by their tails; u -> v sends to every
 // v -> w. Link parameters are those of G, which must be homogeneous.
 Result<Draft> BuildLine(const FamilyCall& call) {
-  constexpr int64_t kMostTimes = 64;
+  constexpr int64_t kMaxTimes = 64;
   const Topology& base = call.operands[0];
   if (Status status = call.CheckSizes(1); !status) return tl::unexpected(status.error());
   if (!call.sizes.empty() && call.options[0]) return call.Fault("k stands there twice");
   const int64_t times = call.sizes.empty() ? call.options[0].value_or(1) : call.sizes[0];
-  if (times < 1 || times > kMostTimes) return call.Fault("wanted 1 <= k <= 64");
+  if (times < 1 || times > kMaxTimes) return call.Fault("wanted 1 <= k <= 64");
   if (base.has_switches()) return call.Fault("the network has switches; unwind it first");
   if (Status status = CheckNoHostLimits(call); !status) return tl::unexpected(status.error());
   if (!base.is_homogeneous())
     return call.Fault("the links of the network differ in bandwidth or alpha, wanted all alike");
   Heads heads = HeadsOf(base);
-  if (CountPorts(heads) == 0) return call.Fault("the network has no links");
+  if (CountHeads(heads) == 0) return call.Fault("the network has no links");
   const LinkSpec spec = call.links.Override(
       base.num_links() > 0 ? base.spec(LinkId{0}) : base.self_loops(NodeId{0})[0], 0);
   for (int64_t time = 1;; ++time) {
-    Result<Draft> draft = call.Start(CountPorts(heads), 0, CountWalksOfTwo(heads), 1);
+    Result<Draft> draft = call.Start(CountHeads(heads), 0, CountWalksOfTwo(heads), 1);
     if (!draft) return draft;
     heads = LineOf(heads);
     if (time < times) continue;

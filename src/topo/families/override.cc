@@ -34,7 +34,6 @@ Result<std::pair<int32_t, int32_t>> EndsOf(const Names& names, const NamedCable&
 }  // namespace
 
 Status ApplyOverrides(const std::vector<NamedCable>& overrides, Draft& draft) {
-  constexpr int64_t kMaxBandwidth = int64_t{1} << 50;
   Names names;
   for (size_t node = 0; node < draft.names.size(); ++node)
     names.emplace(draft.names[node], static_cast<int32_t>(node));

@@ -29,15 +29,15 @@ std::optional<NodeId> FindNode(const Topology& topology, std::string_view text) 
   return std::nullopt;
 }
 
-struct Ends {
+struct Endpoints {
   NodeId from{0}, to{0};
 };
 
 // "a-b", where names may hold a '-' themselves.
-Result<Ends> EndsOf(const FamilyCall& call, const NamedCable& cable) {
+Result<Endpoints> EndsOf(const FamilyCall& call, const NamedCable& cable) {
   const Topology& base = call.operands[0];
   const std::string_view text = cable.text;
-  std::vector<Ends> found;
+  std::vector<Endpoints> found;
   for (size_t at = text.find('-'); at != text.npos; at = text.find('-', at + 1)) {
     const auto from = FindNode(base, text.substr(0, at));
     const auto to = FindNode(base, text.substr(at + 1));
@@ -58,7 +58,7 @@ Result<Ends> EndsOf(const FamilyCall& call, const NamedCable& cable) {
 }
 
 // What to say of a cable that is not there.
-std::string MissingText(const Topology& base, const Ends& ends, bool taken) {
+std::string MissingText(const Topology& base, const Endpoints& ends, bool taken) {
   const std::string& from = base.node_name(ends.from);
   const std::string& to = base.node_name(ends.to);
   if (taken) return fmt::format("'{}' and '{}' have no further cable", from, to);
@@ -83,7 +83,7 @@ Result<std::vector<char>> NamedLinks(const FamilyCall& call, const std::vector<C
   const Topology& base = call.operands[0];
   std::vector<char> gone(static_cast<size_t>(base.num_links()), 0);
   for (const NamedCable& named : call.cables) {
-    const Result<Ends> ends = EndsOf(call, named);
+    const Result<Endpoints> ends = EndsOf(call, named);
     if (!ends) return tl::unexpected(ends.error());
     const auto leads = [&](LinkId link) {
       return base.tail(link) == ends->from && base.head(link) == ends->to;

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "support/parse.h"
 #include "tutti/sched/schedule.h"
 #include "tutti/synth/synthesizer.h"
 #include "tutti/topo/expression.h"
@@ -13,11 +14,7 @@
 
 namespace tutti {
 
-inline Topology MustParse(const std::string& expression) {
-  Result<Topology> topology = ParseTopology(expression);
-  EXPECT_TRUE(topology.has_value()) << topology.error().message;
-  return *std::move(topology);
-}
+using test_support::Parse;
 
 inline Schedule MustMake(const Topology& topology, CollectiveKind kind,
                          const std::string& algorithm, SynthOptions options = {}) {

@@ -15,7 +15,7 @@ namespace {
 using Kind = CollectiveKind;
 
 TEST(DifferenceTest, SameTransfersInWhateverOrder) {
-  const Topology topology = MustParse("torus(3,3)");
+  const Topology topology = Parse("torus(3,3)");
   const Schedule schedule = MustMake(topology, Kind::kAllReduce, "bfb");
   Schedule other = schedule;
   other.algorithm = "somebody";
@@ -27,7 +27,7 @@ TEST(DifferenceTest, SameTransfersInWhateverOrder) {
 }
 
 TEST(DifferenceTest, SameTransfersInFinerUnits) {
-  const Topology topology = MustParse("ring(4)");
+  const Topology topology = Parse("ring(4)");
   const Schedule schedule = MustMake(topology, Kind::kAllGather, "ring");
   Schedule finer = schedule;
   finer.units_per_shard *= 3;
@@ -39,7 +39,7 @@ TEST(DifferenceTest, SameTransfersInFinerUnits) {
 }
 
 TEST(DifferenceTest, OneChangeIsSeen) {
-  const Topology topology = MustParse("mesh(2,3,bw=[1,2]GB/s)");
+  const Topology topology = Parse("mesh(2,3,bw=[1,2]GB/s)");
   const Schedule schedule = MustMake(topology, Kind::kAllGather, "ten");
   ASSERT_EQ(schedule.kind, ScheduleKind::kTimed);
   Schedule later = schedule;
@@ -58,8 +58,8 @@ TEST(DifferenceTest, OneChangeIsSeen) {
 }
 
 TEST(DifferenceTest, SaysWhatIsNotComparable) {
-  const Topology ring = MustParse("ring(4)"), torus = MustParse("torus(2,2,bw=1GB/s)"),
-                 larger = MustParse("ring(5)");
+  const Topology ring = Parse("ring(4)"), torus = Parse("torus(2,2,bw=1GB/s)"),
+                 larger = Parse("ring(5)");
   const Schedule gather = MustMake(ring, Kind::kAllGather, "ring"),
                  reduce = MustMake(ring, Kind::kAllReduce, "ring"),
                  on_torus = MustMake(torus, Kind::kAllGather, "ring"),
@@ -80,7 +80,7 @@ TEST(DifferenceTest, SaysWhatIsNotComparable) {
 
 // By hand: in both directions 3/8 M over every link, in one 3/4 M over half of them.
 TEST(DifferenceTest, LinksThatCarryUnlikeMuch) {
-  const Topology topology = MustParse("ring(4,bw=1GB/s)");
+  const Topology topology = Parse("ring(4,bw=1GB/s)");
   const std::vector<LinkTraffic> both = TrafficOf(topology,
                                                   MustMake(topology, Kind::kAllGather, "ring")),
                                  one = TrafficOf(topology,
@@ -109,7 +109,7 @@ TEST(DifferenceTest, TenthsOfArrivals) {
 
 // By hand: the same 3 M in all, over half of the links: later from the first tenth on.
 TEST(DifferenceTest, UniringFallsBehindAtOnce) {
-  const Topology topology = MustParse("ring(4,bw=1GB/s,alpha=1us)");
+  const Topology topology = Parse("ring(4,bw=1GB/s,alpha=1us)");
   const Schedule both = MustMake(topology, Kind::kAllGather, "ring"),
                  one = MustMake(topology, Kind::kAllGather, "uniring");
   const auto behind = FirstBehind({topology, both}, {topology, one}, {.size_bytes = 4'000'000'000});

@@ -14,7 +14,7 @@ namespace {
 using Kind = CollectiveKind;
 
 Result<Expectation> ExpectOn(const std::string& expression, Kind kind, int64_t size) {
-  const Topology topology = MustParse(expression);
+  const Topology topology = Parse(expression);
   return Expect(topology, expression, FindBoxes(topology), kind, size);
 }
 
@@ -44,7 +44,7 @@ TEST(ExpectationTest, NothingIsFasterThanTheLimit) {
       ASSERT_TRUE(expected->ring_s);
       EXPECT_GE(*expected->ring_s, expected->limit_s);
       ASSERT_TRUE(expected->schedule);
-      const Topology topology = MustParse(expression);
+      const Topology topology = Parse(expression);
       EXPECT_TRUE(Verify(expected->unwound ? *expected->unwound : topology,
                          expected->schedule->collective, *expected->schedule)
                       .verified());
@@ -52,16 +52,16 @@ TEST(ExpectationTest, NothingIsFasterThanTheLimit) {
 }
 
 TEST(OtherWiringsTest, ALineIsBetterClosed) {
-  const Result<std::vector<OtherWiring>> others = OtherWirings(MustParse("mesh(4,bw=3GB/s)"));
+  const Result<std::vector<OtherWiring>> others = OtherWirings(Parse("mesh(4,bw=3GB/s)"));
   ASSERT_TRUE(others.has_value()) << others.error().message;
   ASSERT_EQ(others->size(), 1U);
-  EXPECT_EQ(FindIsomorphism(others->front().topology, MustParse("ring(4,bw=3GB/s)")).outcome,
+  EXPECT_EQ(FindIsomorphism(others->front().topology, Parse("ring(4,bw=3GB/s)")).outcome,
             IsomorphismSearch::Outcome::kFound);
   EXPECT_EQ(others->front().topology.bandwidth(LinkId{0}), 3'000'000'000);
 }
 
 TEST(OtherWiringsTest, ARingOfFourIsTheBestOfTwoPorts) {
-  const Result<std::vector<OtherWiring>> others = OtherWirings(MustParse("ring(4)"));
+  const Result<std::vector<OtherWiring>> others = OtherWirings(Parse("ring(4)"));
   ASSERT_TRUE(others.has_value()) << others.error().message;
   EXPECT_TRUE(others->empty());
 }
@@ -69,7 +69,7 @@ TEST(OtherWiringsTest, ARingOfFourIsTheBestOfTwoPorts) {
 TEST(OtherWiringsTest, HaveAsManyRanksAndPortsAndNotOneIsTheSame) {
   for (const std::string expression : {"torus(3,4)", "ring(8)", "mesh(3,3)"}) {
     SCOPED_TRACE(expression);
-    const Topology topology = MustParse(expression);
+    const Topology topology = Parse(expression);
     int32_t ports = 0;
     for (NodeId rank : topology.Ranks()) ports = std::max(ports, topology.out_degree(rank));
     const Result<std::vector<OtherWiring>> others = OtherWirings(topology);
@@ -85,7 +85,7 @@ TEST(OtherWiringsTest, HaveAsManyRanksAndPortsAndNotOneIsTheSame) {
 
 TEST(OtherWiringsTest, SayWhyThereAreNone) {
   const auto why = [](const std::string& expression) {
-    const Result<std::vector<OtherWiring>> others = OtherWirings(MustParse(expression));
+    const Result<std::vector<OtherWiring>> others = OtherWirings(Parse(expression));
     EXPECT_FALSE(others.has_value()) << expression;
     return others ? std::string() : others.error().message;
   };

@@ -21,7 +21,7 @@ constexpr int64_t kFourGB = 4'000'000'000;
 
 // By hand, ring(4): three hops of half a shard (M/8) in either direction.
 TEST(TrafficTest, EveryLinkOfARingCarriesTheSame) {
-  const Topology topology = MustParse("ring(4,bw=1GB/s)");
+  const Topology topology = Parse("ring(4,bw=1GB/s)");
   const std::vector<LinkTraffic> traffic =
       TrafficOf(topology, MustMake(topology, Kind::kAllGather, "ring"));
   ASSERT_EQ(traffic.size(), 8U);
@@ -36,7 +36,7 @@ TEST(TrafficTest, EveryLinkOfARingCarriesTheSame) {
 
 // The cut of three of four ranks: three shards of M/4 over two links, and the ring sends no more.
 TEST(TrafficTest, ARingMeetsItsCut) {
-  const Topology topology = MustParse("ring(4,bw=1GB/s)");
+  const Topology topology = Parse("ring(4,bw=1GB/s)");
   const Schedule schedule = MustMake(topology, Kind::kAllGather, "ring");
   const Bounds bounds = *ComputeBounds(topology, schedule.collective);
   ASSERT_TRUE(bounds.cut);
@@ -49,7 +49,7 @@ TEST(TrafficTest, ARingMeetsItsCut) {
 
 // Over one direction only, one of the two links out of the three ranks carries all.
 TEST(TrafficTest, AUniringLeavesHalfOfTheCutIdle) {
-  const Topology topology = MustParse("ring(4,bw=1GB/s)");
+  const Topology topology = Parse("ring(4,bw=1GB/s)");
   const Schedule schedule = MustMake(topology, Kind::kAllGather, "uniring");
   const std::vector<LinkTraffic> traffic = TrafficOf(topology, schedule);
   EXPECT_EQ(BusiestOf(traffic).share, Rational(3, 4));
@@ -58,7 +58,7 @@ TEST(TrafficTest, AUniringLeavesHalfOfTheCutIdle) {
 
 // Two boxes of two on rails: half of M comes in over two NICs, as the cut says.
 TEST(TrafficTest, TwoBoxesOnRailsMeetTheirCut) {
-  const Topology topology = MustParse("cluster(boxes=2,gpus=2,nvswitch=4GB/s,nic=1GB/s)");
+  const Topology topology = Parse("cluster(boxes=2,gpus=2,nvswitch=4GB/s,nic=1GB/s)");
   const Schedule schedule = MustMake(topology, Kind::kAllGather, "forest");
   const Bounds bounds = *ComputeBounds(topology, schedule.collective);
   ASSERT_TRUE(bounds.cut);
@@ -71,7 +71,7 @@ TEST(TrafficTest, TwoBoxesOnRailsMeetTheirCut) {
 
 // By hand: three steps of 1 us and M/4 at 1 GB/s, the last behind the two before.
 TEST(ChainTest, UniringIsOneChainRoundTheRing) {
-  const Topology topology = MustParse("ring(4,bw=1GB/s,alpha=1us)");
+  const Topology topology = Parse("ring(4,bw=1GB/s,alpha=1us)");
   const Schedule schedule = MustMake(topology, Kind::kAllGather, "uniring");
   for (const StepMode mode : {StepMode::kBarrier, StepMode::kEager}) {
     const Result<CriticalChain> chain =
@@ -110,7 +110,7 @@ TEST(ChainTest, NamesTheLinkThatHoldsAllUp) {
 }
 
 TEST(ChainTest, IsEmptyWhereNothingIsSent) {
-  const Topology topology = MustParse("ring(3)");
+  const Topology topology = Parse("ring(3)");
   Schedule nothing{.collective = *Collective::Make(Kind::kAllGather, 3)};
   nothing.topology_fingerprint = topology.Fingerprint();
   const Result<CriticalChain> chain = FindCriticalChain(topology, nothing, {.size_bytes = 1});
@@ -120,7 +120,7 @@ TEST(ChainTest, IsEmptyWhereNothingIsSent) {
 }
 
 TEST(ChainTest, RefusesWhatTheSimulatorRefuses) {
-  const Topology topology = MustParse("ring(3)"), other = MustParse("ring(4)");
+  const Topology topology = Parse("ring(3)"), other = Parse("ring(4)");
   const Schedule schedule = MustMake(topology, Kind::kAllGather, "ring");
   EXPECT_FALSE(FindCriticalChain(other, schedule, {.size_bytes = 1}).has_value());
   EXPECT_FALSE(FindCriticalChain(topology, schedule, {.size_bytes = 0}).has_value());
@@ -152,7 +152,7 @@ const std::vector<Case>& Cases() {
 TEST(ChainProperty, PartsAddUpToTheTimeAndMessagesFollowEachOther) {
   for (const Case& one : Cases()) {
     SCOPED_TRACE(std::string(one.expression) + " " + one.algorithm);
-    const Topology topology = MustParse(one.expression);
+    const Topology topology = Parse(one.expression);
     const Schedule schedule = MustMake(topology, one.kind, one.algorithm);
     for (const int64_t size : {int64_t{1} << 10, int64_t{1} << 24, int64_t{1} << 30})
       for (const StepMode mode : {StepMode::kBarrier, StepMode::kEager})
@@ -176,7 +176,7 @@ TEST(TrafficProperty, IsWhatTheSimulatorCarriesAndTakesNoLongerThanTheRun) {
   constexpr int64_t kSize = 1 << 26;
   for (const Case& one : Cases()) {
     SCOPED_TRACE(std::string(one.expression) + " " + one.algorithm);
-    const Topology topology = MustParse(one.expression);
+    const Topology topology = Parse(one.expression);
     const Schedule schedule = MustMake(topology, one.kind, one.algorithm);
     const std::vector<LinkTraffic> traffic = TrafficOf(topology, schedule);
     const Result<SimReport> report = Simulate(topology, schedule, {.size_bytes = kSize});
@@ -201,7 +201,7 @@ TEST(TrafficProperty, IsWhatTheSimulatorCarriesAndTakesNoLongerThanTheRun) {
 TEST(StepTimesProperty, AddUpToTheAnalyticCost) {
   constexpr int64_t kSize = 1 << 20;
   for (const Case& one : Cases()) {
-    const Topology topology = MustParse(one.expression);
+    const Topology topology = Parse(one.expression);
     const Schedule schedule = MustMake(topology, one.kind, one.algorithm);
     if (schedule.kind != ScheduleKind::kStep) continue;
     SCOPED_TRACE(one.expression);

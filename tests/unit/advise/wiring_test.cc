@@ -15,7 +15,7 @@ namespace {
 using Kind = CollectiveKind;
 
 Wiring WiringIn(const std::string& expression) {
-  const Topology topology = MustParse(expression);
+  const Topology topology = Parse(expression);
   return WiringOf(topology, FindBoxes(topology));
 }
 
@@ -31,7 +31,7 @@ bool SomeNoteSays(const NcclAdvice& advice, const std::string& words) {
   });
 }
 
-struct Case {
+struct WiringCase {
   const char* expression;
   WiringKind kind;
   int32_t machines;
@@ -39,17 +39,18 @@ struct Case {
 };
 
 TEST(WiringTest, KindsOfWirings) {
-  for (const Case& one : std::vector<Case>{{"ring(4)", WiringKind::kRing, 4, 4},
-                                           {"ring(3)", WiringKind::kAllPairs, 3, 3},
-                                           {"complete(5)", WiringKind::kAllPairs, 5, 5},
-                                           {"ring(2)", WiringKind::kAllPairs, 2, 0},
-                                           {"mesh(4)", WiringKind::kLine, 4, 0},
-                                           {"torus(2,2)", WiringKind::kRing, 4, 4},
-                                           {"torus(3,3)", WiringKind::kOther, 9, 9},
-                                           {"switch(4)", WiringKind::kSwitched, 4, 0},
-                                           {"dgx_h100(1)", WiringKind::kOneMachine, 1, 0},
-                                           {"dgx1", WiringKind::kOneMachine, 1, 0},
-                                           {"dgx_h100(2)", WiringKind::kSwitched, 2, 0}}) {
+  for (const WiringCase& one :
+       std::vector<WiringCase>{{"ring(4)", WiringKind::kRing, 4, 4},
+                               {"ring(3)", WiringKind::kAllPairs, 3, 3},
+                               {"complete(5)", WiringKind::kAllPairs, 5, 5},
+                               {"ring(2)", WiringKind::kAllPairs, 2, 0},
+                               {"mesh(4)", WiringKind::kLine, 4, 0},
+                               {"torus(2,2)", WiringKind::kRing, 4, 4},
+                               {"torus(3,3)", WiringKind::kOther, 9, 9},
+                               {"switch(4)", WiringKind::kSwitched, 4, 0},
+                               {"dgx_h100(1)", WiringKind::kOneMachine, 1, 0},
+                               {"dgx1", WiringKind::kOneMachine, 1, 0},
+                               {"dgx_h100(2)", WiringKind::kSwitched, 2, 0}}) {
     SCOPED_TRACE(one.expression);
     const Wiring wiring = WiringIn(one.expression);
     EXPECT_EQ(wiring.kind, one.kind);
@@ -94,7 +95,7 @@ TEST(NcclAdviceTest, RailsAndSwitches) {
 // By hand, channels 0-1-3-2 and 1-0-2-3: every NIC takes half of what passes a pair of neighbours,
 // every hop is two links.
 TEST(RingEstimateTest, TwoBoxesOfTwoOnRails) {
-  const Topology topology = MustParse("cluster(boxes=2,gpus=2,nvswitch=4GB/s,nic=1GB/s,alpha=1us)");
+  const Topology topology = Parse("cluster(boxes=2,gpus=2,nvswitch=4GB/s,nic=1GB/s,alpha=1us)");
   const RingEstimate estimate = EstimateRing(topology, FindBoxes(topology));
   EXPECT_EQ(estimate.channels, 2);
   EXPECT_EQ(estimate.hop_ps, 2'000'000);
@@ -109,7 +110,7 @@ TEST(RingEstimateTest, TwoBoxesOfTwoOnRails) {
 
 // A star: every rank sends to its neighbour over its own cable, all of it.
 TEST(RingEstimateTest, AStar) {
-  const Topology topology = MustParse("switch(5,bw=2GB/s,alpha=1us)");
+  const Topology topology = Parse("switch(5,bw=2GB/s,alpha=1us)");
   const RingEstimate estimate = EstimateRing(topology, FindBoxes(topology));
   EXPECT_EQ(estimate.channels, 1);
   EXPECT_EQ(estimate.hop_ps, 2'000'000);

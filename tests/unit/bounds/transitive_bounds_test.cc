@@ -34,7 +34,7 @@ TEST(TransitiveBounds, AreThoseOfTheGeneralSearchOnEqualLinks) {
       EXPECT_EQ(fast->tb, slow->tb);
       EXPECT_EQ(fast->ideal_seconds_per_byte, slow->ideal_seconds_per_byte);
       EXPECT_EQ(fast->rsag_seconds_per_byte, slow->rsag_seconds_per_byte);
-      EXPECT_EQ(fast->least_alpha_ps, slow->least_alpha_ps);
+      EXPECT_EQ(fast->min_alpha_ps, slow->min_alpha_ps);
       EXPECT_EQ(fast->cut.has_value(), slow->cut.has_value() && kind != Kind::kAllReduce);
     }
   }

@@ -65,7 +65,7 @@ TEST(UnwoundBoundsProperty, AreTheSameForEveryDegreeAndThroughAFile) {
         // What a schedule on these links cannot beat: never more than the links allow.
         EXPECT_LE(bounds.latency_ps, surrogate.latency_ps);
         EXPECT_LE(bounds.steps, surrogate.steps);
-        EXPECT_LE(bounds.least_alpha_ps, surrogate.least_alpha_ps);
+        EXPECT_LE(bounds.min_alpha_ps, surrogate.min_alpha_ps);
         // The limit of all-to-all is proven, but stops a little above the smallest.
         if (!whole.has_host_limits() && kind != Kind::kAllToAll) {
           EXPECT_LE(bounds.seconds_per_byte.ToDouble(),

@@ -9,14 +9,12 @@
 #include <thread>
 #include <vector>
 
+#include "support/status.h"
 #include "tutti/communicator.h"
 
 namespace tutti {
 
-inline testing::AssertionResult Succeeded(const Status& status) {
-  return status ? testing::AssertionSuccess()
-                : testing::AssertionFailure() << status.error().message;
-}
+using test_support::Succeeded;
 
 using RankBody = std::function<void(Communicator&)>;
 

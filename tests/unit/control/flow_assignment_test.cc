@@ -60,7 +60,7 @@ TEST(FlowAssignment, MovesRunningFlowsForATwentiethOnly) {
   }
 }
 
-FlowProblem RandomProblem(Random& random, int32_t most_flows) {
+FlowProblem RandomProblem(Random& random, int32_t max_flows) {
   FlowProblem problem;
   const auto links = static_cast<int32_t>(2 + random.Below(6));
   for (int32_t i = 0; i < links; ++i) {
@@ -78,7 +78,7 @@ FlowProblem RandomProblem(Random& random, int32_t most_flows) {
         route.reserved_from = static_cast<int32_t>(random.Below(3));
     }
   }
-  for (uint64_t flows = 1 + random.Below(static_cast<uint64_t>(most_flows)); flows > 0; --flows)
+  for (uint64_t flows = 1 + random.Below(static_cast<uint64_t>(max_flows)); flows > 0; --flows)
     problem.flows.push_back(
         {.job = static_cast<int32_t>(random.Below(3)),
          .priority = 0,

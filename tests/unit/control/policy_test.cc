@@ -5,39 +5,17 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
+#include "cluster_inputs.h"
 #include "tutti/base/random.h"
 #include "tutti/sim/fair_sharing.h"
-#include "tutti/topo/expression.h"
 
 namespace tutti {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-ClusterView ViewOf(const std::string& expression) {
-  const Result<Topology> topology = ParseTopology(expression);
-  EXPECT_TRUE(topology) << topology.error().message;
-  Result<ClusterView> view = ClusterView::Make(*topology);
-  EXPECT_TRUE(view) << view.error().message;
-  return std::move(view).value_or(ClusterView{});
-}
-
-// Four hosts with two devices and two virtual NICs of 100 Mbit/s, two racks, two spines, links
-// between switches of 100 Mbit/s. Ranks 2h and 2h + 1 are on host h; hosts 0 and 1 in rack 0.
-ClusterView Testbed() {
-  return ViewOf(
-      "cluster(boxes=4,gpus=2,nics=2,nic=100Mbit/s,fabric=spine_leaf(2,2),oversubscription=2)");
-}
-
-PolicyOutput MustDecide(std::string_view name, const PolicyInput& input) {
-  const Result<const Policy*> policy = FindPolicy(name);
-  EXPECT_TRUE(policy) << policy.error().message;
-  Result<PolicyOutput> output = Decide(**policy, input);
-  EXPECT_TRUE(output) << output.error().message;
-  return std::move(output).value_or(PolicyOutput{});
-}
 
 // Of each job, the sum over its rings of what each moves when all jobs are busy, Mbit/s.
 std::vector<double> BusBandwidths(const ClusterView& view, const PolicyOutput& output) {
@@ -229,7 +207,11 @@ TEST(Policies, DoNotDependOnTheOrderOfTheList) {
       input.jobs.push_back({j,
                             {all.begin() + j * 16, all.begin() + j * 16 + 12},
                             static_cast<int32_t>(random.Below(3)),
-                            {}});
+                            {},
+                            static_cast<int32_t>(1 + random.Below(4)),
+                            static_cast<int64_t>(random.Below(3)),
+                            static_cast<int32_t>(random.Below(3)) - 1,
+                            static_cast<int64_t>(random.Below(2))});
     PolicyInput turned = input;
     std::reverse(turned.jobs.begin(), turned.jobs.end());
     for (const Policy& policy : Policies()) {
@@ -264,6 +246,18 @@ TEST(Policies, RefuseWrongJobs) {
   input.channels = 1;
   input.background = {1};
   EXPECT_THAT(message(input), HasSubstr("background of 1 links"));
+  input = InputOf(view, {{0, 4}});
+  input.jobs[0].weight = 0;
+  EXPECT_THAT(message(input), HasSubstr("job 0 has weight 0, wanted 1 to 1000000"));
+  input.jobs[0].weight = 1000001;
+  EXPECT_THAT(message(input), HasSubstr("job 0 has weight 1000001"));
+  for (int32_t fault = 0; fault < 3; ++fault) {
+    input = InputOf(view, {{0, 4}});
+    if (fault == 0) input.jobs[0].deadline_ns = -1;
+    if (fault == 1) input.jobs[0].guaranteed = -1;
+    if (fault == 2) input.jobs[0].tenant = -2;
+    EXPECT_THAT(message(input), HasSubstr("wanted 0 or more, 0 or more and -1 or more")) << fault;
+  }
   EXPECT_THAT(FindPolicy("fffa").error().message, HasSubstr("nearest: ffa"));
 }
 
@@ -279,6 +273,24 @@ TEST(Ecmp, SpreadsConnectionsOverRoutes) {
     ++used[static_cast<size_t>(route)];
   }
   for (const int count : used) EXPECT_NEAR(count, 1000, 120);
+}
+
+// A seed is a draw of its own, not that of another seed with ports exchanged: the sorted counts of flows
+// by spine of all pairs are hardly ever alike.
+TEST(Ecmp, SeedsAreNoPermutationsOfPorts) {
+  const ClusterView view =
+      ViewOf("cluster(boxes=16,gpus=1,nics=1,fabric=spine_leaf(2,4),oversubscription=2)");
+  std::set<std::vector<int>> counts;
+  for (uint64_t seed = 0; seed < 16; ++seed) {
+    std::vector<int> used(8 * 4);
+    for (int32_t from = 0; from < 8; ++from)
+      for (int32_t to = 8; to < 16; ++to)
+        ++used[static_cast<size_t>(from * 4 +
+                                   EcmpRoute(view, RingFlow{0, from, to, from, to}, 0, seed))];
+    std::sort(used.begin(), used.end());
+    counts.insert(used);
+  }
+  EXPECT_GE(counts.size(), 12u);
 }
 
 }  // namespace

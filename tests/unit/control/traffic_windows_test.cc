@@ -83,5 +83,28 @@ TEST(TrafficWindows, RefusesWithTheFigures) {
   EXPECT_THAT(message(wild), HasSubstr("more than 5 %"));
 }
 
+// By hand: bursts of 3 ms that begin 20, 21, 20, 21, ... ms after each other. A tenant that runs freely drifts; one
+// that is held to windows of 21 ms is ready in time each time.
+TEST(KeptWindowsTest, AreAsLongAsNearlyAllPeriodsAndDoNotDrift) {
+  std::vector<TracedCollective> trace;
+  int64_t at = 5 * kMs;
+  for (int64_t j = 0; j < 20; ++j) {
+    trace.push_back({at, at + 3 * kMs});
+    at += (20 + j % 2) * kMs;
+  }
+  const auto kept = EstimateKeptWindows(trace, 50'000);
+  ASSERT_TRUE(kept) << kept.error().message;
+  EXPECT_EQ(kept->period_ns, 21 * kMs);
+  EXPECT_EQ(kept->length_ns, 3 * kMs);
+  EXPECT_EQ(kept->guard_ns, 50'000);
+  EXPECT_EQ(kept->phase_ns, trace.back().first_byte_ns % (21 * kMs));
+  EXPECT_EQ(kept->victims_ns(), 18 * kMs - 100'000);
+  const auto free = EstimateWindows(trace, 50'000);
+  EXPECT_TRUE(!free || free->guard_ns > 2 * kMs);
+  EXPECT_FALSE(EstimateKeptWindows(std::span(trace).first(2), 0));
+  EXPECT_FALSE(EstimateKeptWindows(trace, -1));
+  EXPECT_FALSE(EstimateKeptWindows(trace, 8 * kMs));  // nothing left for others
+}
+
 }  // namespace
 }  // namespace tutti

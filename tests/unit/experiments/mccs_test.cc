@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <array>
 #include <vector>
 
 #include "experiments_testing.h"
@@ -11,18 +10,9 @@
 namespace tutti {
 namespace {
 
-using mccs::Estimate;
-
-TEST(MccsTest, IntervalsByHand) {
-  // Mean 2, deviation 1, n = 3: 4.303 / sqrt(3).
-  const std::array<double, 3> values = {1, 2, 3};
-  const Estimate estimate = mccs::EstimateOf(values);
-  EXPECT_DOUBLE_EQ(estimate.mean, 2);
-  EXPECT_NEAR(estimate.half, 2.484, 1e-3);
-  EXPECT_EQ(mccs::EstimateOf(std::span(values).first(1)).half, 0);
-  // Of each seed the mean over jobs, then over seeds.
-  const Estimate speed_up = mccs::SpeedUp({{2, 4}, {6, 6}}, {{1, 1}, {2, 2}});
-  EXPECT_DOUBLE_EQ(speed_up.mean, 3);
+// Of each seed the mean over jobs, then over seeds.
+TEST(MccsTest, SpeedUpsByHand) {
+  EXPECT_DOUBLE_EQ(mccs::SpeedUp({{2, 4}, {6, 6}}, {{1, 1}, {2, 2}}).mean, 3);
 }
 
 // Simulated ratios lie where the formula says.
@@ -65,6 +55,33 @@ TEST(MccsTest, KnowledgeOfTheNetworkPays) {
     ASSERT_TRUE(blind && rings);
     EXPECT_GT(mccs::SpeedUp(*blind, *rings).mean, 1);
   }
+}
+
+double Ours(const ResultRow& row, size_t column) { return row.cells[column].ours->ToDouble(); }
+
+// Columns: rings by ECMP 0, pinned 2, best 3; made 6, by ECMP 7; gains 9 and 10; bound 11.
+TEST(MccsTest, BeyondKeepsToItsBounds) {
+  const ExperimentResult result = MustRun("mccs-beyond", {});
+  ASSERT_EQ(result.tables.size(), 2u);
+  for (const ResultTable& table : result.tables) {
+    ASSERT_EQ(table.rows.size(), 8u);
+    for (const ResultRow& row : table.rows) {
+      SCOPED_TRACE(row.label);
+      EXPECT_LE(Ours(row, 2), Ours(row, 0) * (1 + 1e-9));
+      EXPECT_LE(Ours(row, 3), Ours(row, 2));
+      for (const size_t time : {0, 2, 3, 6}) EXPECT_GE(Ours(row, time), Ours(row, 11));
+      EXPECT_NEAR(Ours(row, 9), Ours(row, 2) / Ours(row, 6), 1e-9);
+      EXPECT_NEAR(Ours(row, 10), Ours(row, 3) / Ours(row, 6), 1e-9);
+    }
+  }
+  // By hand, 8:1, 256 MiB: each of 4 rings moves 1/16 of a quarter of M over a link of 3.125 GB/s in
+  // each of 30 steps of 4 us of alphas; with a link lost two of them share one.
+  const double step_us = 268435456.0 / 64 / 3125;
+  EXPECT_NEAR(Ours(result.tables[0].rows[7], 2), 30 * (step_us + 4), 1e-3);
+  EXPECT_NEAR(Ours(result.tables[1].rows[7], 2), 30 * (2 * step_us + 4), 1e-3);
+  for (size_t row = 0; row < 8; ++row)
+    EXPECT_LE(Ours(result.tables[0].rows[row], 11), Ours(result.tables[1].rows[row], 11));
+  EXPECT_TRUE(MustRun("mccs-beyond", {.max_ranks = 15}).tables[0].rows.empty());
 }
 
 }  // namespace

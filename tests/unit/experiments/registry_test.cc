@@ -36,10 +36,17 @@ TEST(ExperimentsTest, BadOptionsAreRefused) {
   }
 }
 
+// They run daemons and tenants in namespaces, minutes each: tests/testbed/service_test.py has that in short.
+bool NeedsTestbed(std::string_view name) {
+  static const std::set<std::string_view> kOnTestbed = {"mccs-fig6", "mccs-fig7", "mccs-fig8",
+                                                        "mccs-fig9", "mccs-fig10"};
+  return kOnTestbed.count(name) > 0;
+}
+
 TEST(ExperimentsTest, EveryOneRunsSmallAndFillsItsTables) {
   for (const Experiment& experiment : Experiments()) {
     // Those run a simulator on a program beside `tutti`: tests/cli/bench_test.py.
-    if (experiment.name.starts_with("tuna-")) continue;
+    if (experiment.name.starts_with("tuna-") || NeedsTestbed(experiment.name)) continue;
     const ExperimentResult result = MustRun(experiment.name, {.max_ranks = 16, .step = 5});
     EXPECT_FALSE(result.tables.empty()) << experiment.name;
     EXPECT_FALSE(result.notes.empty()) << experiment.name;

@@ -34,13 +34,13 @@ const ResultCell& CellOf(const ResultTable& table, std::string_view label,
   return table.rows.front().cells[at];
 }
 
-double Ours(const ResultTable& table, std::string_view label, std::string_view column) {
+double OursOf(const ResultTable& table, std::string_view label, std::string_view column) {
   const ResultCell& cell = CellOf(table, label, column);
   EXPECT_TRUE(cell.ours.has_value()) << label << ": " << column << " is " << cell.text;
   return cell.ours ? cell.ours->ToDouble() : 0;
 }
 
-// Ours / paper - 1.
+// OursOf / paper - 1.
 double Difference(const ResultTable& table, std::string_view label, std::string_view column) {
   const std::optional<Comparison> comparison = Compare(CellOf(table, label, column));
   EXPECT_TRUE(comparison && comparison->relative) << label << ": " << column;
@@ -49,7 +49,7 @@ double Difference(const ResultTable& table, std::string_view label, std::string_
 
 TEST(TacosTest, TheFirstDimensionOfThePaperIsTheFastest) {
   const std::vector<NodeId> place = tacos::FirstDimensionFastest(std::array<int32_t, 3>{2, 2, 3});
-  // Ours: (i, j, k) is 6 i + 3 j + k.
+  // OursOf: (i, j, k) is 6 i + 3 j + k.
   EXPECT_EQ(place[0], NodeId{0});
   EXPECT_EQ(place[1], NodeId{6});
   EXPECT_EQ(place[2], NodeId{3});
@@ -128,18 +128,18 @@ TEST(TacosFiguresSlow, Figure2aRatiosAreThePapersWithinAPercent) {
   for (const char* label : {"Ring over Direct, on Ring", "Direct over Ring one way, on FC"})
     EXPECT_LT(std::abs(Difference(ratios, label, "times")), 0.01) << label;
   for (const char* mesh : {"2D Mesh mesh(8,8)", "3D HC mesh(4,4,4)"})
-    EXPECT_GE(Ours(ratios, std::string("TACOS over the best basic algorithm, on ") + mesh, "times"),
-              2);
+    EXPECT_GE(
+        OursOf(ratios, std::string("TACOS over the best basic algorithm, on ") + mesh, "times"), 2);
 }
 
 TEST(TacosFiguresTest, Figure14IsAsShortAsCanBeAndIdlesTowardsTheEnd) {
   const ExperimentResult result = MustRun("tacos-fig14");
   const ResultTable& summary = result.tables[0];
-  EXPECT_EQ(Ours(summary, "steps", "figure"), 4);
-  EXPECT_EQ(Ours(summary, "transfers", "figure"), 72);
+  EXPECT_EQ(OursOf(summary, "steps", "figure"), 4);
+  EXPECT_EQ(OursOf(summary, "transfers", "figure"), 72);
   const ResultTable& steps = result.tables[1];
-  EXPECT_EQ(Ours(steps, "0", "links used"), 24);
-  EXPECT_LT(Ours(steps, "3", "links used"), 24);
+  EXPECT_EQ(OursOf(steps, "0", "links used"), 24);
+  EXPECT_LT(OursOf(steps, "3", "links used"), 24);
 }
 
 TEST(TacosFiguresSlow, Figure15TacosIsFarAheadOfBasicAlgorithms) {
@@ -150,10 +150,11 @@ TEST(TacosFiguresSlow, Figure15TacosIsFarAheadOfBasicAlgorithms) {
   for (const char* name :
        {"DragonFly, 5 groups of 4", "DragonFly, 4 groups of 5", "2D Switch", "3D-RFS"})
     for (const char* basic : {"Ring", "Direct"})
-      EXPECT_LT(Ours(table, std::string(name) + ": " + basic, "normalised"), 0.5) << name << basic;
+      EXPECT_LT(OursOf(table, std::string(name) + ": " + basic, "normalised"), 0.5)
+          << name << basic;
   for (const char* name : {"DragonFly, 5 groups of 4", "DragonFly, 4 groups of 5"})
-    EXPECT_GE(Ours(table, std::string(name) + ": TACOS (-a ten)", "of the ideal"), 98);
-  EXPECT_GE(Ours(table, "3D-RFS, switches fastest: TACOS (-a ten)", "of the ideal"), 98);
+    EXPECT_GE(OursOf(table, std::string(name) + ": TACOS (-a ten)", "of the ideal"), 98);
+  EXPECT_GE(OursOf(table, "3D-RFS, switches fastest: TACOS (-a ten)", "of the ideal"), 98);
 
   // As printed only bandwidths of a rank leave a DragonFly room for the paper's 90 %; those of the
   // switches leave none, whatever the algorithm, and ours stays within that.
@@ -172,11 +173,11 @@ TEST(TacosFiguresSlow, Figure15TacosIsFarAheadOfBasicAlgorithms) {
                            Most{"3D-RFS: rfs(2,4,8,bw=[200,100,50]GB/s)", 87.1, "no"},
                            Most{"3D-RFS: rfs(2,4,8,bw_per_link=[200,100,50]GB/s)", 81.9, "no"},
                            Most{"3D-RFS: rfs(2,4,8,bw=[50,100,200]GB/s)", 100, "yes"}}) {
-    EXPECT_NEAR(Ours(readings, most.reading, "any all-reduce, at most"), most.percent, 0.05);
+    EXPECT_NEAR(OursOf(readings, most.reading, "any all-reduce, at most"), most.percent, 0.05);
     EXPECT_EQ(CellOf(readings, most.reading, "more than 90 % possible").text, most.beyond_90);
   }
   for (const ResultRow& row : table.rows)
-    EXPECT_LE(Ours(table, row.label, "of the bound"), 100) << row.label;
+    EXPECT_LE(OursOf(table, row.label, "of the bound"), 100) << row.label;
 }
 
 TEST(TacosFiguresSlow, Table5OfSmallNetworks) {
@@ -185,9 +186,9 @@ TEST(TacosFiguresSlow, Table5OfSmallNetworks) {
     const ResultTable& table =
         TableTitled(result, std::string("Times over that of TACOS: ") + reading);
     ASSERT_EQ(table.rows.size(), 2U);
-    EXPECT_GE(Ours(table, "32 (4)", "Ideal"), 0.72) << reading;
+    EXPECT_GE(OursOf(table, "32 (4)", "Ideal"), 0.72) << reading;
     for (const char* basic : {"Ring", "Ring one way", "RHD", "Direct"})
-      EXPECT_GE(Ours(table, "32 (4)", basic), 4) << reading << ": " << basic;
+      EXPECT_GE(OursOf(table, "32 (4)", basic), 4) << reading << ": " << basic;
   }
 }
 
@@ -198,13 +199,13 @@ TEST(TacosFiguresSlow, Figure18AllOfTheIdeal) {
       "3D Torus torus(5,5,5): links busy under TACOS, on average over its time (%)";
   for (const char* model : {"links pipelined", "links held"}) {
     EXPECT_GE(Difference(averages, "TACOS of the ideal, average (%)", model), 0);
-    EXPECT_GE(Ours(averages, busy, model), 99.9) << model;
+    EXPECT_GE(OursOf(averages, busy, model), 99.9) << model;
   }
-  EXPECT_GE(Ours(averages, "3D Torus torus(5,5,5): TACOS of the ideal (%)", "links pipelined"),
+  EXPECT_GE(OursOf(averages, "3D Torus torus(5,5,5): TACOS of the ideal (%)", "links pipelined"),
             99.995);
   const ResultTable& table = TableTitled(result, "All-reduce");
   for (const char* name : {"3D Torus", "2D Mesh", "3D HC"})
-    EXPECT_LT(Ours(table, std::string(name) + ": Ring", "normalised"), 0.5) << name;
+    EXPECT_LT(OursOf(table, std::string(name) + ": Ring", "normalised"), 0.5) << name;
   ASSERT_EQ(result.charts.size(), 6U);
   for (const Chart& chart : result.charts)
     for (const ChartSeries& series : chart.series)
@@ -217,19 +218,19 @@ TEST(TacosFiguresTest, Figure19HasTheFewestStepsAndProvenSchedules) {
   const ResultTable& growth = TableTitled(result, "Seconds to match");
   EXPECT_EQ(growth.rows.size(), 4U);
   for (const ResultRow& row : growth.rows) {
-    EXPECT_EQ(Ours(growth, row.label, "steps"), Ours(growth, row.label, "fewest possible"));
+    EXPECT_EQ(OursOf(growth, row.label, "steps"), OursOf(growth, row.label, "fewest possible"));
     EXPECT_EQ(CellOf(growth, row.label, "proven").text, "yes");
   }
   const ResultTable& small = TableTitled(result, "Beside an integer program");
   for (const char* label : {"mesh(2,2)", "mesh(3,3)"})
-    EXPECT_EQ(Ours(small, label, "steps, TACOS"), Ours(small, label, "slots, TACCL-like"));
+    EXPECT_EQ(OursOf(small, label, "steps, TACOS"), OursOf(small, label, "slots, TACCL-like"));
 }
 
 TEST(TacosFiguresByHand, Figure2bDirectWinsSmallAndRingLarge) {
   const ExperimentResult result = MustRun("tacos-fig2b");
   EXPECT_EQ(ExpectAgreement(result.tables[0], "links pipelined"), 2);
-  EXPECT_GE(Ours(result.tables[0], "1 KB", "Direct over Ring, pipelined"), 1.5);
-  EXPECT_LE(Ours(result.tables[0], "1 GB", "Direct over Ring, pipelined"), 0.05);
+  EXPECT_GE(OursOf(result.tables[0], "1 KB", "Direct over Ring, pipelined"), 1.5);
+  EXPECT_LE(OursOf(result.tables[0], "1 GB", "Direct over Ring, pipelined"), 0.05);
 }
 
 TEST(TacosFiguresByHand, Table5OnlyTotalsOfARankGiveThePapersBasicAlgorithms) {
@@ -253,7 +254,7 @@ TEST(TacosFiguresByHand, Table5OnlyTotalsOfARankGiveThePapersBasicAlgorithms) {
 TEST(TacosFiguresByHand, Figure16TacosIsAheadOfBlueConnectAndThemis) {
   const ExperimentResult result = MustRun("tacos-fig16");
   const ResultTable& summary = TableTitled(result, "What the paper says");
-  EXPECT_GE(Ours(summary, "3D HC: TACOS over Themis, 64 chunks", "links held"), 1.9);
+  EXPECT_GE(OursOf(summary, "3D HC: TACOS over Themis, 64 chunks", "links held"), 1.9);
   for (const char* network : {"3D Torus", "3D HC"}) {
     EXPECT_GE(Difference(summary, std::string(network) + ": TACOS of the ideal, average (%)",
                          "links pipelined"),
@@ -263,12 +264,13 @@ TEST(TacosFiguresByHand, Figure16TacosIsAheadOfBlueConnectAndThemis) {
           TableTitled(result, std::string("All-reduce, alpha = 0.7 us, 25 GB/s, ") + model);
       for (const char* size : {"64 MB", "1 GB"})
         for (const char* rival : {"BlueConnect, 4 chunks", "Themis, 4 chunks", "Themis, 64 chunks"})
-          EXPECT_LE(Ours(table, std::string(network) + " " + size + ": " + rival, "normalised"), 1)
+          EXPECT_LE(OursOf(table, std::string(network) + " " + size + ": " + rival, "normalised"),
+                    1)
               << network << ", " << size << ", " << model;
       const std::string largest = std::string(network) + " 1 GB: ";
-      EXPECT_GE(Ours(table, largest + "TACOS (-a ten)", "of the ideal"), 98.44);
-      EXPECT_LE(Ours(table, largest + "BlueConnect, 4 chunks", "bandwidth"),
-                Ours(table, largest + "Themis, 4 chunks", "bandwidth"));
+      EXPECT_GE(OursOf(table, largest + "TACOS (-a ten)", "of the ideal"), 98.44);
+      EXPECT_LE(OursOf(table, largest + "BlueConnect, 4 chunks", "bandwidth"),
+                OursOf(table, largest + "Themis, 4 chunks", "bandwidth"));
     }
   }
 }
@@ -281,8 +283,8 @@ TEST(TacosFiguresByHand, Figure17EfficiencyIsAtLeastThePapers) {
     for (const char* network : {"2D Torus", "2D Mesh", "DGX-1"})
       EXPECT_GE(Difference(averages, std::string(network) + ": TACOS (-a ten)", "of the ideal"), 0)
           << network << ", " << model;
-    EXPECT_GE(Ours(averages, "2D Torus: MultiTree", "TACOS is faster"), 1);
-    EXPECT_GE(Ours(averages, "DGX-1: C-Cube", "TACOS is faster"), 1.7);
+    EXPECT_GE(OursOf(averages, "2D Torus: MultiTree", "TACOS is faster"), 1);
+    EXPECT_GE(OursOf(averages, "DGX-1: C-Cube", "TACOS is faster"), 1.7);
   }
 }
 

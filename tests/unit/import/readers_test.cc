@@ -185,122 +185,121 @@ struct Bad {
   const char* says;
 };
 
+const std::vector<Bad> kBadFiles{
+    {"", "f: nothing in it is of a format that is known"},
+    {"hello\n", "f: nothing in it is of a format that is known: nccl-xml, hwloc-xml"},
+    // nvidia-smi
+    {"\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tNV4\t0\n", "f:2: the matrix ends after 1 of 2 rows"},
+    {"\tGPU0\tGPU1\nGPU0\t X \tNV4\nGPU1\tNV2\t X \n", "f:3: GPU1 and GPU0: found 'NV2'"},
+    {"\tGPU0\tGPU1\nGPU0\t X \tFAR\nGPU1\tFAR\t X \n", "f:2: GPU0 and GPU1: found 'FAR'"},
+    {"\tGPU0\tGPU1\nGPU0\tSYS\tSYS\nGPU1\tSYS\t X \n", "f:2: GPU0 and GPU0: X stands on"},
+    {"\tGPU0\tGPU1\nGPU1\t X \tSYS\n", "f:2: found 'GPU1', wanted the row of GPU0"},
+    {"\tGPU0\tGPU1\nGPU0\t X \n", "f:2: GPU0 has 1 cells, wanted 2"},
+    {"\tGPU0\tGPU0\nGPU0\t X \tSYS\n", "f:1: 'GPU0' heads two columns"},
+    {"\tGPU0\tNIC0\tGPU1\n", "f:1: a GPU behind a NIC"},
+    {"\tGPU0\tNIC0\nGPU0\t X \tNV2\nNIC0\tNV2\t X \n", "f:2: GPU0 and NIC0: NVLinks to a NIC"},
+    {"\tGPU0\tGPU1\nGPU0\t X \tNV0\n", "found 'NV0'"},
+    // NCCL XML
+    {"<system version=\"1\">", "f:1: no XML"},
+    {"<system>\n</system>\n", "f:1: no <gpu> element"},
+    {"<!DOCTYPE a [<!ENTITY b \"c\">]>\n<system/>", "f:1: a document type"},
+    {"<system><cpu>\n<pci busid=\"a\"><gpu dev=\"x\"/></pci></cpu></system>",
+     "f:2: <gpu>: dev=\"x\", wanted a whole number"},
+    {"<system><cpu>\n<pci busid=\"a\"><gpu/></pci>\n<pci busid=\"A\"><gpu/></pci></cpu></system>",
+     "f:3: <pci>: two GPUs at a"},
+    {"<system><pci busid=\"a\"><gpu>\n<nvlink target=\"b\" count=\"1\" "
+     "tclass=\"0x030200\"/></gpu>"
+     "</pci></system>",
+     "f:2: <nvlink>: no GPU has the address 'b'"},
+    {"<system><pci busid=\"a\"><gpu>\n<nvlink target=\"b\" count=\"0\"/></gpu></pci></system>",
+     "f:2: <nvlink>: count=\"0\""},
+    {"<system><pci busid=\"a\"><gpu><nvlink target=\"b\" count=\"2\"/></gpu></pci>\n<pci "
+     "busid=\"b\"><gpu dev=\"1\">\n<nvlink target=\"a\" count=\"3\"/></gpu></pci></system>",
+     "f:3: <nvlink>: 3 NVLinks, but line 1 says 2"},
+    {"<system><pci><gpu/></pci><nic><net name=\"e\"/>\n<net name=\"e\"/></nic></system>",
+     "f:2: <net>: the name 'e' stands in line 1, too"},
+    {"<system><pci><gpu/></pci><nic><net speed=\"-1\"/></nic></system>", "speed=\"-1\""},
+    // Slurm
+    {"SwitchName=a Nodes=n1\nSwitchName=a Nodes=n2\n", "f:2: switch 'a' stands in line 1, too"},
+    {"SwitchName=a\n", "f:1: switch 'a' has neither"},
+    {"#x\nSwitchName=a Nodes=n[1\n", "f:2: hostlist 'n[1': brackets do not match"},
+    {"SwitchName=a Nodes=n[1-99999999]\n", "f:1: hostlist"},
+    {"SwitchName=a Hosts=n\n", "f:1: unknown key 'Hosts'"},
+    {"SwitchName=a SwitchName=b\n", "f:1: two names in one line"},
+    {"SwitchName=a Switches=a\n", "f:1: switch 'a' is below itself"},
+    {"SwitchName=a Nodes=n\nNodes=m\n", "f:2: Nodes= or Switches= without SwitchName="},
+    {"SwitchName=a Nodes=n x\n", "f:1: found 'x', wanted KEY=VALUE"},
+    // ibnetdiscover
+    {"Switch 2 \"S-1\" # \"a\"\n[1] \"H-1\"[1] # 4xHDR\n", "f:2: the file ends without the node"},
+    {"Switch 2 \"S-1\" # \"a\"\nSwitch 2 \"S-1\" # \"a\"\n", "f:2: 'S-1' stands in line 1, too"},
+    {"[1] \"S-1\"[1]\n", "f:1: a port before the first node"},
+    {"Switch 1 \"S-1\"\n[x] \"S-2\"[1]\n", "f:2: wanted the number of a port"},
+    {"Switch 1 \"S-1\"\n[1] \"S-2\"\n", "f:2: wanted the port at the other end"},
+    {"Switch 1 \"S-1\"\n[1] \"S-1\"[1]\n", "f:2: a cable from a port to itself"},
+    {"Switch 1 \"S-1\"\n[1] \"S-2\"[1]\nSwitch 1 \"S-2\"\n", "f:2: 'S-2' does not name its port"},
+    {"Switch 1 \"S-1\"\n[1] \"S-2\"[1] # 4xHDR\nSwitch 1 \"S-2\"\n[1] \"S-1\"[1] # 4xEDR\n",
+     "f:2: line 4 gives the cable another rate"},
+    {"Switch 1 \"S-1\"\n[1] \"S-2\"[1]\n[2] \"S-2\"[1]\nSwitch 1 \"S-2\"\n[1] \"S-1\"[1]\n",
+     "f:3: line 5 has another cable at this port"},
+    // LLDP
+    {"{\"lldp\": {\"interface\": [", "f: no JSON"},
+    {"{\"lldp\": {}}", "f: $.lldp: no interface has a neighbour"},
+    {"{\"lldp\": {\"interface\": [{\"e\": {\"chassis\": {}}}]}}",
+     "f: $.lldp.interface[0].chassis: the neighbour of e has no printable name"},
+    {"{\"lldp\": {\"interface\": [{\"e\": {\"chassis\": {\"s\": {}}}}, {\"e\": {\"chassis\": "
+     "{\"s\": {}}}}]}}",
+     "f: $.lldp.interface[1]: 'e' stands there twice"},
+    // Slurm's YAML
+    {"- topology: a\n  tree: {\n", "f:3: no YAML"},
+    {"- topology: a\n  flat: true\n", "f:1: topology 'a' is neither a tree nor of blocks"},
+    {"- topology: a\n  tree: 5\n", "f:2: wanted the list 'switches'"},
+    {"topology: a\n", "f:1: wanted a list of topologies"},
+    {"- topology: a\n- 5\n", "f:2: wanted a topology"},
+    {"- topology: a\n  tree:\n    switches:\n      - switch: s\n", "f:4: switch 's' has neither"},
+    {"- topology: a\n  tree:\n    switches:\n      - nodes: n\n", "f:4: '' is no name of a"},
+    {"- topology: a\n  tree: {switches: [{switch: s, nodes: n},\n {switch: s, nodes: m}]}\n",
+     "f:3: switch 's' stands in line 2, too"},
+    {"- topology: a\n  tree: {switches: [{switch: s, children: s}]}\n", "below itself"},
+    {"- topology: a\n  tree: {switches: [{switch: s, nodes: 'n['}]}\n", "f:2: hostlist 'n['"},
+    {"- topology: a\n  tree: {switches: [{switch: s, hosts: n}]}\n",
+     "f:2: found 'hosts', wanted switch, nodes or children"},
+    {"- topology: a\n  tree: {switches: [{switch: s, switch: s}]}\n", "the key 'switch' is twice"},
+    {"- topology: &a x\n  tree: *a\n", "f:2: an alias"},
+    // hwloc
+    {"<topology version=\"2.0\">", "f:1: no XML"},
+    {"<topology>\n</topology>\n", "f:1: <topology>: version=\"\", wanted 2"},
+    {"<topology version=\"2.0\">\n</topology>\n", "no GPU and no NIC"},
+    {"<!DOCTYPE a [\n<!ENTITY b \"c\">]>\n<topology/>", "f:2: an entity"},
+    {"<topology version=\"2.0\"><object type=\"PCIDev\" pci_type=\"0302 [10de:1]\"/>\n"
+     "<distances2 name=\"NVLinkBandwidth\"><indexes>1 x</indexes></distances2></topology>",
+     "f:2: <indexes>: found 'x'"},
+    {"<topology version=\"2.0\"><object type=\"PCIDev\" pci_type=\"0302 [10de:1]\"/>\n"
+     "<distances2 name=\"NVLinkBandwidth\"><indexes>1 2</indexes></distances2></topology>",
+     "f:2: <distances2>: 0 values for 2 objects"},
+    // NCCL's log
+    {"n:1:2 [0] NCCL INFO nothing\n", "f: no line names a GPU"},
+    {"n:1:2 [0] NCCL INFO init rank 0 nranks 1 cudaDev 0 busId xyz commId 1\n",
+     "f:1: busId 'xyz', wanted hexadecimal digits"},
+    {"n:1:2 [0] NCCL INFO NET/IB : Using [0]a:1/IB\nn:1:2 [0] NCCL INFO NET/IB : Using "
+     "[0]b:1/IB\n",
+     "f:2: NIC 0 is b, but a in line 1"},
+    {"n:1:2 [0] NCCL INFO NET/IB : Using [x]a:1/IB\n", "f:1: found '[x]a:1/IB'"},
+    {"n:1:2 [0] NCCL INFO === System\nn:1:2 [0] NCCL INFO + PCI[x GPU\n", "f:2: wanted '+ LINK"},
+    // topograph
+    {"{\"instances\": [{\"id\": \"a\", \"network_layers\": [\"s\"", "f: no JSON"},
+    {"{\"network_layers\": 1}", "f: $: wanted an object with the list instances"},
+    {"{\"instances\": [{\"id\": \"a\", \"network_layers\": []}]}", "$.instances[0].network_layers"},
+    {"{\"instances\": [{\"id\": \"a\", \"network_layers\": [\"s\", \"s\"]}]}", "below itself"},
+    {"{\"instances\": [{\"id\": \"a\", \"network_layers\": [\"s\"]}, {\"id\": \"a\", "
+     "\"network_layers\": [\"s\"]}]}",
+     "$.instances[1].id: 'a' is $.instances[0], too"},
+    {"{\"instances\": [{\"id\": \"a\", \"network_layers\": [\"s\", \"t\"]}, {\"id\": \"b\", "
+     "\"network_layers\": [\"s\", \"u\"]}]}",
+     "switch 's' is below 'u' here and below 't'"},
+};
+
 TEST(ImportReaders, NameTheLineAtFault) {
-  const std::vector<Bad> table{
-      {"", "f: nothing in it is of a format that is known"},
-      {"hello\n", "f: nothing in it is of a format that is known: nccl-xml, hwloc-xml"},
-      // nvidia-smi
-      {"\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tNV4\t0\n", "f:2: the matrix ends after 1 of 2 rows"},
-      {"\tGPU0\tGPU1\nGPU0\t X \tNV4\nGPU1\tNV2\t X \n", "f:3: GPU1 and GPU0: found 'NV2'"},
-      {"\tGPU0\tGPU1\nGPU0\t X \tFAR\nGPU1\tFAR\t X \n", "f:2: GPU0 and GPU1: found 'FAR'"},
-      {"\tGPU0\tGPU1\nGPU0\tSYS\tSYS\nGPU1\tSYS\t X \n", "f:2: GPU0 and GPU0: X stands on"},
-      {"\tGPU0\tGPU1\nGPU1\t X \tSYS\n", "f:2: found 'GPU1', wanted the row of GPU0"},
-      {"\tGPU0\tGPU1\nGPU0\t X \n", "f:2: GPU0 has 1 cells, wanted 2"},
-      {"\tGPU0\tGPU0\nGPU0\t X \tSYS\n", "f:1: 'GPU0' heads two columns"},
-      {"\tGPU0\tNIC0\tGPU1\n", "f:1: a GPU behind a NIC"},
-      {"\tGPU0\tNIC0\nGPU0\t X \tNV2\nNIC0\tNV2\t X \n", "f:2: GPU0 and NIC0: NVLinks to a NIC"},
-      {"\tGPU0\tGPU1\nGPU0\t X \tNV0\n", "found 'NV0'"},
-      // NCCL XML
-      {"<system version=\"1\">", "f:1: no XML"},
-      {"<system>\n</system>\n", "f:1: no <gpu> element"},
-      {"<!DOCTYPE a [<!ENTITY b \"c\">]>\n<system/>", "f:1: a document type"},
-      {"<system><cpu>\n<pci busid=\"a\"><gpu dev=\"x\"/></pci></cpu></system>",
-       "f:2: <gpu>: dev=\"x\", wanted a whole number"},
-      {"<system><cpu>\n<pci busid=\"a\"><gpu/></pci>\n<pci busid=\"A\"><gpu/></pci></cpu></system>",
-       "f:3: <pci>: two GPUs at a"},
-      {"<system><pci busid=\"a\"><gpu>\n<nvlink target=\"b\" count=\"1\" "
-       "tclass=\"0x030200\"/></gpu>"
-       "</pci></system>",
-       "f:2: <nvlink>: no GPU has the address 'b'"},
-      {"<system><pci busid=\"a\"><gpu>\n<nvlink target=\"b\" count=\"0\"/></gpu></pci></system>",
-       "f:2: <nvlink>: count=\"0\""},
-      {"<system><pci busid=\"a\"><gpu><nvlink target=\"b\" count=\"2\"/></gpu></pci>\n<pci "
-       "busid=\"b\"><gpu dev=\"1\">\n<nvlink target=\"a\" count=\"3\"/></gpu></pci></system>",
-       "f:3: <nvlink>: 3 NVLinks, but line 1 says 2"},
-      {"<system><pci><gpu/></pci><nic><net name=\"e\"/>\n<net name=\"e\"/></nic></system>",
-       "f:2: <net>: the name 'e' stands in line 1, too"},
-      {"<system><pci><gpu/></pci><nic><net speed=\"-1\"/></nic></system>", "speed=\"-1\""},
-      // Slurm
-      {"SwitchName=a Nodes=n1\nSwitchName=a Nodes=n2\n", "f:2: switch 'a' stands in line 1, too"},
-      {"SwitchName=a\n", "f:1: switch 'a' has neither"},
-      {"#x\nSwitchName=a Nodes=n[1\n", "f:2: hostlist 'n[1': brackets do not match"},
-      {"SwitchName=a Nodes=n[1-99999999]\n", "f:1: hostlist"},
-      {"SwitchName=a Hosts=n\n", "f:1: unknown key 'Hosts'"},
-      {"SwitchName=a SwitchName=b\n", "f:1: two names in one line"},
-      {"SwitchName=a Switches=a\n", "f:1: switch 'a' is below itself"},
-      {"SwitchName=a Nodes=n\nNodes=m\n", "f:2: Nodes= or Switches= without SwitchName="},
-      {"SwitchName=a Nodes=n x\n", "f:1: found 'x', wanted KEY=VALUE"},
-      // ibnetdiscover
-      {"Switch 2 \"S-1\" # \"a\"\n[1] \"H-1\"[1] # 4xHDR\n", "f:2: the file ends without the node"},
-      {"Switch 2 \"S-1\" # \"a\"\nSwitch 2 \"S-1\" # \"a\"\n", "f:2: 'S-1' stands in line 1, too"},
-      {"[1] \"S-1\"[1]\n", "f:1: a port before the first node"},
-      {"Switch 1 \"S-1\"\n[x] \"S-2\"[1]\n", "f:2: wanted the number of a port"},
-      {"Switch 1 \"S-1\"\n[1] \"S-2\"\n", "f:2: wanted the port at the other end"},
-      {"Switch 1 \"S-1\"\n[1] \"S-1\"[1]\n", "f:2: a cable from a port to itself"},
-      {"Switch 1 \"S-1\"\n[1] \"S-2\"[1]\nSwitch 1 \"S-2\"\n", "f:2: 'S-2' does not name its port"},
-      {"Switch 1 \"S-1\"\n[1] \"S-2\"[1] # 4xHDR\nSwitch 1 \"S-2\"\n[1] \"S-1\"[1] # 4xEDR\n",
-       "f:2: line 4 gives the cable another rate"},
-      {"Switch 1 \"S-1\"\n[1] \"S-2\"[1]\n[2] \"S-2\"[1]\nSwitch 1 \"S-2\"\n[1] \"S-1\"[1]\n",
-       "f:3: line 5 has another cable at this port"},
-      // LLDP
-      {"{\"lldp\": {\"interface\": [", "f: no JSON"},
-      {"{\"lldp\": {}}", "f: $.lldp: no interface has a neighbour"},
-      {"{\"lldp\": {\"interface\": [{\"e\": {\"chassis\": {}}}]}}",
-       "f: $.lldp.interface[0].chassis: the neighbour of e has no printable name"},
-      {"{\"lldp\": {\"interface\": [{\"e\": {\"chassis\": {\"s\": {}}}}, {\"e\": {\"chassis\": "
-       "{\"s\": {}}}}]}}",
-       "f: $.lldp.interface[1]: 'e' stands there twice"},
-      // Slurm's YAML
-      {"- topology: a\n  tree: {\n", "f:3: no YAML"},
-      {"- topology: a\n  flat: true\n", "f:1: topology 'a' is neither a tree nor of blocks"},
-      {"- topology: a\n  tree: 5\n", "f:2: wanted the list 'switches'"},
-      {"topology: a\n", "f:1: wanted a list of topologies"},
-      {"- topology: a\n- 5\n", "f:2: wanted a topology"},
-      {"- topology: a\n  tree:\n    switches:\n      - switch: s\n", "f:4: switch 's' has neither"},
-      {"- topology: a\n  tree:\n    switches:\n      - nodes: n\n", "f:4: '' is no name of a"},
-      {"- topology: a\n  tree: {switches: [{switch: s, nodes: n},\n {switch: s, nodes: m}]}\n",
-       "f:3: switch 's' stands in line 2, too"},
-      {"- topology: a\n  tree: {switches: [{switch: s, children: s}]}\n", "below itself"},
-      {"- topology: a\n  tree: {switches: [{switch: s, nodes: 'n['}]}\n", "f:2: hostlist 'n['"},
-      {"- topology: a\n  tree: {switches: [{switch: s, hosts: n}]}\n",
-       "f:2: found 'hosts', wanted switch, nodes or children"},
-      {"- topology: a\n  tree: {switches: [{switch: s, switch: s}]}\n",
-       "the key 'switch' is twice"},
-      {"- topology: &a x\n  tree: *a\n", "f:2: an alias"},
-      // hwloc
-      {"<topology version=\"2.0\">", "f:1: no XML"},
-      {"<topology>\n</topology>\n", "f:1: <topology>: version=\"\", wanted 2"},
-      {"<topology version=\"2.0\">\n</topology>\n", "no GPU and no NIC"},
-      {"<!DOCTYPE a [\n<!ENTITY b \"c\">]>\n<topology/>", "f:2: an entity"},
-      {"<topology version=\"2.0\"><object type=\"PCIDev\" pci_type=\"0302 [10de:1]\"/>\n"
-       "<distances2 name=\"NVLinkBandwidth\"><indexes>1 x</indexes></distances2></topology>",
-       "f:2: <indexes>: found 'x'"},
-      {"<topology version=\"2.0\"><object type=\"PCIDev\" pci_type=\"0302 [10de:1]\"/>\n"
-       "<distances2 name=\"NVLinkBandwidth\"><indexes>1 2</indexes></distances2></topology>",
-       "f:2: <distances2>: 0 values for 2 objects"},
-      // NCCL's log
-      {"n:1:2 [0] NCCL INFO nothing\n", "f: no line names a GPU"},
-      {"n:1:2 [0] NCCL INFO init rank 0 nranks 1 cudaDev 0 busId xyz commId 1\n",
-       "f:1: busId 'xyz', wanted hexadecimal digits"},
-      {"n:1:2 [0] NCCL INFO NET/IB : Using [0]a:1/IB\nn:1:2 [0] NCCL INFO NET/IB : Using "
-       "[0]b:1/IB\n",
-       "f:2: NIC 0 is b, but a in line 1"},
-      {"n:1:2 [0] NCCL INFO NET/IB : Using [x]a:1/IB\n", "f:1: found '[x]a:1/IB'"},
-      {"n:1:2 [0] NCCL INFO === System\nn:1:2 [0] NCCL INFO + PCI[x GPU\n", "f:2: wanted '+ LINK"},
-      // topograph
-      {"{\"instances\": [{\"id\": \"a\", \"network_layers\": [\"s\"", "f: no JSON"},
-      {"{\"network_layers\": 1}", "f: $: wanted an object with the list instances"},
-      {"{\"instances\": [{\"id\": \"a\", \"network_layers\": []}]}",
-       "$.instances[0].network_layers"},
-      {"{\"instances\": [{\"id\": \"a\", \"network_layers\": [\"s\", \"s\"]}]}", "below itself"},
-      {"{\"instances\": [{\"id\": \"a\", \"network_layers\": [\"s\"]}, {\"id\": \"a\", "
-       "\"network_layers\": [\"s\"]}]}",
-       "$.instances[1].id: 'a' is $.instances[0], too"},
-      {"{\"instances\": [{\"id\": \"a\", \"network_layers\": [\"s\", \"t\"]}, {\"id\": \"b\", "
-       "\"network_layers\": [\"s\", \"u\"]}]}",
-       "switch 's' is below 'u' here and below 't'"},
-  };
-  for (const Bad& bad : table) {
+  for (const Bad& bad : kBadFiles) {
     const Result<Facts> facts = ParseFacts(bad.text, "f");
     ASSERT_FALSE(facts.has_value()) << bad.text;
     EXPECT_NE(facts.error().message.find(bad.says), std::string::npos) << bad.text << "\n"

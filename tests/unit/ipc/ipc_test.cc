@@ -37,7 +37,7 @@ TEST(PacketTest, ComesBackAsItWas) {
   }
   // Too long a text is cut; the packet is none too long.
   const std::string cut = Encode({.text = std::string(10'000, 'x')});
-  EXPECT_EQ(cut.size(), kMostBytes);
+  EXPECT_EQ(cut.size(), kMaxPacketBytes);
   EXPECT_TRUE(Decode(BytesOf(cut)));
 }
 
@@ -45,7 +45,7 @@ TEST(PacketTest, NoWrongBytesAreTaken) {
   const std::string right = Encode({.kind = Kind::kHello, .request = 1, .text = "t"});
   constexpr size_t kFixed = 88;
   for (size_t size = 0; size < kFixed; ++size) EXPECT_FALSE(Decode(BytesOf(right).first(size)));
-  EXPECT_FALSE(Decode(BytesOf(std::string(kMostBytes + 1, 'x'))));
+  EXPECT_FALSE(Decode(BytesOf(std::string(kMaxPacketBytes + 1, 'x'))));
   Random random(5);
   for (int i = 0; i < 10'000; ++i) {
     std::string wrong = right;

@@ -9,9 +9,14 @@
 #include <vector>
 
 #include "schedules.h"
+#include "support/text.h"
 
 namespace tutti {
 namespace {
+
+using test_support::ReadFile;
+
+using test_support::Replaced;
 
 using namespace testing_lower;  // NOLINT: test helpers
 using testing::HasSubstr;
@@ -27,36 +32,23 @@ std::string AllFaults(const std::string& xml, MscclDialect dialect) {
   return text;
 }
 
-std::string MustWrite(const Topology& topology, const Schedule& schedule,
-                      const MscclOptions& options = {}) {
+std::string MustWriteXml(const Topology& topology, const Schedule& schedule,
+                         const MscclOptions& options = {}) {
   const Result<std::string> xml = ToMscclXml(topology, schedule, options);
   EXPECT_TRUE(xml.has_value()) << xml.error().message;
   return xml.value_or("");
 }
 
-std::string ReadFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  EXPECT_TRUE(file.good()) << path;
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-void ExpectCorrect(const Topology& topology, const Schedule& schedule) {
+void ExpectXmlCorrect(const Topology& topology, const Schedule& schedule) {
   for (const MscclDialect dialect : kDialects)
     for (const bool in_place : {false, true}) {
       if (in_place && schedule.collective.kind() == CollectiveKind::kAllToAll) continue;
       MscclOptions options;
       options.dialect = dialect;
       options.in_place = in_place;
-      const std::string xml = MustWrite(topology, schedule, options);
+      const std::string xml = MustWriteXml(topology, schedule, options);
       EXPECT_EQ(AllFaults(xml, dialect), "") << xml;
     }
-}
-
-std::string Replaced(std::string text, const std::string& from, const std::string& to) {
-  const size_t at = text.find(from);
-  EXPECT_NE(at, std::string::npos) << from;
-  if (at != std::string::npos) text.replace(at, from.size(), to);
-  return text;
 }
 
 // --- What we write ------------------------------------------------------------------------------
@@ -64,7 +56,7 @@ std::string Replaced(std::string text, const std::string& from, const std::strin
 TEST(MscclXmlTest, AllGatherOfTwoCopiesFirstAndNamesTheSamePlaceAtBothEnds) {
   const Topology ring = UniRing(2);
   EXPECT_EQ(
-      MustWrite(ring, RingAllGather(ring)),
+      MustWriteXml(ring, RingAllGather(ring)),
       R"(<algo name="tutti_all_gather_by_hand_2" proto="Simple" nchannels="1" nchunksperloop="2" ngpus="2" coll="allgather" inplace="0" outofplace="1" minBytes="0" maxBytes="0">
   <gpu id="0" i_chunks="1" o_chunks="2" s_chunks="0">
     <tb id="0" send="1" recv="-1" chan="0">
@@ -96,7 +88,7 @@ TEST(MscclXmlTest, AllGatherOfTwoCopiesFirstAndNamesTheSamePlaceAtBothEnds) {
 TEST(MscclXmlTest, BothEndsOfAnAllToAllNameTheSamePlaces) {
   const Topology pair = Complete(2);
   const std::string xml =
-      MustWrite(pair, DirectAllToAll(pair, MustMake(CollectiveKind::kAllToAll, 2)));
+      MustWriteXml(pair, DirectAllToAll(pair, MustMake(CollectiveKind::kAllToAll, 2)));
   for (const char* type : {"s", "r"})
     for (const char* places : {R"(srcbuf="i" srcoff="1" dstbuf="o" dstoff="0")",
                                R"(srcbuf="i" srcoff="0" dstbuf="o" dstoff="1")"})
@@ -107,11 +99,11 @@ TEST(MscclXmlTest, RingsAndAllToAllAreCorrectInEachDialect) {
   for (int32_t n = 2; n <= 8; ++n) {
     SCOPED_TRACE(n);
     const Topology ring = UniRing(n), complete = Complete(n);
-    ExpectCorrect(ring, RingAllGather(ring));
-    ExpectCorrect(ring, RingAllGather(ring, 100));  // more than 71 chunks a message
-    ExpectCorrect(ring, RingReduceScatter(ring));
-    ExpectCorrect(ring, RingAllReduce(ring));
-    ExpectCorrect(complete, DirectAllToAll(complete, MustMake(CollectiveKind::kAllToAll, n)));
+    ExpectXmlCorrect(ring, RingAllGather(ring));
+    ExpectXmlCorrect(ring, RingAllGather(ring, 100));  // more than 71 chunks a message
+    ExpectXmlCorrect(ring, RingReduceScatter(ring));
+    ExpectXmlCorrect(ring, RingAllReduce(ring));
+    ExpectXmlCorrect(complete, DirectAllToAll(complete, MustMake(CollectiveKind::kAllToAll, n)));
   }
 }
 
@@ -120,18 +112,18 @@ TEST(MscclXmlTest, RootedCollectivesAreCorrectWhereTheReaderKnowsThem) {
   Schedule broadcast = Empty(path, MustMake(CollectiveKind::kBroadcast, 3));
   Add(broadcast, 0, 0, LinkOf(path, 0, 1));
   Add(broadcast, 1, 0, LinkOf(path, 1, 2));
-  ExpectCorrect(path, broadcast);
+  ExpectXmlCorrect(path, broadcast);
   Schedule reduce = Empty(path, MustMake(CollectiveKind::kReduce, 3));
   Add(reduce, 0, 0, LinkOf(path, 2, 1), TransferOp::kReduce);
   Add(reduce, 1, 0, LinkOf(path, 1, 0), TransferOp::kReduce);
-  ExpectCorrect(path, reduce);
+  ExpectXmlCorrect(path, reduce);
   Schedule gather = Empty(path, MustMake(CollectiveKind::kGather, 3));
   Add(gather, 0, 2, LinkOf(path, 2, 1));
   Add(gather, 1, 1, LinkOf(path, 1, 0));
   Add(gather, 1, 2, LinkOf(path, 1, 0));
   MscclOptions options;
   options.dialect = MscclDialect::kRccl;
-  EXPECT_EQ(AllFaults(MustWrite(path, gather, options), options.dialect), "");
+  EXPECT_EQ(AllFaults(MustWriteXml(path, gather, options), options.dialect), "");
   options.dialect = MscclDialect::kMsccl;
   const Result<std::string> refused = ToMscclXml(path, gather, options);
   ASSERT_FALSE(refused.has_value());
@@ -142,14 +134,14 @@ TEST(MscclXmlTest, EachDialectHasItsOwnWords) {
   const Topology ring = UniRing(2);
   MscclOptions options;
   options.dialect = MscclDialect::kMsccl;
-  const std::string m = MustWrite(ring, RingReduceScatter(ring), options);
+  const std::string m = MustWriteXml(ring, RingReduceScatter(ring), options);
   EXPECT_THAT(m, HasSubstr("coll=\"reduce_scatter\""));
   EXPECT_THAT(m, HasSubstr("maxBytes=\"134217728\""));  // 0 would mean never
   options.in_place = true;
-  EXPECT_THAT(MustWrite(ring, RingReduceScatter(ring), options),
+  EXPECT_THAT(MustWriteXml(ring, RingReduceScatter(ring), options),
               HasSubstr("inplace=\"1\" outofplace=\"0\""));
   options.dialect = MscclDialect::kRccl;
-  const std::string r = MustWrite(ring, RingReduceScatter(ring), options);
+  const std::string r = MustWriteXml(ring, RingReduceScatter(ring), options);
   EXPECT_THAT(r, HasSubstr("coll=\"reducescatter\""));
   EXPECT_THAT(r, HasSubstr("inplace=\"1\" outofplace=\"1\""));
   EXPECT_THAT(r, HasSubstr("maxBytes=\"0\""));
@@ -168,8 +160,8 @@ TEST(MscclXmlTest, SeveralDependenciesBecomeAChainOfNops) {
   for (int32_t shard = 0; shard < 4; ++shard)
     for (const int32_t to : {0, 1, 3})
       if (shard != to) Add(schedule, 1, shard, LinkOf(star, 2, to));
-  ExpectCorrect(star, schedule);
-  const std::string xml = MustWrite(star, schedule);
+  ExpectXmlCorrect(star, schedule);
+  const std::string xml = MustWriteXml(star, schedule);
   EXPECT_THAT(xml, HasSubstr("type=\"nop\" srcbuf=\"i\" srcoff=\"-1\" dstbuf=\"o\" dstoff=\"-1\" "
                              "cnt=\"0\" depid=\"3\" deps=\"0\""));
   // Without the dependency of the step that ends the chain the readers refuse it.
@@ -188,12 +180,12 @@ TEST(MscclXmlTest, SeveralDependenciesBecomeAChainOfNops) {
 TEST(MscclXmlTest, TooManyStepsAThreadBlockGoOverMoreChannels) {
   const int32_t n = 80;  // 79 messages a connection, executor-nccl takes 64
   const Topology ring = UniRing(n);
-  const std::string xml = MustWrite(ring, RingAllGather(ring));
+  const std::string xml = MustWriteXml(ring, RingAllGather(ring));
   EXPECT_NE(xml.find("nchannels=\"2\""), std::string::npos);
   EXPECT_EQ(AllFaults(xml, MscclDialect::kExecutorNccl), "");
   MscclOptions options;
   options.dialect = MscclDialect::kMsccl;
-  EXPECT_NE(MustWrite(ring, RingAllGather(ring), options).find("nchannels=\"1\""),
+  EXPECT_NE(MustWriteXml(ring, RingAllGather(ring), options).find("nchannels=\"1\""),
             std::string::npos);
 }
 
@@ -206,7 +198,7 @@ TEST(MscclXmlTest, TooManyThreadBlocksShareSendAndReceive) {
       if (a != b) Add(schedule, 0, a, LinkOf(complete, a, b));
   MscclOptions options;
   options.dialect = MscclDialect::kRccl;
-  const std::string xml = MustWrite(complete, schedule, options);
+  const std::string xml = MustWriteXml(complete, schedule, options);
   EXPECT_NE(xml.find("<tb id=\"39\""), std::string::npos);
   EXPECT_EQ(xml.find("<tb id=\"40\""), std::string::npos);
   EXPECT_NE(xml.find("nchannels=\"2\""), std::string::npos);  // at most 32 peers a channel
@@ -268,7 +260,7 @@ TEST(CheckMscclXmlTest, TheExampleOfAnotherCheckerIsCorrect) {
   EXPECT_EQ(AllFaults(xml, MscclDialect::kMsccl), "");
 }
 
-struct Mutant {
+struct XmlMutant {
   const char* name;
   const char* from;
   const char* to;
@@ -277,7 +269,7 @@ struct Mutant {
 
 TEST(CheckMscclXmlTest, EveryMutantOfTheExampleIsCaught) {
   const std::string correct = ReadFile("tests/data/msccl_ring_allgather_4.xml");
-  const std::vector<Mutant> table{
+  const std::vector<XmlMutant> table{
       {"MissingDependency", "depid=\"1\" deps=\"0\" hasdep=\"0\"",
        "depid=\"-1\" deps=\"-1\" hasdep=\"0\"", "gpu 0 tb 0 step 0"},
       {"HasdepZero", "hasdep=\"1\"", "hasdep=\"0\"",
@@ -326,7 +318,7 @@ TEST(CheckMscclXmlTest, EveryMutantOfTheExampleIsCaught) {
        "gpu 0 tb 0 step 0: sends with the destination o[1], and gpu 1 tb 0 step 1 receives it with "
        "the destination o[0]"},
       {"Sum", "coll=\"allgather\"", "coll=\"allreduce\"", "i_chunks is 1"}};
-  for (const Mutant& mutant : table) {
+  for (const XmlMutant& mutant : table) {
     const std::string faults =
         AllFaults(Replaced(correct, mutant.from, mutant.to), MscclDialect::kExecutorNccl);
     EXPECT_THAT(faults, HasSubstr(mutant.says)) << mutant.name;
@@ -335,7 +327,7 @@ TEST(CheckMscclXmlTest, EveryMutantOfTheExampleIsCaught) {
 
 TEST(CheckMscclXmlTest, ReductionsCountEachContributionOnce) {
   const Topology ring = UniRing(4);
-  const std::string correct = MustWrite(ring, RingAllReduce(ring));
+  const std::string correct = MustWriteXml(ring, RingAllReduce(ring));
   ASSERT_EQ(AllFaults(correct, MscclDialect::kExecutorNccl), "");
   // A reduction that only copies, a copy that reduces, one that reduces what it wrote before.
   EXPECT_THAT(

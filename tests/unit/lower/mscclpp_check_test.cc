@@ -33,14 +33,6 @@ std::string Sample(const std::string& name) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-std::string AllFaults(const std::string& json) {
-  const Result<MscclppVerdict> verdict = CheckMscclpp(json);
-  if (!verdict) return "error: " + verdict.error().message;
-  std::string text;
-  for (const PlanFault& fault : verdict->faults) text += fault.message + "\n";
-  return text;
-}
-
 Json& Operation(Json& plan, size_t gpu, size_t tb, size_t op) {
   return plan["gpus"][gpu]["threadblocks"][tb]["ops"][op];
 }
@@ -51,7 +43,7 @@ void Drop(Json& plan, size_t gpu, size_t tb, size_t op) {
 TEST(CheckMscclppTest, TheSamplesAreCorrect) {
   for (const char* name : kSamples) {
     SCOPED_TRACE(name);
-    EXPECT_EQ(AllFaults(Sample(name)), "");
+    EXPECT_EQ(MscclppFaults(Sample(name)), "");
   }
   const Result<MscclppVerdict> verdict = CheckMscclpp(Sample("allreduce_2_pipeline"));
   ASSERT_TRUE(verdict.has_value());
@@ -187,7 +179,7 @@ TEST(CheckMscclppTest, EachFaultIsNamed) {
     SCOPED_TRACE(row.name);
     Json plan = Json::parse(Sample(row.sample));
     row.spoil(plan);
-    EXPECT_THAT(AllFaults(plan.dump()), HasSubstr(row.says));
+    EXPECT_THAT(MscclppFaults(plan.dump()), HasSubstr(row.says));
   }
 }
 
@@ -214,7 +206,8 @@ TEST(CheckMscclppTest, APipelineOfTooManyRoundsIsNamed) {
     for (Json& block : gpu["threadblocks"])
       for (Json& operation : block["ops"])
         if (operation.contains("iter_context")) operation["iter_context"]["num_chunks"] = 1 << 20;
-  EXPECT_THAT(AllFaults(plan.dump()), HasSubstr("operations to run, at most 1048576, which gpu 0"));
+  EXPECT_THAT(MscclppFaults(plan.dump()),
+              HasSubstr("operations to run, at most 1048576, which gpu 0"));
 }
 
 // --- Seeded single faults of good plans: every one is caught
@@ -386,14 +379,14 @@ struct Tally {
 };
 
 void Mutate(const std::string& good, uint32_t seeds, Tally& tally) {
-  ASSERT_EQ(AllFaults(good), "");
+  ASSERT_EQ(MscclppFaults(good), "");
   const Json plan = Json::parse(good);
   for (uint32_t seed = 0; seed < seeds; ++seed)
     for (int kind = 0; kind < Mutator::kKinds; ++kind) {
       Json mutant = plan;
       if (!Mutator(mutant, seed).Apply(kind)) continue;
       ++tally.mutants;
-      if (!AllFaults(mutant.dump()).empty()) continue;
+      if (!MscclppFaults(mutant.dump()).empty()) continue;
       ++tally.missed;
       ADD_FAILURE() << "kind " << kind << " seed " << seed << " is not caught:\n"
                     << Json::diff(plan, mutant).dump();

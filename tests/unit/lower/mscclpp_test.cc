@@ -14,22 +14,14 @@ namespace {
 using namespace testing_lower;  // NOLINT: test helpers
 using testing::HasSubstr;
 
-std::string AllFaults(const std::string& json) {
-  const Result<MscclppVerdict> verdict = CheckMscclpp(json);
-  if (!verdict) return "error: " + verdict.error().message;
-  std::string text;
-  for (const PlanFault& fault : verdict->faults) text += fault.message + "\n";
-  return text;
-}
-
-std::string MustWrite(const Topology& topology, const Schedule& schedule,
-                      const MscclppOptions& options = {}) {
+std::string MustWriteMscclpp(const Topology& topology, const Schedule& schedule,
+                             const MscclppOptions& options = {}) {
   const Result<std::string> json = ToMscclpp(topology, schedule, options);
   EXPECT_TRUE(json.has_value()) << json.error().message;
   return json.value_or("");
 }
 
-void ExpectCorrect(const Topology& topology, const Schedule& schedule) {
+void ExpectMscclppCorrect(const Topology& topology, const Schedule& schedule) {
   for (const bool in_place : {false, true})
     for (const int32_t box : {0, 1, 2})
       for (const int32_t blocks : {1, 3, 8}) {
@@ -40,7 +32,7 @@ void ExpectCorrect(const Topology& topology, const Schedule& schedule) {
         options.thread_blocks = blocks;
         const Result<std::string> json = ToMscclpp(topology, schedule, options);
         ASSERT_TRUE(json.has_value()) << json.error().message;
-        EXPECT_EQ(AllFaults(*json), "") << *json;
+        EXPECT_EQ(MscclppFaults(*json), "") << *json;
       }
 }
 
@@ -51,7 +43,7 @@ TEST(MscclppTest, AllGatherOfTwoIsOnePutOneSignalAndOneCopy) {
   MscclppOptions options;
   options.thread_blocks = 1;
   EXPECT_EQ(
-      MustWrite(ring, RingAllGather(ring), options),
+      MustWriteMscclpp(ring, RingAllGather(ring), options),
       R"({"name":"tutti_allgather_by_hand_2","collective":"allgather","protocol":"Simple","inplace":false,
 "reuse_resources":false,"use_double_scratch_buffer":false,"buffer_alignment":16,"num_threads_per_block":1024,
 "min_message_size":0,"max_message_size":18446744073709551615,
@@ -94,17 +86,19 @@ TEST(MscclppTest, RingsAndAllToAllAreCorrect) {
   for (const int32_t n : {2, 3, 5, 6}) {
     SCOPED_TRACE(n);
     const Topology ring = UniRing(n), complete = Complete(n);
-    ExpectCorrect(ring, RingAllGather(ring));
-    ExpectCorrect(ring, RingAllGather(ring, 100));
-    ExpectCorrect(ring, RingReduceScatter(ring));
-    ExpectCorrect(ring, RingAllReduce(ring));
-    ExpectCorrect(complete, DirectAllToAll(complete, MustMake(CollectiveKind::kAllToAll, n)));
+    ExpectMscclppCorrect(ring, RingAllGather(ring));
+    ExpectMscclppCorrect(ring, RingAllGather(ring, 100));
+    ExpectMscclppCorrect(ring, RingReduceScatter(ring));
+    ExpectMscclppCorrect(ring, RingAllReduce(ring));
+    ExpectMscclppCorrect(complete,
+                         DirectAllToAll(complete, MustMake(CollectiveKind::kAllToAll, n)));
   }
 }
 
 TEST(MscclppTest, WhatCutsChunksOnlyFinerIsTakenTogether) {
   const Topology ring = UniRing(4);
-  EXPECT_EQ(MustWrite(ring, RingAllGather(ring, 100)), MustWrite(ring, RingAllGather(ring)));
+  EXPECT_EQ(MustWriteMscclpp(ring, RingAllGather(ring, 100)),
+            MustWriteMscclpp(ring, RingAllGather(ring)));
 }
 
 TEST(MscclppTest, RootedCollectivesAreCorrect) {
@@ -112,29 +106,29 @@ TEST(MscclppTest, RootedCollectivesAreCorrect) {
   Schedule broadcast = Empty(path, MustMake(CollectiveKind::kBroadcast, 3));
   Add(broadcast, 0, 0, LinkOf(path, 0, 1));
   Add(broadcast, 1, 0, LinkOf(path, 1, 2));
-  ExpectCorrect(path, broadcast);
+  ExpectMscclppCorrect(path, broadcast);
   Schedule reduce = Empty(path, MustMake(CollectiveKind::kReduce, 3));
   Add(reduce, 0, 0, LinkOf(path, 2, 1), TransferOp::kReduce);
   Add(reduce, 1, 0, LinkOf(path, 1, 0), TransferOp::kReduce);
-  ExpectCorrect(path, reduce);
+  ExpectMscclppCorrect(path, reduce);
 }
 
 TEST(MscclppTest, BetweenBoxesGoPortChannels) {
   const Topology ring = UniRing(4);
   MscclppOptions options;
   options.box_ranks = 2;
-  const std::string json = MustWrite(ring, RingAllGather(ring), options);
+  const std::string json = MustWriteMscclpp(ring, RingAllGather(ring), options);
   EXPECT_THAT(json, HasSubstr("\"channel_type\":\"memory\""));
   EXPECT_THAT(json, HasSubstr("\"channel_type\":\"port\""));
-  EXPECT_EQ(MustWrite(ring, RingAllGather(ring)).find("port"), std::string::npos);
+  EXPECT_EQ(MustWriteMscclpp(ring, RingAllGather(ring)).find("port"), std::string::npos);
 }
 
 TEST(MscclppTest, LongRingsTakeMoreThreadBlocks) {
   const Topology ring = UniRing(80);
   MscclppOptions options;
   options.thread_blocks = 1;
-  EXPECT_EQ(AllFaults(MustWrite(ring, RingAllGather(ring), options)), "");
-  EXPECT_EQ(AllFaults(MustWrite(ring, RingAllReduce(ring), options)), "");
+  EXPECT_EQ(MscclppFaults(MustWriteMscclpp(ring, RingAllGather(ring), options)), "");
+  EXPECT_EQ(MscclppFaults(MustWriteMscclpp(ring, RingAllReduce(ring), options)), "");
 }
 
 TEST(MscclppTest, WhatTheFormatCannotCarryIsRefused) {

@@ -58,8 +58,8 @@ std::vector<Graph> Read(const std::string& xml) {
   return graphs;
 }
 
-std::string MustWrite(const Topology& topology, const Schedule& schedule,
-                      const NcclGraphOptions& options = {}) {
+std::string MustWriteGraph(const Topology& topology, const Schedule& schedule,
+                           const NcclGraphOptions& options = {}) {
   const Result<std::string> xml = ToNcclGraph(topology, schedule, options);
   EXPECT_TRUE(xml.has_value()) << xml.error().message;
   return xml.value_or("");
@@ -74,7 +74,7 @@ Schedule MustSynthesize(const Topology& topology, CollectiveKind kind, const cha
 
 TEST(NcclGraphTest, WorkedExample) {
   const Topology ring = UniRing(3);  // links of 50 GB/s
-  EXPECT_EQ(MustWrite(ring, RingAllGather(ring)),
+  EXPECT_EQ(MustWriteGraph(ring, RingAllGather(ring)),
             "<graphs version=\"1\">\n"
             "  <graph id=\"0\" pattern=\"4\" crossnic=\"0\" nchannels=\"1\" speedintra=\"50.000\" "
             "speedinter=\"50.000\" latencyinter=\"0\" typeintra=\"NVL\" typeinter=\"PIX\" "
@@ -92,14 +92,14 @@ TEST(NcclGraphTest, BoxesGetTheirPartOfTheRingAndTheirNics) {
   const Topology ring = UniRing(6);
   const Schedule schedule = RingAllGather(ring);
   for (int32_t box = 0; box < 2; ++box) {
-    const auto graphs = Read(MustWrite(ring, schedule, {.box_ranks = 3, .box = box}));
+    const auto graphs = Read(MustWriteGraph(ring, schedule, {.box_ranks = 3, .box = box}));
     ASSERT_EQ(graphs.size(), 1U);
     EXPECT_EQ(graphs[0].channels,
               (std::vector<std::vector<int32_t>>{{3 * box, 3 * box + 1, 3 * box + 2}}));
     EXPECT_EQ(graphs[0].nics, (std::vector<std::vector<int32_t>>{{0, 2}}));
     EXPECT_EQ(graphs[0].cross_nic, "1");
   }
-  const auto shared = Read(MustWrite(ring, schedule, {.box_ranks = 3, .box = 1, .nics = 1}));
+  const auto shared = Read(MustWriteGraph(ring, schedule, {.box_ranks = 3, .box = 1, .nics = 1}));
   EXPECT_EQ(shared[0].nics, (std::vector<std::vector<int32_t>>{{0, 0}}));
   EXPECT_EQ(shared[0].cross_nic, "0");
 }
@@ -113,7 +113,7 @@ TEST(NcclGraphTest, PathsAreTrees) {
   Add(schedule, 1, 0, LinkOf(path, 1, 2), TransferOp::kReduce);
   Add(schedule, 2, 0, LinkOf(path, 2, 1));
   Add(schedule, 3, 0, LinkOf(path, 1, 0));
-  const auto graphs = Read(MustWrite(path, schedule));
+  const auto graphs = Read(MustWriteGraph(path, schedule));
   ASSERT_EQ(graphs.size(), 1U);
   EXPECT_EQ(graphs[0].id, "1");
   EXPECT_EQ(graphs[0].channels, (std::vector<std::vector<int32_t>>{{0, 1, 2}}));
@@ -125,7 +125,7 @@ TEST(NcclGraphProperty, RingsComeBackAsHamiltonianCyclesOfTheNetworksLinks) {
                                       CollectiveKind::kAllReduce, CollectiveKind::kBroadcast}) {
       SCOPED_TRACE(std::string(network) + " " + std::string(Name(kind)));
       const Result<Topology> topology = ParseTopology(network);
-      const auto graphs = Read(MustWrite(*topology, MustSynthesize(*topology, kind, "ring")));
+      const auto graphs = Read(MustWriteGraph(*topology, MustSynthesize(*topology, kind, "ring")));
       ASSERT_EQ(graphs.size(), 1U);
       EXPECT_EQ(graphs[0].pattern, "4");
       std::vector<int32_t> all(static_cast<size_t>(topology->num_ranks()));
@@ -147,7 +147,7 @@ TEST(NcclGraphTest, ImportedAndDgxLikeBoxesHaveRingsOnceTheirSwitchesAreUnwound)
     const Result<Topology> box = ParseTopology(network);
     ASSERT_TRUE(box.has_value()) << box.error().message;
     const auto graphs =
-        Read(MustWrite(*box, MustSynthesize(*box, CollectiveKind::kAllReduce, "ring")));
+        Read(MustWriteGraph(*box, MustSynthesize(*box, CollectiveKind::kAllReduce, "ring")));
     ASSERT_EQ(graphs.size(), 1U);
     EXPECT_EQ(graphs[0].id, "0");
     EXPECT_EQ(graphs[0].channels[0].size(), static_cast<size_t>(box->num_ranks()));

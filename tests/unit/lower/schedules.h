@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "support/build.h"
+#include "tutti/lower/mscclpp.h"
 #include "tutti/sched/schedule.h"
 #include "tutti/topo/topology.h"
 
@@ -87,6 +88,15 @@ inline Schedule DirectAllToAll(const Topology& complete, const Collective& colle
     for (int32_t d = 0; d < n; ++d)
       if (s != d) Add(schedule, 0, s * n + d, LinkOf(complete, s, d));
   return schedule;
+}
+
+// One a line; "error: ..." of what cannot be read.
+inline std::string MscclppFaults(const std::string& json) {
+  const Result<MscclppVerdict> verdict = CheckMscclpp(json);
+  if (!verdict) return "error: " + verdict.error().message;
+  std::string text;
+  for (const PlanFault& fault : verdict->faults) text += fault.message + "\n";
+  return text;
 }
 
 }  // namespace tutti::testing_lower

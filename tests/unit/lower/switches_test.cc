@@ -26,7 +26,7 @@ Topology Star(int32_t ranks, int32_t switches = 1) {
   return MustBuild(std::move(builder));
 }
 
-Plan MustLower(const Topology& topology, const Schedule& schedule) {
+Plan MustLowerSwitched(const Topology& topology, const Schedule& schedule) {
   Result<Plan> plan = Lower(topology, schedule);
   EXPECT_TRUE(plan.has_value()) << plan.error().message;
   for (const bool in_place : {false, true})
@@ -52,7 +52,7 @@ Schedule GatherThrough(const Topology& star) {
 
 TEST(LowerSwitches, TwoHopsAreOneMessage) {
   const Topology star = Star(2);
-  EXPECT_EQ(PlanToText(MustLower(star, GatherThrough(star))),
+  EXPECT_EQ(PlanToText(MustLowerSwitched(star, GatherThrough(star))),
             "plan all-gather ranks=2 units_per_shard=1 channels=1 algorithm=by-hand\n"
             "rank 0 input=1 output=2 scratch=0\n"
             "  stream 0 send=1 recv=-1 channel=0\n"
@@ -72,7 +72,7 @@ TEST(LowerSwitches, TwoHopsAreOneMessage) {
 
 TEST(LowerSwitches, WhatASwitchCopiesIsAMessageToEach) {
   const Topology star = Star(4);
-  const Plan plan = MustLower(star, GatherThrough(star));
+  const Plan plan = MustLowerSwitched(star, GatherThrough(star));
   for (const RankPlan& rank : plan.ranks) {
     int sends = 0;
     for (const Stream& stream : rank.streams)
@@ -96,7 +96,7 @@ TEST(LowerSwitches, PartsAreCutWhereTheyCameFrom) {
     schedule.transfers.push_back({ShardId{0}, out, 0, 1, 2});
     schedule.transfers.push_back({ShardId{0}, out, 1, 4, 2});
   }
-  MustLower(star, schedule);
+  MustLowerSwitched(star, schedule);
 }
 
 // The sum that leaves rank 1 for rank 0 is on its way through three switches while rank 1 takes in
@@ -115,7 +115,7 @@ TEST(LowerSwitches, WhatIsOnItsWayIsWhatLeft) {
   hop(3, 3, 0, TransferOp::kReduce);  // and what arrives at rank 0 is 1 alone
   hop(3, 4, 3);                       // which 2 follows
   hop(4, 3, 0, TransferOp::kReduce);
-  MustLower(chain, schedule);
+  MustLowerSwitched(chain, schedule);
 }
 
 TEST(LowerSwitches, TimedSchedulesTooWhereWhatArrivesIsForwardedAtOnce) {
@@ -129,7 +129,7 @@ TEST(LowerSwitches, TimedSchedulesTooWhereWhatArrivesIsForwardedAtOnce) {
                         {ShardId{1}, LinkOf(star, 2, 0), 0, 1, 0}};
   const int64_t hop_ps = 500'000 + 20'000;  // 1000 bytes at 50 GB/s
   schedule.start_ps = {0, 0, hop_ps, hop_ps};
-  EXPECT_EQ(MustLower(star, schedule).ranks[0].streams.size(), 3u);
+  EXPECT_EQ(MustLowerSwitched(star, schedule).ranks[0].streams.size(), 3u);
   schedule.start_ps = {0, 0, hop_ps - 1, hop_ps};
   const Result<Plan> early = Lower(star, schedule);
   ASSERT_FALSE(early.has_value());

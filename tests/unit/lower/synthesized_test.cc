@@ -19,11 +19,11 @@ constexpr CollectiveKind kKinds[] = {CollectiveKind::kAllGather, CollectiveKind:
                                      CollectiveKind::kReduce,    CollectiveKind::kGather,
                                      CollectiveKind::kScatter,   CollectiveKind::kAllToAll};
 
-struct Tally {
+struct LoweredTally {
   int plans = 0, files = 0, mscclpp = 0, refused = 0;
 };
 
-void JudgePlan(const Topology& topology, const Schedule& schedule, Tally& tally) {
+void JudgePlan(const Topology& topology, const Schedule& schedule, LoweredTally& tally) {
   const Result<Plan> plan = Lower(topology, schedule);
   ASSERT_TRUE(plan.has_value()) << plan.error().message;
   ++tally.plans;
@@ -38,7 +38,7 @@ void JudgePlan(const Topology& topology, const Schedule& schedule, Tally& tally)
     }
 }
 
-void JudgeXml(const Topology& topology, const Schedule& schedule, Tally& tally) {
+void JudgeXml(const Topology& topology, const Schedule& schedule, LoweredTally& tally) {
   for (const MscclDialect dialect :
        {MscclDialect::kMsccl, MscclDialect::kExecutorNccl, MscclDialect::kRccl})
     for (const bool in_place : {false, true}) {
@@ -57,7 +57,7 @@ void JudgeXml(const Topology& topology, const Schedule& schedule, Tally& tally) 
     }
 }
 
-void JudgeMscclpp(const Topology& topology, const Schedule& schedule, Tally& tally) {
+void JudgeMscclpp(const Topology& topology, const Schedule& schedule, LoweredTally& tally) {
   for (const bool in_place : {false, true})
     for (const int32_t box : {0, 2}) {
       MscclppOptions options;
@@ -82,8 +82,8 @@ void JudgeMscclpp(const Topology& topology, const Schedule& schedule, Tally& tal
     }
 }
 
-Tally JudgeAll(const std::vector<std::string>& expressions) {
-  Tally tally;
+LoweredTally JudgeAll(const std::vector<std::string>& expressions) {
+  LoweredTally tally;
   for (const std::string& expression : expressions) {
     const Result<Topology> topology = ParseTopology(expression);
     EXPECT_TRUE(topology.has_value()) << topology.error().message;
@@ -112,7 +112,7 @@ Tally JudgeAll(const std::vector<std::string>& expressions) {
 }
 
 TEST(SynthesizedTest, PlansAndFilesOfSmallNetworksAreCorrect) {
-  const Tally tally =
+  const LoweredTally tally =
       JudgeAll({"complete(2)", "uniring(1,3)", "ring(5)", "torus(2,3)", "hypercube(3)", "mesh(2,3)",
                 "biring(4,4)", "complete(5)", "without(torus(3,3),links=2,seed=3)", "switch(4)",
                 "switch2d(2,3)", "rfs(2,2,2)"});
@@ -124,7 +124,7 @@ TEST(SynthesizedTest, PlansAndFilesOfSmallNetworksAreCorrect) {
 }
 
 TEST(SynthesizedSlow, PlansAndFilesOfLargerNetworksAreCorrect) {
-  const Tally tally =
+  const LoweredTally tally =
       JudgeAll({"dgx1", "torus(4,4)", "torus(3,3,3)", "genkautz(2,12)", "hypercube(5)",
                 "complete(24)", "without(torus(3,3,3),links=5,seed=1)"});
   EXPECT_GT(tally.plans, 40);

@@ -15,7 +15,6 @@ namespace tutti {
 namespace {
 
 using Goal = LinearProgram::Goal;
-constexpr double kNoLimit = LinearProgram::kNoLimit;
 
 LpSolution MustSolve(LinearProgram& lp) {
   Result<LpSolution> solution = lp.Solve();
@@ -29,11 +28,11 @@ LpSolution MustSolve(LinearProgram& lp) {
 TEST(LinearProgramTest, SolvesATextbookMaximum) {
   // Dantzig's: 3 x + 5 y with x <= 4, 2 y <= 12, 3 x + 2 y <= 18.
   LinearProgram lp(Goal::kMaximize);
-  const int32_t x = lp.AddColumn(0, kNoLimit, 3);
-  const int32_t y = lp.AddColumn(0, kNoLimit, 5);
-  lp.AddRow(-kNoLimit, 4, {{x, 1}});
-  lp.AddRow(-kNoLimit, 12, {{y, 2}});
-  lp.AddRow(-kNoLimit, 18, {{x, 3}, {y, 2}});
+  const int32_t x = lp.AddColumn(0, LinearProgram::kNoLimit, 3);
+  const int32_t y = lp.AddColumn(0, LinearProgram::kNoLimit, 5);
+  lp.AddRow(-LinearProgram::kNoLimit, 4, {{x, 1}});
+  lp.AddRow(-LinearProgram::kNoLimit, 12, {{y, 2}});
+  lp.AddRow(-LinearProgram::kNoLimit, 18, {{x, 3}, {y, 2}});
   const LpSolution solution = MustSolve(lp);
   EXPECT_DOUBLE_EQ(solution.objective, 36);
   EXPECT_DOUBLE_EQ(solution.columns[0], 2);
@@ -51,8 +50,8 @@ TEST(LinearProgramTest, SolvesATextbookMaximum) {
 TEST(LinearProgramTest, SolvesAMinimumWithRangesAndFreeColumns) {
   // x - y with 2 <= x + y <= 5, -1 <= x, y <= 4 free below: at x = -1, y = 4.
   LinearProgram lp(Goal::kMinimize);
-  const int32_t x = lp.AddColumn(-1, kNoLimit, 1);
-  const int32_t y = lp.AddColumn(-kNoLimit, 4, -1);
+  const int32_t x = lp.AddColumn(-1, LinearProgram::kNoLimit, 1);
+  const int32_t y = lp.AddColumn(-LinearProgram::kNoLimit, 4, -1);
   lp.AddRow(2, 5, {{x, 1}, {y, 1}});
   const LpSolution solution = MustSolve(lp);
   EXPECT_DOUBLE_EQ(solution.objective, -5);
@@ -61,8 +60,8 @@ TEST(LinearProgramTest, SolvesAMinimumWithRangesAndFreeColumns) {
 
 TEST(LinearProgramTest, EntriesOfOneColumnAddUp) {
   LinearProgram lp(Goal::kMaximize);
-  const int32_t x = lp.AddColumn(0, kNoLimit, 1);
-  lp.AddRow(-kNoLimit, 6, {{x, 1}, {x, 2}});
+  const int32_t x = lp.AddColumn(0, LinearProgram::kNoLimit, 1);
+  lp.AddRow(-LinearProgram::kNoLimit, 6, {{x, 1}, {x, 2}});
   EXPECT_DOUBLE_EQ(MustSolve(lp).objective, 2);
 }
 
@@ -79,7 +78,7 @@ TEST(LinearProgramTest, RowsWithoutEntriesLeaveTheRestSolved) {
   for (const double zero : {0.0, 1.0}) {
     LinearProgram lp(Goal::kMaximize);
     const int32_t x = lp.AddColumn(-1, 2, 1);
-    lp.AddRow(-kNoLimit, 2, {{x, zero}, {x, -zero}});
+    lp.AddRow(-LinearProgram::kNoLimit, 2, {{x, zero}, {x, -zero}});
     EXPECT_DOUBLE_EQ(MustSolve(lp).objective, 2);
   }
 }
@@ -88,19 +87,19 @@ TEST(LinearProgramTest, GoesOnAfterMoreRowsAndColumns) {
   LinearProgram lp(Goal::kMaximize);
   const int32_t x = lp.AddColumn(0, 10, 1);
   EXPECT_DOUBLE_EQ(MustSolve(lp).objective, 10);
-  lp.AddRow(-kNoLimit, 4, {{x, 1}});
+  lp.AddRow(-LinearProgram::kNoLimit, 4, {{x, 1}});
   EXPECT_DOUBLE_EQ(MustSolve(lp).objective, 4);
   const int32_t y = lp.AddColumn(0, 10, 2);
-  lp.AddRow(-kNoLimit, 5, {{x, 1}, {y, 1}});
+  lp.AddRow(-LinearProgram::kNoLimit, 5, {{x, 1}, {y, 1}});
   EXPECT_DOUBLE_EQ(MustSolve(lp).objective, 10);
 }
 
 TEST(LinearProgramTest, NewColumnsEnterRowsThatStand) {
   LinearProgram lp(Goal::kMaximize);
-  const int32_t x = lp.AddColumn(0, kNoLimit, 1);
-  const int32_t row = lp.AddRow(-kNoLimit, 12, {{x, 3}});
+  const int32_t x = lp.AddColumn(0, LinearProgram::kNoLimit, 1);
+  const int32_t row = lp.AddRow(-LinearProgram::kNoLimit, 12, {{x, 3}});
   EXPECT_DOUBLE_EQ(MustSolve(lp).objective, 4);
-  lp.AddColumn(0, kNoLimit, 1, {{row, 1}, {row, 1}});
+  lp.AddColumn(0, LinearProgram::kNoLimit, 1, {{row, 1}, {row, 1}});
   EXPECT_DOUBLE_EQ(MustSolve(lp).objective, 6);
   lp.AddColumn(0, 2, 1, {{row, 1}});
   const LpSolution solution = MustSolve(lp);
@@ -128,9 +127,9 @@ TEST(LinearProgramTest, AnswersAsFoundCarryNoCertificate) {
 
 TEST(LinearProgramTest, SaysInfeasible) {
   LinearProgram lp(Goal::kMinimize);
-  const int32_t x = lp.AddColumn(0, kNoLimit, 1);
-  lp.AddRow(3, kNoLimit, {{x, 1}});
-  lp.AddRow(-kNoLimit, 2, {{x, 1}});
+  const int32_t x = lp.AddColumn(0, LinearProgram::kNoLimit, 1);
+  lp.AddRow(3, LinearProgram::kNoLimit, {{x, 1}});
+  lp.AddRow(-LinearProgram::kNoLimit, 2, {{x, 1}});
   const Result<LpSolution> solution = lp.Solve();
   ASSERT_FALSE(solution.has_value());
   EXPECT_EQ(solution.error().code, ErrorCode::kInfeasible);
@@ -140,9 +139,9 @@ TEST(LinearProgramTest, SaysInfeasible) {
 TEST(LinearProgramTest, SaysUnbounded) {
   for (const bool with_row : {false, true}) {
     LinearProgram lp(Goal::kMaximize);
-    const int32_t x = lp.AddColumn(0, kNoLimit, 1);
-    const int32_t y = lp.AddColumn(0, kNoLimit, 0);
-    if (with_row) lp.AddRow(-kNoLimit, 2, {{x, 1}, {y, -1}});
+    const int32_t x = lp.AddColumn(0, LinearProgram::kNoLimit, 1);
+    const int32_t y = lp.AddColumn(0, LinearProgram::kNoLimit, 0);
+    if (with_row) lp.AddRow(-LinearProgram::kNoLimit, 2, {{x, 1}, {y, -1}});
     const Result<LpSolution> solution = lp.Solve();
     ASSERT_FALSE(solution.has_value());
     EXPECT_EQ(solution.error().code, ErrorCode::kInfeasible);
@@ -181,12 +180,13 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         BadCase{"NanBound", kNaN, 1, 0, 1, 1, "column 1: a bound is not a number"},
         BadCase{"Crossed", 2, 1, 0, 1, 1, "column 1: the lower bound 2 is above the upper bound 1"},
-        BadCase{"NoValue", kNoLimit, kNoLimit, 0, 1, 1,
+        BadCase{"NoValue", LinearProgram::kNoLimit, LinearProgram::kNoLimit, 0, 1, 1,
                 "column 1: the bounds leave no finite value"},
         BadCase{"NanCost", 0, 1, kNaN, 1, 1, "column 1: the cost is nan"},
         BadCase{"ColumnAbove", 0, 1, 0, 2, 1, "row 0: column 2 does not exist, there are 2"},
         BadCase{"ColumnBelow", 0, 1, 0, -1, 1, "row 0: column -1 does not exist, there are 2"},
-        BadCase{"InfiniteEntry", 0, 1, 0, 1, kNoLimit, "row 0: the entry of column 1 is inf"}),
+        BadCase{"InfiniteEntry", 0, 1, 0, 1, LinearProgram::kNoLimit,
+                "row 0: the entry of column 1 is inf"}),
     [](const auto& row) { return std::string(row.param.name); });
 
 // --- Oracle: the best of all vertices ------------------------------------------------------------
@@ -280,7 +280,7 @@ TEST(LinearProgramProperty, FindsTheBestVertex) {
         half.a.push_back(draw(-3, 3));
         entries.push_back({static_cast<int32_t>(j), static_cast<double>(half.a[j])});
       }
-      lp.AddRow(-kNoLimit, static_cast<double>(half.b), entries);
+      lp.AddRow(-LinearProgram::kNoLimit, static_cast<double>(half.b), entries);
       all.push_back(half);
     }
     const std::optional<Rational> best = BestVertex(all, cost);
@@ -321,7 +321,7 @@ TEST(LinearProgramProperty, TheOrderOfCallsDoesNotMatter) {
       std::vector<LinearProgram::Entry> entries;
       for (int32_t j = 0; j < columns; ++j)
         entries.push_back({j, a[static_cast<size_t>(i)][static_cast<size_t>(j)]});
-      whole.AddRow(-kNoLimit, 10 + i, entries);
+      whole.AddRow(-LinearProgram::kNoLimit, 10 + i, entries);
     }
     // Rows and columns in turn; each brings its entries in what stands already.
     for (int32_t k = 0; k < std::max(rows, columns); ++k) {
@@ -336,7 +336,7 @@ TEST(LinearProgramProperty, TheOrderOfCallsDoesNotMatter) {
         std::vector<LinearProgram::Entry> entries;
         for (int32_t j = 0; j < pieces.num_columns(); ++j)
           entries.push_back({j, a[static_cast<size_t>(k)][static_cast<size_t>(j)]});
-        pieces.AddRow(-kNoLimit, 10 + k, entries);
+        pieces.AddRow(-LinearProgram::kNoLimit, 10 + k, entries);
       }
       if (k % 2 == 0) MustSolve(pieces);
     }

@@ -94,7 +94,7 @@ TEST(NcclTableTest, FaultsAreNamedWithTheirLine) {
       {TableOf("allreduce 8 1 0 * tree *\n"), 2, "this one has 7"},
       {TableOf("allreduce 8 1 0 * tree * * *\n"), 2, "this one has 9"},
       {TableOf("# " + std::string(300, 'x') + "\n"), 2, "at most 255 characters"},
-      {std::string(kMostTableBytes + 1, '\n'), 1, "at most 1048576 bytes"},
+      {std::string(kMaxTableBytes + 1, '\n'), 1, "at most 1048576 bytes"},
       {TableOf("all\x01reduce 8 1 0 * tree * *\n"), 2, "unknown collective 'all?reduce'"},
   };
   for (const BadTable& bad : cases) {
@@ -105,8 +105,8 @@ TEST(NcclTableTest, FaultsAreNamedWithTheirLine) {
     EXPECT_TRUE(table.rows.empty());
   }
   std::string many;
-  for (size_t i = 0; i < kMostRows; ++i) many += row;
-  EXPECT_EQ(ParseTable(TableOf(many)).rows.size(), kMostRows);
+  for (size_t i = 0; i < kMaxRows; ++i) many += row;
+  EXPECT_EQ(ParseTable(TableOf(many)).rows.size(), kMaxRows);
   EXPECT_THAT(ParseTable(TableOf(many + row)).reason, HasSubstr("at most 4096 rows"));
 }
 

@@ -14,6 +14,7 @@
 #include "grouping.h"
 #include "json_text.h"
 #include "node_places.h"
+#include "support/parse.h"
 #include "tutti/bounds/proven_bounds.h"
 #include "tutti/page/network_svg.h"
 #include "tutti/synth/synthesizer.h"
@@ -23,13 +24,9 @@
 namespace tutti {
 namespace {
 
-using Json = nlohmann::json;
+using test_support::Parse;
 
-Topology MustParse(const std::string& expression) {
-  Result<Topology> topology = ParseTopology(expression);
-  EXPECT_TRUE(topology.has_value()) << topology.error().message;
-  return *std::move(topology);
-}
+using Json = nlohmann::json;
 
 Schedule MustMake(const Topology& topology, CollectiveKind kind) {
   const Result<Collective> collective = Collective::Make(kind, topology.num_ranks());
@@ -41,7 +38,7 @@ Schedule MustMake(const Topology& topology, CollectiveKind kind) {
 }
 
 TEST(PageData, HoldsASmallScheduleNumberForNumber) {  // two ranks send each other their shard
-  const Topology pair = MustParse("complete(2,bw=1GB/s,alpha=1us)");
+  const Topology pair = Parse("complete(2,bw=1GB/s,alpha=1us)");
   const Result<Collective> all_gather = Collective::Make(CollectiveKind::kAllGather, 2);
   Schedule schedule{.collective = *all_gather, .num_steps = 1};
   schedule.transfers = {{ShardId{0}, LinkId{0}, 0, 1, 0}, {ShardId{1}, LinkId{1}, 0, 1, 0}};
@@ -81,7 +78,7 @@ TEST(PageData, MessagesCarryWhatTransfersSay) {
   for (const char* expression : {"torus(3,4)", "dgx1", "genkautz(3,10)", "mesh(2,3,bw=[1,3]GB/s)"})
     for (const CollectiveKind kind : {CollectiveKind::kAllGather, CollectiveKind::kAllReduce}) {
       SCOPED_TRACE(expression);
-      const Topology topology = MustParse(expression);
+      const Topology topology = Parse(expression);
       const Schedule schedule = MustMake(topology, kind);
       SimOptions options{.size_bytes = 1 << 20, .record_messages = true};
       const Result<SimReport> report = Simulate(topology, schedule, options);
@@ -104,7 +101,7 @@ TEST(PageData, MessagesCarryWhatTransfersSay) {
 }
 
 TEST(PageData, AnExecutionIsShownAsASimulationIs) {
-  const Topology pair = MustParse("complete(2,bw=1GB/s,alpha=1us)");
+  const Topology pair = Parse("complete(2,bw=1GB/s,alpha=1us)");
   const Schedule schedule = MustMake(pair, CollectiveKind::kAllGather);
   PageData data("test");
   const int32_t network = data.AddNetwork(pair);
@@ -126,7 +123,7 @@ TEST(PageData, AnExecutionIsShownAsASimulationIs) {
 }
 
 TEST(PageData, AnExecutionThroughSwitchesIsBetweenPairsOfRanks) {
-  const Topology star = MustParse("switch(3)");
+  const Topology star = Parse("switch(3)");
   const Schedule schedule{.collective = *Collective::Make(CollectiveKind::kAllGather, 3)};
   PageData data("test");
   data.AddExecuted(data.AddNetwork(star), star, schedule, {.label = "x", .size_bytes = 3},
@@ -139,7 +136,7 @@ TEST(PageData, AnExecutionThroughSwitchesIsBetweenPairsOfRanks) {
 }
 
 TEST(PageData, AComparisonIsItsCurvesAndRows) {
-  const Topology pair = MustParse("complete(2)");
+  const Topology pair = Parse("complete(2)");
   PageData data("test");
   data.AddComparison(data.AddNetwork(pair), {.collective = CollectiveKind::kAllReduce,
                                              .how = "simulated",
@@ -161,7 +158,7 @@ TEST(PageData, AComparisonIsItsCurvesAndRows) {
 
 TEST(PageData, DesignsKeepExactCosts) {
   PageData data("test");
-  const int32_t network = data.AddNetwork(MustParse("ring(3)"));
+  const int32_t network = data.AddNetwork(Parse("ring(3)"));
   data.AddDesigns({.ranks = 3,
                    .degree = 2,
                    .tl_bound = 2,
@@ -185,7 +182,7 @@ TEST(PageData, DesignsKeepExactCosts) {
 }
 
 TEST(PageData, AFlowIsALoadAndALengthALink) {
-  const Topology pair = MustParse("complete(2,bw=1GB/s)");
+  const Topology pair = Parse("complete(2,bw=1GB/s)");
   PageData data("test");
   data.AddFlow(data.AddNetwork(pair), pair,
                {Rational(1, 2), Rational(1), false, {5e8, 1e9}, {3, 4}});
@@ -198,7 +195,7 @@ TEST(PageData, AFlowIsALoadAndALengthALink) {
 }
 
 TEST(PageData, AFlowOfALargeNetworkIsSummedUp) {
-  const Topology torus = MustParse("torus(80,80,bw=1GB/s)");
+  const Topology torus = Parse("torus(80,80,bw=1GB/s)");
   PageData data("test");
   const auto links = static_cast<size_t>(torus.num_links());
   data.AddFlow(data.AddNetwork(torus), torus,
@@ -218,7 +215,7 @@ TEST(PageData, TrainingIsItsEvents) {
                              {Activity::kAllReduce, "c", 20, 30}};
   const auto made = [&training] {
     PageData data("test");
-    data.AddTraining(data.AddNetwork(MustParse("ring(3)")), training);
+    data.AddTraining(data.AddNetwork(Parse("ring(3)")), training);
     return Json::parse(data.ToJson())["training"];
   };
   const Json whole = made();
@@ -227,13 +224,13 @@ TEST(PageData, TrainingIsItsEvents) {
   EXPECT_EQ(whole["rows"][0]["events"]["end_ps"], Json({20, 30}));
   EXPECT_EQ(whole["rows"][0]["events"]["name"], Json({"a<b", "c"}));
   EXPECT_EQ(whole["omitted"], "");
-  training.rows[0].events.resize(PageData::kMostEvents + 1);
+  training.rows[0].events.resize(PageData::kMaxEvents + 1);
   EXPECT_TRUE(made()["rows"][0]["events"]["name"].empty());
   EXPECT_NE(made()["omitted"], "");
 }
 
 TEST(PageData, OneRankHasNothingToDo) {
-  const Topology topology = MustParse("mesh(1)");
+  const Topology topology = Parse("mesh(1)");
   PageData data("test");
   const int32_t network = data.AddNetwork(topology);
   const Result<Collective> collective = Collective::Make(CollectiveKind::kAllGather, 1);
@@ -250,13 +247,13 @@ TEST(PageData, OneRankHasNothingToDo) {
 TEST(PageData, LargeNetworksAreGroups) {
   for (const char* expression : {"torus(80,80)", "hypercube(13)"}) {
     SCOPED_TRACE(expression);
-    const Topology topology = MustParse(expression);
+    const Topology topology = Parse(expression);
     PageData data("test");
     data.AddNetwork(topology);
     const Json network = Json::parse(data.ToJson())["networks"][0];
     EXPECT_FALSE(network.contains("links"));
     const Json& groups = network["groups"];
-    EXPECT_LE(groups["names"].size(), size_t{PageData::kMostGroups});
+    EXPECT_LE(groups["names"].size(), size_t{PageData::kMaxGroups});
     int64_t nodes = 0, links = 0;
     for (const Json& count : groups["nodes"]) nodes += count.get<int64_t>();
     for (const Json& count : groups["links"]) links += count.get<int64_t>();
@@ -271,7 +268,7 @@ TEST(Grouping, CoversEveryNodeAndLeavesNoGroupEmpty) {
                                  "fat_tree(4)", "random_regular(3,14,seed=2)", "mesh(1)"})
     for (const int32_t most : {1, 2, 5, 8, 100}) {
       SCOPED_TRACE(fmt::format("{} {}", expression, most));
-      const Topology topology = MustParse(expression);
+      const Topology topology = Parse(expression);
       const Grouping grouping = GroupNodes(topology, most);
       ASSERT_EQ(grouping.group_of.size(), static_cast<size_t>(topology.num_nodes()));
       EXPECT_LE(grouping.num_groups(), most);
@@ -291,7 +288,7 @@ TEST(NodePlaces, AreInTheUnitSquareAndApart) {
       {"torus(3,2,3,2)", Kind::kGrid}};
   for (const auto& [expression, kind] : cases) {
     SCOPED_TRACE(expression);
-    const Topology topology = MustParse(expression);
+    const Topology topology = Parse(expression);
     std::vector<std::pair<int32_t, int32_t>> cables;
     for (const LinkId link : topology.Links())
       cables.emplace_back(topology.tail(link).value, topology.head(link).value);
@@ -328,24 +325,24 @@ size_t Count(const std::string& text, const std::string& part) {
 }
 
 TEST(NetworkSvg, DrawsANodeARankAndALineACable) {
-  const std::string svg = NetworkSvg(MustParse("mesh(2,3,bw=[1,3]GB/s)"));
+  const std::string svg = NetworkSvg(Parse("mesh(2,3,bw=[1,3]GB/s)"));
   EXPECT_EQ(Count(svg, "<circle"), 6U);
   EXPECT_EQ(Count(svg, "<path d=\"M") - 4, 7U);  // of those, two arrow heads and two of the legend
   EXPECT_NE(svg.find(">1GB/s: 3 lines<"), std::string::npos);
   EXPECT_NE(svg.find(">3GB/s: 4 lines<"), std::string::npos);
   EXPECT_EQ(svg.find("marker-end"), std::string::npos);  // all cables are two-way
   EXPECT_EQ(svg.find("nan"), std::string::npos);
-  EXPECT_EQ(NetworkSvg(MustParse("mesh(2,3,bw=[1,3]GB/s)")), svg);
+  EXPECT_EQ(NetworkSvg(Parse("mesh(2,3,bw=[1,3]GB/s)")), svg);
 }
 
 TEST(NetworkSvg, LinksOfOneWayAreArrows) {
-  const Topology topology = MustParse("genkautz(2,7)");
+  const Topology topology = Parse("genkautz(2,7)");
   EXPECT_GT(Count(NetworkSvg(topology), "marker-end"), 0U);
-  EXPECT_EQ(Count(NetworkSvg(MustParse("switch(4)")), "<rect x="), 1U);  // a switch is a square
+  EXPECT_EQ(Count(NetworkSvg(Parse("switch(4)")), "<rect x="), 1U);  // a switch is a square
 }
 
 TEST(NetworkSvg, LargeNetworksAreGroups) {
-  const std::string svg = NetworkSvg(MustParse("torus(80,80)"));
+  const std::string svg = NetworkSvg(Parse("torus(80,80)"));
   EXPECT_NE(svg.find("drawn as "), std::string::npos);
   EXPECT_LT(svg.size(), 200'000U);
 }

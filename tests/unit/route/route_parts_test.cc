@@ -169,7 +169,7 @@ TEST(PathWeights, PassesReachWhatTheLinearProgramDoes) {
         *ListPaths(topology, demand, seed % 3 == 0 ? PathSet::kDisjoint : PathSet::kBounded, 1);
     PathWeightOptions program, passes;
     passes.gap = 1e-3;
-    passes.most_program_paths = 0;
+    passes.max_program_paths = 0;
     const WeightedPaths exact = *WeighPaths(topology, demand, paths, program);
     const WeightedPaths close = *WeighPaths(topology, demand, paths, passes);
     const Rational best = RateOf(topology, matrix, exact.routing);

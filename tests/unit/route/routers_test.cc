@@ -25,7 +25,7 @@ namespace {
 
 using testing::HasSubstr;
 
-const std::vector<int64_t> kAlike;
+const std::vector<int64_t> kAllAlike;
 
 // Proven before use.
 Routed MustRoute(std::string_view name, const Topology& topology,
@@ -141,7 +141,7 @@ TEST(Routers, IntegerProgramFindsTheBestChoice) {
   Random random(9);
   for (int seed = 0; seed < 12; ++seed) {
     const Topology topology = RandomNetwork(random, 3, static_cast<int32_t>(random.Below(2)), 2);
-    const DemandTable demand(3, kAlike);
+    const DemandTable demand(3, kAllAlike);
     const Routing paths = *ListPaths(topology, demand, PathSet::kDisjoint, 0);
     std::vector<int32_t> at(9, 0);
     Rational best;

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "support/text.h"
 #include "tutti/base/parallel.h"
 #include "tutti/lower/msccl_xml.h"
 #include "tutti/lower/mscclpp.h"
@@ -21,14 +22,10 @@
 namespace tutti {
 namespace {
 
+using test_support::ReadFile;
+
 using namespace testing_lower;  // NOLINT: test helpers
 using testing::HasSubstr;
-
-std::string ReadFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  EXPECT_TRUE(file.good()) << path;
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 RunOptions Small(DataType type = DataType::kFloat32, ReduceOp op = ReduceOp::kSum) {
   RunOptions options;
@@ -101,8 +98,8 @@ TEST(BlockRunnerTest, EverySampleOfAnMscclppPlanRuns) {
   }
 }
 
-std::string Step(int s, const std::string& type, const std::string& src, const std::string& dst,
-                 int cnt, const std::string& after = R"(depid="-1" deps="-1")") {
+std::string XmlStep(int s, const std::string& type, const std::string& src, const std::string& dst,
+                    int cnt, const std::string& after = R"(depid="-1" deps="-1")") {
   const auto place = [](const std::string& name, const std::string& text) {
     return name + "buf=\"" + text.substr(0, 1) + "\" " + name + "off=\"" + text.substr(1) + "\" ";
   };
@@ -126,15 +123,15 @@ std::string TwoGpus(const std::string& first, const std::string& second, int scr
 // s r rcs rrs rrc rrcs cpy re: forwards, reductions into scratch, local ones; chunks of two shards
 // lie at odd places of the scratch.
 TEST(BlockRunnerTest, EachStepOfTheXmlDoesWhatItSays) {
-  const std::string scratch = Step(0, "s", "i0", "s1", 2) + Step(1, "r", "i0", "s1", 2) +
-                              Step(2, "cpy", "i0", "o0", 2) + Step(3, "re", "s1", "o0", 2);
+  const std::string scratch = XmlStep(0, "s", "i0", "s1", 2) + XmlStep(1, "r", "i0", "s1", 2) +
+                              XmlStep(2, "cpy", "i0", "o0", 2) + XmlStep(3, "re", "s1", "o0", 2);
   for (const std::string& xml :
-       {TwoGpus(Step(0, "s", "i0", "o0", 2) + Step(1, "r", "o0", "o0", 2),
-                Step(0, "rrcs", "i0", "o0", 2), 0),
-        TwoGpus(Step(0, "s", "i0", "o0", 2) + Step(1, "rcs", "o0", "o0", 2),
-                Step(0, "rrs", "i0", "o0", 2) + Step(1, "r", "o0", "o0", 2), 0),
-        TwoGpus(Step(0, "s", "i0", "o0", 2) + Step(1, "rrc", "i0", "o0", 2),
-                Step(0, "s", "i0", "o0", 2) + Step(1, "rrc", "i0", "o0", 2), 0),
+       {TwoGpus(XmlStep(0, "s", "i0", "o0", 2) + XmlStep(1, "r", "o0", "o0", 2),
+                XmlStep(0, "rrcs", "i0", "o0", 2), 0),
+        TwoGpus(XmlStep(0, "s", "i0", "o0", 2) + XmlStep(1, "rcs", "o0", "o0", 2),
+                XmlStep(0, "rrs", "i0", "o0", 2) + XmlStep(1, "r", "o0", "o0", 2), 0),
+        TwoGpus(XmlStep(0, "s", "i0", "o0", 2) + XmlStep(1, "rrc", "i0", "o0", 2),
+                XmlStep(0, "s", "i0", "o0", 2) + XmlStep(1, "rrc", "i0", "o0", 2), 0),
         TwoGpus(scratch, scratch, 3)})
     for (const DataType type :
          {DataType::kFloat32, DataType::kBfloat16, DataType::kUint8, DataType::kInt64})

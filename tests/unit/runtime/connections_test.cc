@@ -70,10 +70,10 @@ std::deque<Interpreter> MakeInterpreters(RanksInMemory& ranks, Ends& ends) {
 }
 
 void ExpectOver(std::deque<Interpreter>& interpreters, RanksInMemory& ranks, TcpEnds& ends,
-                Random& random, int64_t most_budget, int breaks) {
+                Random& random, int64_t max_budget, int breaks) {
   ranks.Fill();
   const auto draw = [&] {
-    return 1 + static_cast<int64_t>(random.Below(static_cast<uint64_t>(most_budget)));
+    return 1 + static_cast<int64_t>(random.Below(static_cast<uint64_t>(max_budget)));
   };
   const auto between = [&] {
     if (breaks > 0 && random.Below(20) == 0) {
@@ -134,7 +134,7 @@ TEST(ConnectionsTest, BrokenConnectionsResume) {
 TEST(ConnectionsTest, RanksInThreadsWithChosenSourcePorts) {
   const Plan plan = RingAllReduce(3);
   RanksInMemory ranks(plan, {.count = 100'003, .in_place = true, .piece_bytes = 10'000});
-  TcpEnds ends(ranks, {.first_source_port = 42'000, .num_source_ports = 100});
+  TcpEnds ends(ranks, {.source = {.first_port = 42'000, .num_ports = 100}});
   std::deque<Interpreter> interpreters = MakeInterpreters(ranks, ends);
   ranks.Fill();
   std::atomic<int> over{0};

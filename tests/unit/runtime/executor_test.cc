@@ -16,6 +16,7 @@
 
 #include "hand_plans.h"
 #include "run.h"
+#include "support/text.h"
 #include "tutti/base/cancel.h"
 
 namespace tutti {
@@ -363,6 +364,64 @@ TEST(ExecutorTest, TheTraceHasEveryInstructionOfTheLastIteration) {
   }
   EXPECT_EQ(names, 3u * (1 + 2));  // a process a rank, a thread a stream
   EXPECT_EQ(spans, report.trace.size());
+
+  const Result<RunReport> read = FromChromeTrace(ToChromeTrace(plan, report), plan);
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  EXPECT_EQ(read->size_bytes, report.size_bytes);
+  ASSERT_EQ(read->trace.size(), report.trace.size());
+  double end_s = 0;
+  for (size_t i = 0; i < read->trace.size(); ++i) {
+    const RunEvent &got = read->trace[i], &written = report.trace[i];
+    EXPECT_EQ(std::tuple(got.rank, got.stream, got.instruction),
+              std::tuple(written.rank, written.stream, written.instruction));
+    EXPECT_NEAR(got.start_s, written.start_s, 1e-12);
+    EXPECT_NEAR(got.end_s, written.end_s, 1e-12);
+    end_s = std::max(end_s, got.end_s);
+  }
+  EXPECT_EQ(read->time_s, end_s);
+}
+
+TEST(ExecutorTest, TracesOfAnythingElseAreRefused) {
+  const Plan plan = RingAllReduce(2);
+  const std::string header = R"("otherData":{"executed":"all-reduce","algorithm":")" +
+                             plan.algorithm + R"(","size_bytes":8})";
+  const auto with = [&header](const std::string& event) {
+    return R"({"traceEvents":[)" + event + "]," + header + "}";
+  };
+  const int32_t step = plan.ranks[0].streams[0].instructions[0].step;
+  const std::string good =
+      R"({"ph":"X","pid":0,"tid":0,"ts":1,"dur":2,"args":{"instruction":0,"step":)" +
+      std::to_string(step) + "}}";
+  const Result<RunReport> read = FromChromeTrace(with(good), plan);
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  ASSERT_EQ(read->trace.size(), 1u);
+  EXPECT_DOUBLE_EQ(read->time_s, 3e-6);
+
+  const auto changed = [&](const std::string& from, const std::string& to) {
+    return with(test_support::Replaced(good, from, to));
+  };
+  const std::pair<std::string, std::string> bad[] = {
+      {"", "no JSON of a trace"},
+      {with(good).substr(0, 40), "no JSON of a trace"},
+      {R"({"traceEvents":{}})", "no JSON of a trace"},
+      {R"({"traceEvents":[]})", "no trace of an execution"},
+      {R"({"traceEvents":[],"otherData":{"executed":"broadcast"}})", "another schedule"},
+      {R"({"traceEvents":[],"otherData":{"executed":"all-reduce","algorithm":"x"}})",
+       "another schedule"},
+      {test_support::Replaced(with(good), "\"size_bytes\":8", "\"size_bytes\":0.5"), "size_bytes"},
+      {changed("\"pid\":0", "\"pid\":2"), "event 1 is of no instruction"},
+      {changed("\"pid\":0", "\"pid\":-1"), "event 1 is of no instruction"},
+      {changed("\"tid\":0", "\"tid\":\"0\""), "event 1 is of no instruction"},
+      {changed("\"instruction\":0", "\"instruction\":999"), "event 1 is of no instruction"},
+      {changed("\"ts\":1", "\"ts\":-1"), "event 1 is of no instruction"},
+      {changed("\"dur\":2", "\"dur\":1e13"), "event 1 is of no instruction"},
+      {changed("\"args\"", "\"arguments\""), "event 1 is of no instruction"},
+  };
+  for (const auto& [text, message] : bad) {
+    const Result<RunReport> refused = FromChromeTrace(text, plan);
+    ASSERT_FALSE(refused.has_value()) << text;
+    EXPECT_THAT(refused.error().message, testing::HasSubstr(message)) << text;
+  }
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ std::vector<Plan> Plans() {
 }
 
 // Runs the plan twice in one process and one thread.
-void ExpectRight(const Plan& plan, const CallOptions& options, int64_t most_budget, uint64_t seed) {
+void ExpectRight(const Plan& plan, const CallOptions& options, int64_t max_budget, uint64_t seed) {
   SCOPED_TRACE(testing::Message() << Name(plan.collective.kind()) << " count " << options.count
                                   << (options.in_place ? " in place" : "") << " seed " << seed);
   Random random(seed);
@@ -31,7 +31,7 @@ void ExpectRight(const Plan& plan, const CallOptions& options, int64_t most_budg
     ranks.Fill();
     const bool over = RunInTurns(
         interpreters,
-        [&] { return 1 + static_cast<int64_t>(random.Below(static_cast<uint64_t>(most_budget))); },
+        [&] { return 1 + static_cast<int64_t>(random.Below(static_cast<uint64_t>(max_budget))); },
         [] { return false; });
     ASSERT_TRUE(over);
     ASSERT_EQ(ranks.CountWrong(), 0);

@@ -50,7 +50,7 @@ std::optional<Plan> PlanFor(const Synthesizer& synthesizer, const Topology& topo
   return *std::move(plan);
 }
 
-void ExpectRight(const Plan& plan, const RunOptions& options, const RunMode& mode) {
+void ExpectLoweredRight(const Plan& plan, const RunOptions& options, const RunMode& mode) {
   SCOPED_TRACE(testing::Message() << options.size_bytes << " bytes " << Name(options.type) << " "
                                   << Name(options.op) << (options.in_place ? " in place" : ""));
   const Result<RunReport> report = RunPlanAs(plan, options, mode);
@@ -96,7 +96,7 @@ TEST(LoweredPlanTest, EverySynthesizerAndCollectiveRunsRight) {
       options.type = static_cast<DataType>(turn % kTypes);
       options.op = static_cast<ReduceOp>(turn % kOps);
       ++turn;
-      ExpectRight(plan, options, mode);
+      ExpectLoweredRight(plan, options, mode);
     });
     EXPECT_GE(plans, 20) << network;
   }
@@ -106,7 +106,7 @@ TEST(LoweredPlanTest, SchedulesThroughSwitchesRunRight) {
   for (const char* network : {"switch(4)", "switch2d(2,3)"}) {
     const int plans = ForEachPlan(network, [](const Plan& plan, RunOptions options) {
       options.size_bytes = 10'007;
-      ExpectRight(plan, options, RunMode());
+      ExpectLoweredRight(plan, options, RunMode());
     });
     EXPECT_GE(plans, 1) << network;
   }
@@ -121,7 +121,7 @@ TEST(LoweredPlanSlow, EveryTypeAndOperationOnEveryPlan) {
     options.size_bytes = 40'009;
     options.type = static_cast<DataType>(type);
     options.op = static_cast<ReduceOp>(op);
-    ExpectRight(plan, options, mode);
+    ExpectLoweredRight(plan, options, mode);
   };
   ForEachPlan("uniring(1,6)", [&](const Plan& plan, const RunOptions& options) {
     for (int type = 0; type < kTypes; ++type)

@@ -110,10 +110,10 @@ TEST(RingConnectionTest, EveryPlanThroughSmallAndLargeRings) {
         std::deque<Interpreter> interpreters;
         for (int32_t r = 0; r < ranks.num_ranks(); ++r)
           interpreters.push_back(ranks.MakeInterpreter(r, ends.Of(ranks, r)));
-        for (const uint64_t most_budget : {uint64_t{5000}, uint64_t{1} << 40}) {
+        for (const uint64_t max_budget : {uint64_t{5000}, uint64_t{1} << 40}) {
           ranks.Fill();
           ASSERT_TRUE(RunInTurns(
-              interpreters, [&] { return 1 + static_cast<int64_t>(random.Below(most_budget)); },
+              interpreters, [&] { return 1 + static_cast<int64_t>(random.Below(max_budget)); },
               [&] { return ends.Advance(); }));
           ASSERT_EQ(ranks.CountWrong(), 0);
         }

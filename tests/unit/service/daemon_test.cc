@@ -10,14 +10,17 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "support/status.h"
 #include "tutti/coll/collective.h"
 #include "tutti/communicator.h"
 #include "tutti/ipc/layout.h"
@@ -29,13 +32,10 @@
 namespace tutti::service {
 namespace {
 
+using test_support::Succeeded;
+
 using testing::HasSubstr;
 using Json = nlohmann::json;
-
-testing::AssertionResult Succeeded(const Status& status) {
-  return status ? testing::AssertionSuccess()
-                : testing::AssertionFailure() << status.error().message;
-}
 
 // A daemon in a thread of the test, as one host would have it.
 class RunningDaemon {
@@ -359,6 +359,109 @@ TEST(DaemonTest, ChangesItsStrategyWhileCollectivesRun) {
   provider.join();
 }
 
+// Of the system's table: established connections that leave from a port of [first, end).
+int ConnectionsFrom(long first, long end) {
+  std::ifstream table("/proc/net/tcp");
+  int found = 0;
+  for (std::string line; std::getline(table, line);) {
+    std::istringstream words(line);
+    std::string number, local, remote, state;
+    words >> number >> local >> remote >> state;
+    constexpr int kHexadecimal = 16;
+    if (state != "01" || local.find(':') == std::string::npos) continue;
+    const long port = std::strtol(local.substr(local.find(':') + 1).c_str(), nullptr, kHexadecimal);
+    if (port >= first && port < end) ++found;
+  }
+  return found;
+}
+
+// Connections between hosts leave from the ports that they are told; what runs there is right.
+TEST(DaemonTest, FlowsLeaveFromTheirPorts) {
+  RunningDaemon a("a"), b("b");
+  const std::string ring = ScheduleText("uniring(1,4)", CollectiveKind::kAllReduce, "uniring");
+  constexpr int kFirst = 20'500, kCount = 100;  // none that the system gives
+  Json flows = Json::array();
+  for (int rank = 0; rank < 4; ++rank)
+    flows.push_back({{"from", rank},
+                     {"to", (rank + 1) % 4},
+                     {"source", "127.0.0.1"},
+                     {"target", "127.0.0.1"},
+                     {"ports", {kFirst, kCount}}});
+  std::atomic<int> running = 0;
+  std::atomic<bool> over = false;
+  std::thread provider([&] {
+    while (running < 4) std::this_thread::yield();
+    const std::string label = a.Ask("comms")["communicators"][0]["communicator"];
+    const Json done = a.Ask({{"command", "reconfigure"},
+                             {"communicator", label},
+                             {"schedules", {{{"name", "ring"}, {"text", ring}}}},
+                             {"flows", flows}});
+    EXPECT_FALSE(done.contains("error")) << done;
+    EXPECT_EQ(a.Ask("comms")["communicators"][0]["flows"], flows);
+    const Json refused = a.Ask({{"command", "reconfigure"},
+                                {"communicator", label},
+                                {"flows", {{{"from", 0}, {"to", 9}}}}});
+    EXPECT_THAT(refused.value("error", ""), HasSubstr("flows[0]: from and to"));
+    over = true;
+  });
+  RunRanks({&a, &b}, 4, [&](Communicator& ranks) {
+    ++running;
+    for (int32_t last = 0, calls = 0; last == 0; ++calls) {
+      std::vector<float> data = Ramp(10'000, static_cast<float>(ranks.rank()));
+      ASSERT_TRUE(Succeeded(
+          ranks.AllReduce(data.data(), data.data(), 10'000, DataType::kFloat32, ReduceOp::kSum)));
+      for (size_t i = 0; i < data.size(); ++i)
+        ASSERT_EQ(data[i], 4 * static_cast<float>(i) + 6) << "call " << calls;
+      int32_t mine = ranks.rank() == 0 && over ? 1 : 0;
+      ASSERT_TRUE(Succeeded(ranks.AllReduce(&mine, &last, 1, DataType::kInt32, ReduceOp::kMax)));
+    }
+    // Every edge of the ring crosses: ranks belong to the daemons in turn.
+    if (ranks.rank() == 0) {
+      EXPECT_EQ(ConnectionsFrom(kFirst, kFirst + kCount), 4);
+    }
+    ASSERT_TRUE(Succeeded(ranks.Barrier()));
+  });
+  provider.join();
+}
+
+TEST(DaemonTest, GatesHoldWhatRanksSendAndNothingWaitsForEver) {
+  RunningDaemon a("a"), b("b");
+  RunRanks({&a, &b}, 2, [&](Communicator& ranks) {
+    ASSERT_TRUE(Succeeded(ranks.Barrier()));
+    const auto gates = [&](int64_t period_ns, int64_t length_ns) {
+      const std::string label = a.Ask("comms")["communicators"][0]["communicator"];
+      return a.Ask({{"command", "gates"},
+                    {"communicator", label},
+                    {"period_ns", period_ns},
+                    {"phase_ns", 0},
+                    {"length_ns", length_ns}});
+    };
+    if (ranks.rank() == 0) {
+      EXPECT_THAT(gates(100, 200).value("error", ""), HasSubstr("wanted a period of 0"));
+      EXPECT_THAT(a.Ask({{"command", "gates"}, {"communicator", "c-0"}}).value("error", ""),
+                  HasSubstr("no communicator 'c-0'"));
+      // Open for half of each 20 ms.
+      EXPECT_FALSE(gates(20'000'000, 10'000'000).contains("error"));
+    }
+    float one = 1, sum = 0;
+    for (int call = 0; call < 50; ++call) {
+      ASSERT_TRUE(Succeeded(ranks.AllReduce(&one, &sum, 1, DataType::kFloat32, ReduceOp::kSum)));
+      ASSERT_EQ(sum, 2);
+    }
+    if (ranks.rank() == 0) {
+      EXPECT_EQ(a.Ask("comms")["communicators"][0]["gates"]["period_ns"], 20'000'000);
+      // All but closed: within two periods the clock counts as wrong, and all goes on.
+      EXPECT_FALSE(gates(200'000'000, 1).contains("error"));
+    }
+    for (int call = 0; call < 20; ++call)
+      ASSERT_TRUE(Succeeded(ranks.AllReduce(&one, &sum, 1, DataType::kFloat32, ReduceOp::kSum)));
+    if (ranks.rank() == 0) {
+      EXPECT_FALSE(gates(0, 0).contains("error"));
+    }
+    ASSERT_TRUE(Succeeded(ranks.Barrier()));
+  });
+}
+
 TEST(DaemonTest, RefusesStrategiesThatAreNone) {
   RunningDaemon a("a"), b("b");
   std::string wrong = ScheduleText("ring(2)", CollectiveKind::kAllReduce, "ring");
@@ -431,79 +534,83 @@ TEST(DaemonTest, KnowsItsTenants) {
   EXPECT_EQ(refusals, 1);
 }
 
-// What no library would send, one after the other, beside a tenant whose bytes are right.
+// What no library would send, one after the other.
+void SendNonsense(RunningDaemon& daemon) {
+  const auto connect = [&] {
+    auto socket = ipc::Connect(daemon.socket(), ipc::SocketKind::kPackets);
+    EXPECT_TRUE(socket);
+    return std::move(*socket);
+  };
+  const auto ask = [](int fd, const ipc::Packet& packet) {
+    EXPECT_TRUE(ipc::Send(fd, packet));
+    auto answer = ipc::Receive(fd, true, true);
+    return answer && *answer ? std::optional(std::move(**answer)) : std::nullopt;
+  };
+  // No packet at all; a packet before the hello; two hellos; an answer.
+  {
+    const auto socket = connect();
+    EXPECT_EQ(send(socket.fd(), "nonsense", 8, 0), 8);
+    EXPECT_FALSE(ipc::Receive(socket.fd(), true, true));
+  }
+  EXPECT_FALSE(ask(connect().fd(), {.kind = ipc::Kind::kAllocate, .words = {100}}));
+  {
+    const auto socket = connect();
+    EXPECT_TRUE(ask(socket.fd(), {.kind = ipc::Kind::kHello}));
+    EXPECT_FALSE(ask(socket.fd(), {.kind = ipc::Kind::kHello}));
+  }
+  struct Case {
+    const char* what;
+    std::function<void(ipc::CommandArea&)> attack;
+  };
+  const std::vector<Case> cases = {
+      {"a wild tail", [](ipc::CommandArea& area) { area.page.tail = 1ull << 40; }},
+      {"a line that is not there",
+       [](ipc::CommandArea& area) {
+         area.slots[0] = {.sequence = 1, .opcode = ipc::Opcode::kCollective, .line = 7};
+         area.page.tail = 1;
+       }},
+      {"a line beyond all",
+       [](ipc::CommandArea& area) {
+         area.slots[0] = {.sequence = 1, .opcode = ipc::Opcode::kExchange, .line = ~0u};
+         area.page.tail = 1;
+       }},
+  };
+  for (const Case& attack : cases) {
+    const auto socket = connect();
+    auto welcome = ask(socket.fd(), {.kind = ipc::Kind::kHello});
+    ASSERT_TRUE(welcome) << attack.what;
+    auto memory = ipc::Memory::Map(welcome->descriptors[0].fd(), sizeof(ipc::CommandArea), true);
+    ASSERT_TRUE(memory);
+    // The status is not theirs to write, nor anything's size to change.
+    EXPECT_FALSE(ipc::Memory::Map(welcome->descriptors[1].fd(), sizeof(ipc::StatusArea), true));
+    EXPECT_NE(ftruncate(welcome->descriptors[0].fd(), 0), 0);
+    attack.attack(*reinterpret_cast<ipc::CommandArea*>(memory->data()));
+    const uint64_t one = 1;
+    EXPECT_EQ(write(welcome->descriptors[2].fd(), &one, sizeof(one)), 8);
+    EXPECT_FALSE(ipc::Receive(socket.fd(), true, true)) << attack.what;
+  }
+  {
+    const auto socket = connect();
+    EXPECT_TRUE(ask(socket.fd(), {.kind = ipc::Kind::kHello}));
+    for (const auto& [kind, word, why] : std::vector<std::tuple<ipc::Kind, uint64_t, const char*>>{
+             {ipc::Kind::kAllocate, ~uint64_t{0}, "quota"},
+             {ipc::Kind::kFree, 99, "no buffer 99"},
+             {ipc::Kind::kLeave, 5, "no line 5"},
+             {ipc::Kind::kJoin, 2, "unique id"}}) {
+      const auto answer = ask(socket.fd(), {.kind = kind, .words = {word}});
+      ASSERT_TRUE(answer);
+      EXPECT_EQ(answer->packet.kind, ipc::Kind::kRefused);
+      EXPECT_THAT(answer->packet.text, HasSubstr(why));
+    }
+  }
+}
+
+// Beside a tenant whose bytes are right.
 TEST(DaemonTest, HostileProcessesEndAlone) {
   RunningDaemon daemon("one");
   std::atomic<bool> over = false;
   std::thread hostile([&] {
-    const auto connect = [&] {
-      auto socket = ipc::Connect(daemon.socket(), ipc::SocketKind::kPackets);
-      EXPECT_TRUE(socket);
-      return std::move(*socket);
-    };
-    const auto ask = [](int fd, const ipc::Packet& packet) {
-      EXPECT_TRUE(ipc::Send(fd, packet));
-      auto answer = ipc::Receive(fd, true, true);
-      return answer && *answer ? std::optional(std::move(**answer)) : std::nullopt;
-    };
-    // No packet at all; a packet before the hello; two hellos; an answer.
-    {
-      const auto socket = connect();
-      EXPECT_EQ(send(socket.fd(), "nonsense", 8, 0), 8);
-      EXPECT_FALSE(ipc::Receive(socket.fd(), true, true));
-    }
-    EXPECT_FALSE(ask(connect().fd(), {.kind = ipc::Kind::kAllocate, .words = {100}}));
-    {
-      const auto socket = connect();
-      EXPECT_TRUE(ask(socket.fd(), {.kind = ipc::Kind::kHello}));
-      EXPECT_FALSE(ask(socket.fd(), {.kind = ipc::Kind::kHello}));
-    }
-    struct Case {
-      const char* what;
-      std::function<void(ipc::CommandArea&)> attack;
-    };
-    const std::vector<Case> cases = {
-        {"a wild tail", [](ipc::CommandArea& area) { area.page.tail = 1ull << 40; }},
-        {"a line that is not there",
-         [](ipc::CommandArea& area) {
-           area.slots[0] = {.sequence = 1, .opcode = ipc::Opcode::kCollective, .line = 7};
-           area.page.tail = 1;
-         }},
-        {"a line beyond all",
-         [](ipc::CommandArea& area) {
-           area.slots[0] = {.sequence = 1, .opcode = ipc::Opcode::kExchange, .line = ~0u};
-           area.page.tail = 1;
-         }},
-    };
-    for (const Case& attack : cases) {
-      const auto socket = connect();
-      auto welcome = ask(socket.fd(), {.kind = ipc::Kind::kHello});
-      ASSERT_TRUE(welcome) << attack.what;
-      auto memory = ipc::Memory::Map(welcome->descriptors[0].fd(), sizeof(ipc::CommandArea), true);
-      ASSERT_TRUE(memory);
-      // The status is not theirs to write, nor anything's size to change.
-      EXPECT_FALSE(ipc::Memory::Map(welcome->descriptors[1].fd(), sizeof(ipc::StatusArea), true));
-      EXPECT_NE(ftruncate(welcome->descriptors[0].fd(), 0), 0);
-      attack.attack(*reinterpret_cast<ipc::CommandArea*>(memory->data()));
-      const uint64_t one = 1;
-      EXPECT_EQ(write(welcome->descriptors[2].fd(), &one, sizeof(one)), 8);
-      EXPECT_FALSE(ipc::Receive(socket.fd(), true, true)) << attack.what;
-    }
-    {
-      const auto socket = connect();
-      EXPECT_TRUE(ask(socket.fd(), {.kind = ipc::Kind::kHello}));
-      for (const auto& [kind, word, why] :
-           std::vector<std::tuple<ipc::Kind, uint64_t, const char*>>{
-               {ipc::Kind::kAllocate, ~uint64_t{0}, "quota"},
-               {ipc::Kind::kFree, 99, "no buffer 99"},
-               {ipc::Kind::kLeave, 5, "no line 5"},
-               {ipc::Kind::kJoin, 2, "unique id"}}) {
-        const auto answer = ask(socket.fd(), {.kind = kind, .words = {word}});
-        ASSERT_TRUE(answer);
-        EXPECT_EQ(answer->packet.kind, ipc::Kind::kRefused);
-        EXPECT_THAT(answer->packet.text, HasSubstr(why));
-      }
-    }
+    SendNonsense(daemon);
     over = true;
   });
   RunRanks({&daemon}, 2, [&](Communicator& ranks) {

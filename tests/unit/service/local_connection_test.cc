@@ -36,10 +36,10 @@ TEST(LocalConnectionTest, EveryPlan) {
              stream.incoming >= 0 ? &connections[static_cast<size_t>(stream.incoming)] : nullptr});
       interpreters.push_back(ranks.MakeInterpreter(rank, std::move(ends)));
     }
-    for (const uint64_t most_budget : {uint64_t{5000}, uint64_t{1} << 40}) {
+    for (const uint64_t max_budget : {uint64_t{5000}, uint64_t{1} << 40}) {
       ranks.Fill();
       ASSERT_TRUE(RunInTurns(
-          interpreters, [&] { return 1 + static_cast<int64_t>(random.Below(most_budget)); },
+          interpreters, [&] { return 1 + static_cast<int64_t>(random.Below(max_budget)); },
           [] { return false; }));
       ASSERT_EQ(ranks.CountWrong(), 0);
     }

@@ -5,12 +5,15 @@
 
 #include <algorithm>
 
+#include "support/build.h"
 #include "tutti/base/random.h"
 #include "tutti/sim/fair_sharing.h"
 #include "tutti/topo/expression.h"
 
 namespace tutti {
 namespace {
+
+using test_support::LinkOf;
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -100,13 +103,6 @@ ClusterReport MustSimulate(const Topology& topology, const std::vector<ClusterJo
   const Result<ClusterReport> report = SimulateCluster(topology, jobs, options, strategy);
   EXPECT_TRUE(report) << report.error().message;
   return report.value_or(ClusterReport{});
-}
-
-LinkId LinkOf(const Topology& topology, int32_t tail, int32_t head) {
-  for (const LinkId link : topology.OutLinks(NodeId{tail}))
-    if (topology.head(link) == NodeId{head}) return link;
-  ADD_FAILURE() << "no link " << tail << " -> " << head;
-  return LinkId{0};
 }
 
 // Both send 1000 bytes over one link of 1000 bytes/s. A from 0, B from 0.5: A has 500 bytes alone,

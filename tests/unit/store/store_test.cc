@@ -10,12 +10,15 @@
 #include <tuple>
 
 #include "bytes.h"
+#include "support/text.h"
 #include "tutti/base/cancel.h"
 #include "tutti/base/file.h"
 #include "unit/sched/sched_testing.h"
 
 namespace tutti {
 namespace {
+
+using test_support::Replaced;
 
 namespace fs = std::filesystem;
 
@@ -94,12 +97,6 @@ TEST(StoreJsonTest, FigureOneReadsAsPeopleWouldWriteIt) {
 }
 
 // --- Single faults: each row changes one thing of figure 1
-
-std::string Replaced(std::string text, const std::string& what, const std::string& by) {
-  const size_t at = text.find(what);
-  EXPECT_NE(at, std::string::npos) << what;
-  return at == text.npos ? text : text.replace(at, what.size(), by);
-}
 
 TEST(StoreJsonTest, NamesTheFault) {
   const Topology topology = K22();

@@ -16,6 +16,7 @@
 
 #include "frame.h"
 #include "support/parse.h"
+#include "support/text.h"
 #include "symmetric_file.h"
 #include "tutti/base/file_kind.h"
 #include "tutti/synth/symmetric_bfb.h"
@@ -25,6 +26,8 @@
 
 namespace tutti {
 namespace {
+
+using test_support::Replaced;
 
 using test_support::Parse;
 using ::testing::HasSubstr;
@@ -49,7 +52,7 @@ Made Make(const std::string& expression, Kind kind = Kind::kAllGather) {
   return Make(Parse(expression), kind);
 }
 
-Result<SymmetricFile> FromBytes(const std::string& bytes) {
+Result<SymmetricFile> SymmetricFromBytes(const std::string& bytes) {
   return SymmetricFromBinary(std::as_bytes(std::span(bytes)));
 }
 
@@ -113,7 +116,7 @@ TEST(SymmetricFile, ComesBackAsItWas) {
       SCOPED_TRACE(testing::Message() << expression << " " << Name(kind));
       const Made made = Make(expression, kind);
       const std::string bytes = ToBytes(made);
-      const Result<SymmetricFile> file = FromBytes(bytes);
+      const Result<SymmetricFile> file = SymmetricFromBytes(bytes);
       ASSERT_TRUE(file.has_value()) << file.error().message;
       EXPECT_EQ(file->topology.ToText(), made.topology.ToText());
       EXPECT_EQ(file->topology.name(), made.topology.name());
@@ -165,7 +168,7 @@ TEST(SymmetricFile, KeepsWhatPeopleCallIt) {
     EXPECT_EQ(ordered.spec(link), unordered.spec(link_map[link.index()]));
   }
   const Made made = Make(std::move(ordered), Kind::kAllGather);
-  const Result<SymmetricFile> file = FromBytes(ToBytes(made));
+  const Result<SymmetricFile> file = SymmetricFromBytes(ToBytes(made));
   ASSERT_TRUE(file.has_value()) << file.error().message;
   EXPECT_EQ(file->topology.ToText(), made.topology.ToText());
   for (NodeId node : made.topology.Nodes())
@@ -203,13 +206,13 @@ TEST(SymmetricFile, DamageIsFoundWhereverItIs) {
     for (int bit = 0; bit < 8; ++bit) {
       std::string damaged = bytes;
       damaged[at] = static_cast<char>(damaged[at] ^ (1 << bit));
-      const Result<SymmetricFile> file = FromBytes(damaged);
+      const Result<SymmetricFile> file = SymmetricFromBytes(damaged);
       ASSERT_FALSE(file.has_value()) << "byte " << at << " bit " << bit;
       EXPECT_EQ(file.error().code, ErrorCode::kCorrupt);
     }
   for (size_t length = 0; length < bytes.size(); ++length)
-    EXPECT_FALSE(FromBytes(bytes.substr(0, length)).has_value()) << length;
-  EXPECT_FALSE(FromBytes(bytes + "x").has_value());
+    EXPECT_FALSE(SymmetricFromBytes(bytes.substr(0, length)).has_value()) << length;
+  EXPECT_FALSE(SymmetricFromBytes(bytes + "x").has_value());
 }
 
 // A file whose checksums are right and whose contents are not.
@@ -265,15 +268,9 @@ class Forged {
   int64_t announced = -1;
 };
 
-std::string Replaced(std::string text, const std::string& from, const std::string& to) {
-  const size_t at = text.find(from);
-  EXPECT_NE(at, std::string::npos) << from;
-  return at == std::string::npos ? text : text.replace(at, from.size(), to);
-}
-
 TEST(SymmetricFile, ForgedContentsAreRefused) {
   const Made good = Make("torus(2,3)");
-  EXPECT_TRUE(FromBytes(Forged(good).Bytes()).has_value());
+  EXPECT_TRUE(SymmetricFromBytes(Forged(good).Bytes()).has_value());
   const std::string text = SymmetricHeaderToJson(Forged(good).header);
   struct Case {
     std::function<void(Forged&)> forge;
@@ -330,7 +327,7 @@ TEST(SymmetricFile, ForgedContentsAreRefused) {
   for (const Case& one : cases) {
     Forged forged(good);
     one.forge(forged);
-    const Result<SymmetricFile> file = FromBytes(forged.Bytes());
+    const Result<SymmetricFile> file = SymmetricFromBytes(forged.Bytes());
     ASSERT_FALSE(file.has_value()) << one.words;
     EXPECT_EQ(file.error().code, ErrorCode::kCorrupt) << file.error().message;
     EXPECT_THAT(file.error().message, HasSubstr(one.words));
@@ -360,7 +357,7 @@ TEST_F(SymmetricFiles, AreReadAsWholeSchedulesToo) {
   const Result<ScheduleFile> whole = ReadScheduleFile(path);
   ASSERT_TRUE(whole.has_value()) << whole.error().message;
   const Result<Schedule> expanded =
-      Expand(made.translations, made.topology, made.schedule, kMostExpandedTransfers);
+      Expand(made.translations, made.topology, made.schedule, kMaxExpandedTransfers);
   EXPECT_EQ(Sorted(whole->schedule.transfers), Sorted(expanded->transfers));
   EXPECT_TRUE(Verify(whole->topology, whole->schedule.collective, whole->schedule).verified());
   // And back to an ordinary file, which is none of these.

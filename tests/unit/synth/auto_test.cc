@@ -60,7 +60,7 @@ void ExpectNoneIsFaster(const Topology& topology, Kind kind, const AutoChoice& c
     if (made->kind == ScheduleKind::kTimed) {
       EXPECT_FALSE(forecast.steps_only) << synthesizer.name;
     } else {
-      EXPECT_GE(AnalyticCost(topology, *made).tl, forecast.least_steps) << synthesizer.name;
+      EXPECT_GE(AnalyticCost(topology, *made).tl, forecast.min_steps) << synthesizer.name;
     }
     const AutoCandidate& candidate = CandidateOf(choice, synthesizer.name);
     EXPECT_FALSE(candidate.failed) << synthesizer.name << ": " << candidate.reason;

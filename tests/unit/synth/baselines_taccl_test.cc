@@ -43,9 +43,9 @@ TEST(TacclLikeTest, FindsTheLeastSlots) {
     const Topology topology = Parse(c.expression);
     const Result<TimeExpandedAnswer> answer = Solve(topology);
     ASSERT_TRUE(answer.has_value()) << c.expression << ": " << answer.error().message;
-    EXPECT_LE(answer->least_slots, answer->slots);
+    EXPECT_LE(answer->min_slots, answer->slots);
     ExpectSound("taccl-like", topology, answer->schedule.collective, answer->schedule);
-    EXPECT_EQ(answer->Gap() == 0, answer->least_slots == answer->slots);
+    EXPECT_EQ(answer->Gap() == 0, answer->min_slots == answer->slots);
     EXPECT_EQ(answer->slots, c.slots) << c.expression;
   }
 }

@@ -20,8 +20,8 @@ using ::testing::Le;
 using ::testing::UnorderedElementsAre;
 using Kind = CollectiveKind;
 
-void ExpectRefused(std::string_view name, std::string_view expression, Kind kind,
-                   std::string_view why, const SynthOptions& options = {}) {
+void ExpectTreesRefused(std::string_view name, std::string_view expression, Kind kind,
+                        std::string_view why, const SynthOptions& options = {}) {
   const Topology topology = Parse(expression);
   const Result<Schedule> made =
       Synthesize(name, topology, CollectiveFor(name, kind, topology.num_ranks()), options);
@@ -57,13 +57,13 @@ TEST(CCubeTest, CostIsHalfTheChunksAndTwiceTheDepth) {
 }
 
 TEST(CCubeTest, OtherMachinesAreRefused) {
-  ExpectRefused("c-cube", "hypercube(3)", Kind::kAllReduce, "too few links 1 - 2");
-  ExpectRefused("c-cube", "complete(8)", Kind::kAllReduce, "too few links");
-  ExpectRefused("c-cube", "torus(3,3)", Kind::kAllReduce, "9 ranks and 0 switches");
-  ExpectRefused("c-cube", "switch(8)", Kind::kAllReduce, "8 ranks and 1 switches");
-  ExpectRefused("c-cube", "uniring(6,8)", Kind::kAllReduce, "without a reverse");
-  ExpectRefused("c-cube", "dgx1", Kind::kAllGather, "makes no all-gather");
-  ExpectRefused("c-cube", "dgx1", Kind::kAllReduce, "multiple of 2", {.chunks = 3});
+  ExpectTreesRefused("c-cube", "hypercube(3)", Kind::kAllReduce, "too few links 1 - 2");
+  ExpectTreesRefused("c-cube", "complete(8)", Kind::kAllReduce, "too few links");
+  ExpectTreesRefused("c-cube", "torus(3,3)", Kind::kAllReduce, "9 ranks and 0 switches");
+  ExpectTreesRefused("c-cube", "switch(8)", Kind::kAllReduce, "8 ranks and 1 switches");
+  ExpectTreesRefused("c-cube", "uniring(6,8)", Kind::kAllReduce, "without a reverse");
+  ExpectTreesRefused("c-cube", "dgx1", Kind::kAllGather, "makes no all-gather");
+  ExpectTreesRefused("c-cube", "dgx1", Kind::kAllReduce, "multiple of 2", {.chunks = 3});
 }
 
 // --- TTO -----------------------------------------------------------------------------------------
@@ -132,11 +132,11 @@ TEST(TtoTest, CostApproachesFiveSixths) {
 
 TEST(TtoTest, OtherNetworksAreRefused) {
   for (const char* expression : {"torus(4,4)", "mesh(5)", "mesh(2,2,2)", "mesh(1,4)", "ring(4)"})
-    ExpectRefused("tto", expression, Kind::kAllReduce, "needs a mesh of two dimensions");
-  ExpectRefused("tto", "mesh(2,2)", Kind::kReduce, "makes no reduce");
-  ExpectRefused("tto", "mesh(2,2)", Kind::kAllReduce, "multiple of 3", {.chunks = 4});
-  ExpectRefused("tto", "mesh(2,2)", Kind::kAllReduce, "more than 2^31 transfers",
-                {.chunks = 999'999'999});
+    ExpectTreesRefused("tto", expression, Kind::kAllReduce, "needs a mesh of two dimensions");
+  ExpectTreesRefused("tto", "mesh(2,2)", Kind::kReduce, "makes no reduce");
+  ExpectTreesRefused("tto", "mesh(2,2)", Kind::kAllReduce, "multiple of 3", {.chunks = 4});
+  ExpectTreesRefused("tto", "mesh(2,2)", Kind::kAllReduce, "more than 2^31 transfers",
+                     {.chunks = 999'999'999});
 }
 
 TEST(TtoTest, AllReduceOfNShardsIsRefused) {
@@ -209,7 +209,7 @@ TEST(MultiTreeTest, EachLinkCarriesOneShardAStep) {
 }
 
 TEST(MultiTreeTest, SwitchesAreRefused) {
-  ExpectRefused("multitree", "switch(4)", Kind::kAllGather, "unwind(switch(4),degree=2)");
+  ExpectTreesRefused("multitree", "switch(4)", Kind::kAllGather, "unwind(switch(4),degree=2)");
 }
 
 // --- Every network -------------------------------------------------------------------------------

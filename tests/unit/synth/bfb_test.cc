@@ -22,21 +22,6 @@ namespace {
 
 constexpr CollectiveKind kAllGather = CollectiveKind::kAllGather;
 
-Collective AllGather(const Topology& topology) {
-  return MustCollective(kAllGather, topology.num_ranks());
-}
-
-BfbCost MustCost(const Topology& topology, const SynthOptions& options = {}) {
-  const Result<BfbCost> cost = ComputeBfbCost(topology, AllGather(topology), options);
-  EXPECT_TRUE(cost.has_value()) << (cost ? "" : cost.error().message);
-  return *cost;
-}
-
-// [TB*]
-Rational OptimalTb(const Topology& topology) {
-  return Rational(topology.num_ranks() - 1, topology.num_ranks());
-}
-
 // Makes the all-gather, proves it, and checks that the cost without a schedule is the same.
 StepCost MustCostOfSchedule(const Topology& topology, const SynthOptions& options = {}) {
   const Schedule schedule = MustSynthesize(topology, AllGather(topology), options);

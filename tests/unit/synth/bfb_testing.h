@@ -8,6 +8,7 @@
 
 #include "support/parse.h"
 #include "tutti/coll/collective.h"
+#include "tutti/synth/bfb.h"
 #include "tutti/synth/synthesizer.h"
 #include "tutti/topo/expression.h"
 #include "tutti/verify/verifier.h"
@@ -33,6 +34,21 @@ inline Schedule MustSynthesize(const Topology& topology, const Collective& colle
   EXPECT_EQ(schedule->seed, options.seed);
   EXPECT_EQ(schedule->topology_fingerprint, topology.Fingerprint());
   return *std::move(schedule);
+}
+
+inline Collective AllGather(const Topology& topology) {
+  return MustCollective(CollectiveKind::kAllGather, topology.num_ranks());
+}
+
+inline BfbCost MustCost(const Topology& topology, const SynthOptions& options = {}) {
+  const Result<BfbCost> cost = ComputeBfbCost(topology, AllGather(topology), options);
+  EXPECT_TRUE(cost.has_value()) << (cost ? "" : cost.error().message);
+  return *cost;
+}
+
+// [TB*]
+inline Rational OptimalTb(const Topology& topology) {
+  return Rational(topology.num_ranks() - 1, topology.num_ranks());
 }
 
 }  // namespace tutti

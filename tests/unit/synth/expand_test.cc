@@ -41,7 +41,7 @@ void ExpectContains(const std::string& text, const std::string& part) {
   EXPECT_NE(text.find(part), std::string::npos) << text;
 }
 
-void ExpectProven(const Topology& topology, const Schedule& schedule) {
+void ExpectExpandedProven(const Topology& topology, const Schedule& schedule) {
   const VerifyReport report = Verify(topology, schedule.collective, schedule);
   ASSERT_TRUE(report.verified()) << report.violations.front().message;
   EXPECT_EQ(schedule.topology_fingerprint, topology.Fingerprint());
@@ -57,7 +57,7 @@ ExpansionCost CostOf(const Topology& topology, const Schedule& schedule) {
 }
 
 void ExpectCost(const Expansion& made, const ExpansionCost& wanted) {
-  ExpectProven(made.topology, made.schedule);
+  ExpectExpandedProven(made.topology, made.schedule);
   const ExpansionCost cost = CostOf(made.topology, made.schedule);
   EXPECT_EQ(cost.ranks, wanted.ranks);
   EXPECT_EQ(cost.degree, wanted.degree);
@@ -104,7 +104,7 @@ TEST(ExpandTest, Figure2ByHand) {
     hops.push_back({from, by2, to, 1, 2, 1});
   }
   const Schedule schedule = ByHand(base, 2, hops);
-  ExpectProven(base, schedule);
+  ExpectExpandedProven(base, schedule);
   const Expansion line = Must(ExpandLine(base, schedule));
   ExpectCost(line, {.ranks = 8, .degree = 2, .tl = 3, .tb = Rational(1)});
   // Ranks of the line digraph: ac 0, ad 1, bc 2, bd 3, ca 4, cb 5, da 6, db 7. Broadcast from ca.
@@ -219,7 +219,7 @@ TEST(ExpandTest, LineOfEveryBase) {
   for (const Base& base : Bases(AllBases())) {
     SCOPED_TRACE(base.text);
     const Expansion line = Must(ExpandLine(base.topology, base.schedule));
-    ExpectProven(line.topology, line.schedule);
+    ExpectExpandedProven(line.topology, line.schedule);
     const ExpansionCost before = CostOf(base.topology, base.schedule);
     const ExpansionCost cost = CostOf(line.topology, line.schedule), most = LineCost(before);
     EXPECT_EQ(cost.ranks, most.ranks);
@@ -272,7 +272,7 @@ TEST(ExpandTest, PowerOfUnlikeLinks) {
     const Collective all_gather = MustCollective(CollectiveKind::kAllGather, topology.num_ranks());
     const Schedule schedule = *MakeBfb(topology, all_gather, {});
     const Expansion square = Must(ExpandPower(topology, schedule, 2));
-    ExpectProven(square.topology, square.schedule);
+    ExpectExpandedProven(square.topology, square.schedule);
     const StepCost before = AnalyticCost(topology, schedule);
     const StepCost after = AnalyticCost(square.topology, square.schedule);
     EXPECT_EQ(after.tl, 2 * before.tl);
@@ -313,7 +313,7 @@ TEST(ExpandTest, BidirectionalWithTwoSchedules) {
     const Topology transpose = TransposeTopology(base);
     const Schedule back = *MakeBfb(transpose, all_gather, {});
     const Expansion both = Must(ExpandBidirectional(base, there, back));
-    ExpectProven(both.topology, both.schedule);
+    ExpectExpandedProven(both.topology, both.schedule);
     const StepCost cost = AnalyticCost(both.topology, both.schedule);
     const Rational forth_tb = AnalyticCost(base, there).tb,
                    back_tb = AnalyticCost(transpose, back).tb;
@@ -386,10 +386,10 @@ TEST(ExpandTest, AnyCutsAndOrderAreFine) {
     for (size_t i = cut.size(); i-- > 1;) std::swap(cut[i], cut[random.Below(i + 1)]);
     schedule.transfers = std::move(cut);
     SortBySteps(schedule);
-    ExpectProven(base, schedule);
+    ExpectExpandedProven(base, schedule);
     const ExpansionCost cost = CostOf(base, schedule);
     const Expansion line = Must(ExpandLine(base, schedule));
-    ExpectProven(line.topology, line.schedule);
+    ExpectExpandedProven(line.topology, line.schedule);
     EXPECT_LE(CostOf(line.topology, line.schedule).tb, LineCost(cost).tb);
     ExpectCost(Must(ExpandDegree(base, schedule, 2)), DegreeCost(cost, 2));
     ExpectCost(Must(ExpandPower(base, schedule, 2)), PowerCost(cost, 2));
@@ -459,7 +459,7 @@ Schedule MustExpand(const Topology& topology, CollectiveKind kind = CollectiveKi
   Result<Schedule> schedule =
       RunSynthesizer(**FindSynthesizer("expand"), topology, collective, options);
   EXPECT_TRUE(schedule.has_value()) << (schedule ? "" : schedule.error().message);
-  ExpectProven(topology, *schedule);
+  ExpectExpandedProven(topology, *schedule);
   EXPECT_EQ(schedule->algorithm, "expand");
   return *std::move(schedule);
 }

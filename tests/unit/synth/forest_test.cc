@@ -61,11 +61,10 @@ Topology TwoBoxesOnRails() {
 
 // Duplex cables at random, so that every node takes in what it gives out; strongly connected by a
 // path through all nodes.
-Topology RandomBalanced(uint64_t seed, int32_t most_ranks, int32_t most_switches) {
+Topology RandomBalanced(uint64_t seed, int32_t most_ranks, int32_t max_switches) {
   Random random(seed);
   const auto ranks = static_cast<int32_t>(2 + random.Below(static_cast<uint64_t>(most_ranks - 1)));
-  const auto switches =
-      static_cast<int32_t>(random.Below(static_cast<uint64_t>(most_switches + 1)));
+  const auto switches = static_cast<int32_t>(random.Below(static_cast<uint64_t>(max_switches + 1)));
   const int32_t nodes = ranks + switches;
   Topology::Builder builder(ranks, switches);
   const auto spec = [&random] {

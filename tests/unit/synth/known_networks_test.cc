@@ -19,21 +19,6 @@
 namespace tutti {
 namespace {
 
-Collective AllGather(const Topology& topology) {
-  return MustCollective(CollectiveKind::kAllGather, topology.num_ranks());
-}
-
-BfbCost MustCost(const Topology& topology) {
-  const Result<BfbCost> cost = ComputeBfbCost(topology, AllGather(topology), {});
-  EXPECT_TRUE(cost.has_value()) << (cost ? "" : cost.error().message);
-  return *cost;
-}
-
-// [TB*]
-Rational OptimalTb(const Topology& topology) {
-  return Rational(topology.num_ranks() - 1, topology.num_ranks());
-}
-
 bool HasSelfLoops(const Topology& topology) {
   for (NodeId node : topology.Nodes())
     if (!topology.self_loops(node).empty()) return true;

@@ -20,16 +20,16 @@
 namespace tutti {
 namespace {
 
-struct Known {
+struct KnownBase {
   const char* expression;
   int32_t steps, chunks;
 };
 // [direct-connect] Table 9; chunks: the fewest P for which P (N - 1) / d is whole.
-const std::vector<Known> kKnown{{"diamond", 3, 2},
-                                {"debruijn_mod(2,3)", 4, 2},
-                                {"debruijn_mod(2,4)", 5, 2},
-                                {"debruijn_mod(3,2)", 3, 3},
-                                {"debruijn_mod(4,2)", 3, 4}};
+const std::vector<KnownBase> kKnown{{"diamond", 3, 2},
+                                    {"debruijn_mod(2,3)", 4, 2},
+                                    {"debruijn_mod(2,4)", 5, 2},
+                                    {"debruijn_mod(3,2)", 3, 3},
+                                    {"debruijn_mod(4,2)", 3, 4}};
 
 Result<Schedule> Stored(const Topology& topology, CollectiveKind kind,
                         const SynthOptions& options = {}) {
@@ -42,8 +42,8 @@ Rational BestTb(const Topology& topology) {
   return Rational(topology.num_ranks() - 1, topology.num_ranks());
 }
 
-void ExpectProven(const Topology& topology, CollectiveKind kind, const Schedule& schedule,
-                  int32_t tl, const Rational& tb) {
+void ExpectStoredProven(const Topology& topology, CollectiveKind kind, const Schedule& schedule,
+                        int32_t tl, const Rational& tb) {
   const VerifyReport report =
       Verify(topology, MustCollective(kind, topology.num_ranks()), schedule);
   EXPECT_TRUE(report.verified()) << (report.verified() ? "" : report.violations.front().message);
@@ -55,7 +55,7 @@ void ExpectProven(const Topology& topology, CollectiveKind kind, const Schedule&
 }
 
 TEST(Stored, AllGatherReduceScatterAndAllReduceAreOptimal) {
-  for (const Known& known : kKnown)
+  for (const KnownBase& known : kKnown)
     for (const bool transposed : {false, true}) {
       SCOPED_TRACE(std::string(known.expression) + (transposed ? " transposed" : ""));
       const Topology plain = Parse(known.expression);
@@ -68,7 +68,7 @@ TEST(Stored, AllGatherReduceScatterAndAllReduceAreOptimal) {
         SCOPED_TRACE(Name(kind));
         const Result<Schedule> schedule = Stored(topology, kind);
         ASSERT_TRUE(schedule.has_value()) << schedule.error().message;
-        ExpectProven(topology, kind, *schedule, times * known.steps, Rational(times) * best);
+        ExpectStoredProven(topology, kind, *schedule, times * known.steps, Rational(times) * best);
         EXPECT_EQ(schedule->units_per_shard, known.chunks);
       }
     }
@@ -77,7 +77,7 @@ TEST(Stored, AllGatherReduceScatterAndAllReduceAreOptimal) {
 // [direct-connect] theorem 5: every link is equally busy in every step, and nothing is received
 // twice.
 TEST(Stored, EveryLinkCarriesTheSameInEveryStep) {
-  for (const Known& known : kKnown) {
+  for (const KnownBase& known : kKnown) {
     SCOPED_TRACE(known.expression);
     const Topology topology = Parse(known.expression);
     const Result<Schedule> schedule = Stored(topology, CollectiveKind::kAllGather);
@@ -112,7 +112,7 @@ TEST(Stored, BreadthFirstBroadcastIsSlower) {
 
 TEST(Stored, AnyNumberingAndAnyEqualLinksAreRecognised) {
   for (uint64_t seed = 1; seed <= 20; ++seed)
-    for (const Known& known : kKnown) {
+    for (const KnownBase& known : kKnown) {
       SCOPED_TRACE(std::string(known.expression) + " seed " + std::to_string(seed));
       const Topology plain = Parse(known.expression);
       Random random(seed);
@@ -129,7 +129,7 @@ TEST(Stored, AnyNumberingAndAnyEqualLinksAreRecognised) {
            {CollectiveKind::kAllGather, CollectiveKind::kReduceScatter}) {
         const Result<Schedule> schedule = Stored(topology, kind);
         ASSERT_TRUE(schedule.has_value()) << schedule.error().message;
-        ExpectProven(topology, kind, *schedule, known.steps, BestTb(topology));
+        ExpectStoredProven(topology, kind, *schedule, known.steps, BestTb(topology));
         EXPECT_EQ(*schedule, *Stored(topology, kind));
       }
     }
@@ -140,12 +140,12 @@ TEST(Stored, MoreChunksAreMultiples) {
   const Result<Schedule> schedule = Stored(topology, CollectiveKind::kAllReduce, {.chunks = 6});
   ASSERT_TRUE(schedule.has_value()) << schedule.error().message;
   EXPECT_EQ(schedule->units_per_shard, 6);
-  ExpectProven(topology, CollectiveKind::kAllReduce, *schedule, 6, Rational(7, 4));
+  ExpectStoredProven(topology, CollectiveKind::kAllReduce, *schedule, 6, Rational(7, 4));
   for (const int32_t chunks : {3, 1, -2}) {
     const Result<Schedule> odd = Stored(topology, CollectiveKind::kAllGather, {.chunks = chunks});
     ASSERT_FALSE(odd.has_value()) << chunks;
     EXPECT_EQ(odd.error().code, ErrorCode::kInvalidArgument);
-    EXPECT_NE(odd.error().message.find("2 chunks a shard"), std::string::npos);
+    EXPECT_NE(odd.error().message.find("2 chunks per shard"), std::string::npos);
   }
 }
 

@@ -18,7 +18,7 @@ namespace {
 
 using Kind = CollectiveKind;
 
-constexpr Kind kKinds[] = {Kind::kAllGather, Kind::kReduceScatter, Kind::kAllReduce};
+constexpr Kind kSymmetricKinds[] = {Kind::kAllGather, Kind::kReduceScatter, Kind::kAllReduce};
 
 Translations MustFind(const Topology& topology) {
   Result<Translations> found = FindTranslations(topology);
@@ -120,10 +120,10 @@ TEST(SymmetricBfb, WrittenOutIsProvenAndCostsWhatBfbCosts) {
     const Topology topology = Parse(expression);
     const Translations translations = MustFind(topology);
     const SynthOptions options;
-    for (Kind kind : kKinds) {
+    for (Kind kind : kSymmetricKinds) {
       const Collective collective = MustCollective(kind, topology.num_ranks());
       const SymmetricSchedule made = MustMake(topology, translations, kind, options);
-      const Result<Schedule> whole = Expand(translations, topology, made, kMostExpandedTransfers);
+      const Result<Schedule> whole = Expand(translations, topology, made, kMaxExpandedTransfers);
       ASSERT_TRUE(whole.has_value());
       const VerifyReport report = Verify(topology, collective, *whole);
       ASSERT_TRUE(report.verified()) << report.violations.front().message;
@@ -171,7 +171,7 @@ TEST(SymmetricBfb, UnequalLinksAndGivenChunks) {
       EXPECT_EQ(made.root.units_per_shard, bfb->units_per_shard);
       EXPECT_EQ(AnalyticSeconds(topology, FoldOntoRank0(translations, made), options.size_bytes),
                 bfb->seconds);
-      const Result<Schedule> whole = Expand(translations, topology, made, kMostExpandedTransfers);
+      const Result<Schedule> whole = Expand(translations, topology, made, kMaxExpandedTransfers);
       ASSERT_TRUE(whole.has_value());
       EXPECT_TRUE(Verify(topology, collective, *whole).verified());
     }
@@ -195,7 +195,7 @@ TEST(SymmetricBfb, GroupThatDoesNotCommute) {
   const Result<Translations> translations =
       Translations::Make(prism, {images({1, 2, 0, 4, 5, 3}), images({3, 5, 4, 0, 2, 1})});
   ASSERT_TRUE(translations.has_value());
-  for (Kind kind : kKinds) {
+  for (Kind kind : kSymmetricKinds) {
     const Collective collective = MustCollective(kind, 6);
     const SymmetricSchedule made = MustMake(prism, *translations, kind);
     const Result<Schedule> whole = Expand(*translations, prism, made, 1000);
@@ -237,7 +237,7 @@ TEST(SymmetricBfbSlow, LargeToriAreProvenBandwidthOptimal) {
     const Topology topology = Parse(expression);
     const Translations translations = MustFind(topology);
     const int64_t n = topology.num_ranks();
-    for (Kind kind : kKinds) {
+    for (Kind kind : kSymmetricKinds) {
       const SymmetricSchedule made = MustMake(topology, translations, kind);
       const StepCost cost = AnalyticCost(topology, FoldOntoRank0(translations, made));
       const int64_t halves = kind == Kind::kAllReduce ? 2 : 1;

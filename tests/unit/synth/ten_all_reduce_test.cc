@@ -231,11 +231,11 @@ TEST(TenAllReduceProperty, TakesNoLongerThanReduceScatterAndAllGather) {
 // --- The paper's figures, with the seed and the number of chunks nobody chose
 // ---------------------
 
-struct Efficiency {
+struct TimeOverBound {
   double of_bound = 0, of_ideal = 0;
 };
 
-Efficiency EfficiencyOf(const std::string& expression) {
+TimeOverBound EfficiencyOf(const std::string& expression) {
   constexpr int64_t kSize = 1'000'000'000;
   const Topology topology = Parse(expression);
   const double seconds = SecondsOf(
@@ -255,7 +255,7 @@ TEST(TenAllReduceSlow, IsWithinThreePercentOfTheBoundOnAverageOnFigure15) {
         "unwind(switch2d(8,4,bw=[300,25]GB/s),degree=1)",
         "unwind(rfs(2,4,8,bw=[200,100,50]GB/s),degree=1)"}) {
     SCOPED_TRACE(expression);
-    const Efficiency efficiency = EfficiencyOf(expression);
+    const TimeOverBound efficiency = EfficiencyOf(expression);
     EXPECT_GE(efficiency.of_bound, 0.95);
     if (expression[0] == 'd') {
       EXPECT_GE(efficiency.of_ideal, 0.9084);

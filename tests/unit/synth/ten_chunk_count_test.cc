@@ -25,7 +25,7 @@ double EfficiencyOf(const Topology& topology, const Schedule& schedule, int64_t 
   return (bounds.Limit(size) / PredictedSeconds(topology, schedule, size)).ToDouble();
 }
 
-struct Known {
+struct KnownCount {
   const char* network;
   Kind kind;
   int32_t chunks;  // with which so much was reached by hand
@@ -34,9 +34,9 @@ struct Known {
 // Where fewer, or two more numbers, save nothing, and others do.
 TEST(TenChunkCountSlow, AutoIsAtLeastAsGoodAsTheNumbersFoundByHand) {
   constexpr int64_t kSize = int64_t{1} << 30;
-  for (const Known& known : {Known{"genkautz(2,57)", Kind::kAllGather, 12},
-                             Known{"circulant(15,1,4,5)", Kind::kAllGather, 6},
-                             Known{"mesh(4,4)", Kind::kAllGather, 24}}) {
+  for (const KnownCount& known : {KnownCount{"genkautz(2,57)", Kind::kAllGather, 12},
+                                  KnownCount{"circulant(15,1,4,5)", Kind::kAllGather, 6},
+                                  KnownCount{"mesh(4,4)", Kind::kAllGather, 24}}) {
     SCOPED_TRACE(known.network);
     const Topology topology = Parse(known.network);
     const Schedule chosen =

@@ -132,7 +132,7 @@ TEST_F(TenStreamTest, AnInterruptedRunLeavesNoFile) {
 TEST_F(TenStreamTest, SaysHowMuchMemoryIsNeededBeforeItStarts) {
   const Topology topology = Parse("mesh(100,100)");
   const Collective collective = Of(CollectiveKind::kAllGather, topology);
-  // 10,000 lists of 10,000 chunks of two bytes, a bit each, 64 bytes a link, 64 MiB for blocks.
+  // 10,000 lists of 10,000 chunks of two bytes, a bit each, 64 bytes per link, 64 MiB for blocks.
   constexpr int64_t kNeeded = 100'000'000LL * 17 / 8 + 64 * 39'600 + (64 << 20);
   EXPECT_EQ(TenMemoryOf(topology, collective, {}).streamed_bytes, kNeeded);
   EXPECT_EQ(TenMemoryOf(topology, collective, {}).in_memory_bytes,

@@ -24,9 +24,9 @@ using test_support::Parse;
 using ::testing::HasSubstr;
 using Kind = CollectiveKind;
 
-constexpr Kind kKinds[] = {Kind::kAllGather, Kind::kReduceScatter, Kind::kAllReduce,
-                           Kind::kBroadcast, Kind::kReduce,        Kind::kGather,
-                           Kind::kScatter,   Kind::kAllToAll};
+constexpr Kind kSwitchedKinds[] = {Kind::kAllGather, Kind::kReduceScatter, Kind::kAllReduce,
+                                   Kind::kBroadcast, Kind::kReduce,        Kind::kGather,
+                                   Kind::kScatter,   Kind::kAllToAll};
 
 // A star of three ranks, a second for a shard on each link.
 Topology Star() { return Parse("switch(3,bw_per_link=1GB/s,alpha=0)"); }
@@ -141,7 +141,7 @@ TEST(TenSwitchesProperty, ProvenNeverBelowTheBoundAndNothingCopied) {
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     Random random(seed);
     const Topology topology = RandomSwitched(random);
-    for (Kind kind : kKinds) {
+    for (Kind kind : kSwitchedKinds) {
       SCOPED_TRACE(fmt::format("seed {} {}", seed, Name(kind)));
       const SynthOptions options{
           .chunks = static_cast<int32_t>(1 + random.Below(4)),

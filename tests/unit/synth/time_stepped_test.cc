@@ -74,7 +74,7 @@ TEST(TimeStepped, RingOfThreeByHand) {
 }
 
 // Links / sum of distances on the networks of figure 3: 1 / f = 5/2, 4, 4, 9 and, where 100 of 150
-// Gbit/s pass the host, 27/2 blocks a link; M is N blocks, B is d links.
+// Gbit/s pass the host, 27/2 blocks per link; M is N blocks, B is d links.
 TEST(TimeStepped, NetworksOfThePaperAreExact) {
   const struct {
     const char* network;
@@ -223,7 +223,7 @@ TEST(TimeStepped, SaysWhatIsWrong) {
   EXPECT_THAT(message({.steps = 1}), HasSubstr("1 steps are too few: 2"));
   EXPECT_THAT(message({.steps = -1}), HasSubstr("steps must be at least 1, got -1"));
   EXPECT_THAT(message({.chunks = -3}), HasSubstr("chunks must be at least 1, got -3"));
-  EXPECT_THAT(message({.chunks = 5, .max_chunks = 4}), HasSubstr("5 chunks a block"));
+  EXPECT_THAT(message({.chunks = 5, .max_chunks = 4}), HasSubstr("5 chunks per block"));
   EXPECT_THAT(SolveTimeSteppedProgram(topology, collective, 1).error().message,
               HasSubstr("too few"));
   EXPECT_FALSE(RunSynthesizer(**FindSynthesizer("tsmcf"), topology,

@@ -25,14 +25,14 @@ std::vector<int32_t> Heads(const Topology& topology, int32_t node) {
 
 using Ints = std::vector<int32_t>;
 
-struct Facts {
+struct FamilyFacts {
   const char* expression;
   int32_t ranks, links, degree, diameter;
 };
 
 // Sizes by hand, or from [direct-connect] Tables 4 to 9.
 TEST(Families, HaveTheirSizeDegreeAndDiameter) {
-  const std::vector<Facts> table{
+  const std::vector<FamilyFacts> table{
       {"ring(8)", 8, 16, 2, 4},
       {"ring(2)", 2, 2, 1, 1},
       {"uniring(1,5)", 5, 5, 1, 4},
@@ -79,7 +79,7 @@ TEST(Families, HaveTheirSizeDegreeAndDiameter) {
       {"degree(biring(2,5),2)", 10, 40, 4, 2},
       {"degree(complete(3),3)", 9, 54, 6, 2},
   };
-  for (const Facts& facts : table) {
+  for (const FamilyFacts& facts : table) {
     SCOPED_TRACE(facts.expression);
     const Topology topology = Parse(facts.expression);
     EXPECT_EQ(topology.num_ranks(), facts.ranks);

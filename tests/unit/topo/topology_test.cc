@@ -77,7 +77,7 @@ TEST(Topology, SelfLoopsCountInDegreesAndBandwidth) {
 }
 
 // One row a rule, each one fault away from a valid topology.
-struct BadCase {
+struct BadTopology {
   const char* invariant;
   int32_t ranks, switches;
   Link link;
@@ -89,7 +89,7 @@ struct BadCase {
 TEST(TopologyRejects, OneFaultAtATime) {
   const Link good{0, 1, {}};
   const int64_t most = int64_t{1} << 50;
-  const std::vector<BadCase> table{
+  const std::vector<BadTopology> table{
       {"T1", 0, 2, good, {}, {}, "at least 1 rank, got 0"},
       {"T1", -1, 3, good, {}, {}, "at least 1 rank, got -1"},
       {"T1", 2, -1, good, {}, {}, "number of switches is negative"},
@@ -118,7 +118,7 @@ TEST(TopologyRejects, OneFaultAtATime) {
        GridShape{std::vector<int32_t>(9, 1 << 30), true},
        "a grid of 1073741824"},
   };
-  for (const BadCase& bad : table) {
+  for (const BadTopology& bad : table) {
     SCOPED_TRACE(std::string(bad.invariant) + " " + bad.message);
     Topology::Builder builder(bad.ranks, bad.switches);
     builder.AddDuplex(NodeId{0}, NodeId{1}, {});

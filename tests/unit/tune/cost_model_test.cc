@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "tuna.h"
 #include "tutti/base/random.h"
 
 namespace tutti::tune {
@@ -26,8 +27,6 @@ CostModel HandModel() {
           .copy_s = 0.25,
           .copy_s_per_byte = 0.125};
 }
-
-Algorithm Tuna(int radix) { return {.method = Method::kTuna, .radix = radix}; }
 
 constexpr BlockSizes kEqual{.mean_bytes = 8, .largest_bytes = 8};
 
@@ -59,7 +58,7 @@ TEST(CostModelTest, SingleBlockRoundsSendNoSizesAndCopyNothing) {
 }
 
 TEST(CostModelTest, RanksOfANodeShareWhatLeavesIt) {
-  // 8 ranks, 4 a node, radix 8: of 7 blocks a rank 3 stay: 12 of the node, 16 leave: between:
+  // 8 ranks, 4 a node, radix 8: of 7 blocks per rank 3 stay: 12 of the node, 16 leave: between:
   // flow 16 / 4 = 4, node 16 x 0.5 = 8 a byte.
   EXPECT_DOUBLE_EQ(MakeFormula(HandModel(), EvenPlacement(8, 4), Tuna(8)).Seconds(kEqual),
                    16 + 3 + 64 + 1.25);

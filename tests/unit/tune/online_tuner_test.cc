@@ -9,12 +9,12 @@
 #include <tuple>
 #include <vector>
 
+#include "tuna.h"
 #include "tutti/base/random.h"
 
 namespace tutti::tune {
 namespace {
 
-Algorithm Tuna(int radix) { return {.method = Method::kTuna, .radix = radix}; }
 constexpr Algorithm kNative{.method = Method::kMpi};
 
 // Serves `calls` calls whose time is `seconds_of(algorithm, call)`; what they took together.

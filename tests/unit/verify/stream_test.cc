@@ -75,7 +75,7 @@ VerifyReport Agree(const Topology& topology, const Schedule& schedule, size_t pi
   return streamed;
 }
 
-std::vector<std::pair<Topology, Schedule>> Subjects() {
+std::vector<std::pair<Topology, Schedule>> StreamSubjects() {
   std::vector<std::pair<Topology, Schedule>> subjects;
   const Topology ring = hand::Ring(6, true), six = hand::Complete(6), four = hand::Complete(4);
   subjects.emplace_back(ring, hand::RingAllGather(ring, true));
@@ -85,7 +85,7 @@ std::vector<std::pair<Topology, Schedule>> Subjects() {
 }
 
 TEST(VerifyStreamTest, AcceptsHandMadeSchedules) {
-  for (const auto& [topology, schedule] : Subjects())
+  for (const auto& [topology, schedule] : StreamSubjects())
     for (size_t piece : {size_t{1}, size_t{5}, size_t{1000}})
       EXPECT_TRUE(Agree(topology, schedule, piece).verified());
 }
@@ -95,7 +95,7 @@ TEST(VerifyStreamTest, AcceptsHandMadeSchedules) {
 TEST(VerifyStreamTest, FindsEverySingleFaultAsTheJudgeInMemoryDoes) {
   std::set<Kind> seen;
   int mutants = 0;
-  for (const auto& [topology, schedule] : Subjects()) {
+  for (const auto& [topology, schedule] : StreamSubjects()) {
     for (size_t i = 0; i < schedule.transfers.size(); ++i) {
       for (int fault = 0; fault < 8; ++fault) {
         Schedule bad = schedule;

@@ -18,8 +18,6 @@ namespace tutti {
 namespace {
 
 using ::testing::HasSubstr;
-using Kind = CollectiveKind;
-
 NodePermutation Rotation(int32_t n, int32_t by = 1) {
   NodePermutation images;
   for (int32_t i = 0; i < n; ++i) images.push_back(NodeId{(i + by) % n});
@@ -36,7 +34,7 @@ constexpr TransferOp kReduce = TransferOp::kReduce;
 // Ring of four, both ways round: the shard goes to both neighbours, and a half from each to the
 // rank opposite.
 SymmetricSchedule RingOfFour(const Topology& ring) {
-  SymmetricSchedule schedule{hand::Empty(ring, hand::MustMake(Kind::kAllGather, 4), 2, 2),
+  SymmetricSchedule schedule{hand::Empty(ring, hand::MustMake(CollectiveKind::kAllGather, 4), 2, 2),
                              {Rotation(4)}};
   schedule.root.transfers = {At(ring, 0, 1, 0, 2, 0), At(ring, 0, 3, 0, 2, 0),
                              At(ring, 1, 2, 0, 1, 1), At(ring, 3, 2, 1, 2, 1)};
@@ -45,15 +43,15 @@ SymmetricSchedule RingOfFour(const Topology& ring) {
 
 // The same, backwards.
 SymmetricSchedule ReduceOnRingOfFour(const Topology& ring) {
-  SymmetricSchedule schedule{hand::Empty(ring, hand::MustMake(Kind::kReduceScatter, 4), 2, 2),
-                             {Rotation(4)}};
+  SymmetricSchedule schedule{
+      hand::Empty(ring, hand::MustMake(CollectiveKind::kReduceScatter, 4), 2, 2), {Rotation(4)}};
   schedule.root.transfers = {At(ring, 2, 1, 0, 1, 0, kReduce), At(ring, 2, 3, 1, 2, 0, kReduce),
                              At(ring, 1, 0, 0, 2, 1, kReduce), At(ring, 3, 0, 0, 2, 1, kReduce)};
   return schedule;
 }
 
 SymmetricSchedule AllReduceOnRingOfFour(const Topology& ring) {
-  SymmetricSchedule schedule{hand::Empty(ring, hand::MustMake(Kind::kAllReduce, 4), 4, 2),
+  SymmetricSchedule schedule{hand::Empty(ring, hand::MustMake(CollectiveKind::kAllReduce, 4), 4, 2),
                              {Rotation(4)}};
   schedule.root.transfers = ReduceOnRingOfFour(ring).root.transfers;
   for (Transfer transfer : RingOfFour(ring).root.transfers) {
@@ -85,7 +83,8 @@ TEST(VerifySymmetric, RingOfFourByHand) {
 
 TEST(VerifySymmetric, OneRankHasNothingToDo) {
   const Topology one = hand::MustBuild(Topology::Builder(1));
-  const SymmetricSchedule schedule{hand::Empty(one, hand::MustMake(Kind::kAllGather, 1), 0), {}};
+  const SymmetricSchedule schedule{
+      hand::Empty(one, hand::MustMake(CollectiveKind::kAllGather, 1), 0), {}};
   EXPECT_TRUE(Judge(one, schedule).verified());
 }
 
@@ -169,7 +168,9 @@ TEST(VerifySymmetric, NamesEveryFaultOfAnAllGather) {
           {"another network", [](const T&, S& s) { ++s.root.topology_fingerprint; },
            ViolationKind::kWrongTopology, "another topology"},
           {"another collective",
-           [](const T&, S& s) { s.root.collective = hand::MustMake(Kind::kReduceScatter, 4); },
+           [](const T&, S& s) {
+             s.root.collective = hand::MustMake(CollectiveKind::kReduceScatter, 4);
+           },
            ViolationKind::kStructure, "made for reduce-scatter"},
           {"timed",
            [](const T&, S& s) {
@@ -249,11 +250,12 @@ TEST(VerifySymmetric, CountsAllAndKeepsTheFirst) {
 
 TEST(VerifySymmetric, RefusesSwitchesAndOtherCollectives) {
   const Topology star = hand::Star(3);
-  const SymmetricSchedule on_star{hand::Empty(star, hand::MustMake(Kind::kAllGather, 3), 0), {}};
+  const SymmetricSchedule on_star{
+      hand::Empty(star, hand::MustMake(CollectiveKind::kAllGather, 3), 0), {}};
   EXPECT_THAT(Judge(star, on_star).violations.at(0).message, HasSubstr("switches"));
   const Topology ring = hand::Ring(4, true);
-  const SymmetricSchedule broadcast{hand::Empty(ring, hand::MustMake(Kind::kBroadcast, 4), 0),
-                                    {Rotation(4)}};
+  const SymmetricSchedule broadcast{
+      hand::Empty(ring, hand::MustMake(CollectiveKind::kBroadcast, 4), 0), {Rotation(4)}};
   EXPECT_THAT(Judge(ring, broadcast).violations.at(0).message, HasSubstr("no symmetric form"));
 }
 
@@ -298,7 +300,7 @@ TEST(VerifySymmetric, AgreesWithTheJudgeOfWholeSchedulesOnMutants) {
     ASSERT_TRUE(whole.has_value());
     const bool in_full = Verify(ring, root.collective, *whole).verified();
     (in_full ? correct : wrong) += 1;
-    if (root.collective.kind() == Kind::kAllGather)
+    if (root.collective.kind() == CollectiveKind::kAllGather)
       EXPECT_EQ(symmetric, in_full) << "seed " << seed;
     else
       EXPECT_LE(symmetric, in_full) << "seed " << seed;

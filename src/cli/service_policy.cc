@@ -1,0 +1,249 @@
+#include "service_policy.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common.h"
+#include "tutti/base/units.h"
+#include "tutti/service/daemon.h"
+
+namespace tutti::cli {
+namespace {
+
+struct Flags {
+  std::string controller, policy, communicator, preferred;
+  std::vector<std::string> victims;
+  int32_t channels = -1, reserved_routes = -1, reserved_from = -1;
+};
+
+Result<Json> Ask(const Flags& flags, const Json& request) {
+  const std::string socket =
+      flags.controller.empty() ? service::DefaultFolder() + "/controller.sock" : flags.controller;
+  const Result<std::string> text = service::AskDaemon(socket, request.dump());
+  if (!text) return tl::unexpected(text.error());
+  Json answer = Json::parse(*text, nullptr, false);
+  if (!answer.is_object())
+    return MakeError(ErrorCode::kCorrupt, fmt::format("{}: the answer is no JSON object", socket));
+  if (answer.contains("error")) return InvalidArgument(answer["error"].get<std::string>());
+  return answer;
+}
+
+std::string Cell(const Json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+std::string Join(const Json& list) {
+  std::string text;
+  for (const Json& value : list) text += (text.empty() ? "" : " ") + Cell(value);
+  return text;
+}
+
+void AddChoice(const Flags& flags, Json& request) {
+  if (!flags.policy.empty()) request["policy"] = flags.policy;
+  if (flags.channels >= 0) request["channels"] = flags.channels;
+  if (flags.reserved_routes >= 0) request["reserved_routes"] = flags.reserved_routes;
+  if (flags.reserved_from >= 0) request["reserved_from"] = flags.reserved_from;
+}
+
+// What is printed of an answer.
+using Printer = void (*)(const Json& answer);
+
+int Show(const Program& program, const Flags& flags, const Json& request, Printer print) {
+  const Result<Json> answer = Ask(flags, request);
+  if (!answer) return Report(answer.error());
+  if (program.json)
+    Print(*answer);
+  else
+    print(*answer);
+  return kDone;
+}
+
+void PrintState(const Json& answer) {
+  fmt::print("policy {}\n", Cell(answer["policy"]));
+  Table hosts({"host", "address", "error"}, Table::Last::kProse);
+  for (const Json& host : answer["hosts"])
+    hosts.AddRow({Cell(host["host"]), Cell(host["address"]), Cell(host["error"])});
+  fmt::print("{}", hosts.ToString());
+  if (answer["communicators"].empty()) {
+    fmt::print("no communicators\n");
+    return;
+  }
+  Table table({"communicator", "tenant", "state", "ranks", "pinned flows", "strategy"},
+              Table::Last::kProse);
+  for (const Json& communicator : answer["communicators"]) {
+    int64_t pinned = 0;
+    for (const Json& flow : communicator["flows"])
+      if (flow["route"].is_number()) ++pinned;
+    table.AddRow({Cell(communicator["communicator"]), Cell(communicator["tenant"]),
+                  Cell(communicator["state"]), std::to_string(communicator["ranks"].size()),
+                  fmt::format("{} of {}", pinned, communicator["flows"].size()),
+                  Cell(communicator["strategy"])});
+  }
+  fmt::print("{}", table.ToString());
+}
+
+void PrintPolicies(const Json& answer) {
+  Table table({"policy", "what it does"}, Table::Last::kProse);
+  for (const Json& policy : answer["policies"])
+    table.AddRow({Cell(policy["policy"]), Cell(policy["summary"])});
+  fmt::print("{}", table.ToString());
+}
+
+void PrintDecision(const Json& answer) {
+  Table table({"communicator", "tenant", "rings", "changes", "routes of its flows"},
+              Table::Last::kProse);
+  for (const Json& strategy : answer["strategies"])
+    table.AddRow({Cell(strategy["communicator"]), Cell(strategy["tenant"]),
+                  std::to_string(strategy["rings"].size()),
+                  strategy["new"].get<bool>() ? "yes" : "no", Join(strategy["routes"])});
+  fmt::print("{}", answer["strategies"].empty() ? "no communicators\n" : table.ToString());
+  const auto excess = answer["largest_excess"].get<int64_t>();
+  if (excess > 0)
+    fmt::print("the fullest link is asked for {} more than it carries\n",
+               BytesPerSecond(static_cast<double>(excess)));
+  for (const Json& tenant : answer["certificate"])
+    fmt::print("{} has at least {} B/s{}{}\n", Cell(tenant["tenant"]), Cell(tenant["share"]),
+               tenant["link"] == "" ? " (it uses no link)" : ", least on " + Cell(tenant["link"]),
+               tenant["guaranteed"] == 0 ? "" : "; guaranteed " + Cell(tenant["guaranteed"]));
+  for (const Json& fault : answer["certificate_faults"])
+    fmt::print("not isolated: {}\n", Cell(fault));
+  for (const Json& left_out : answer["left_out"]) fmt::print("left out: {}\n", Cell(left_out));
+  for (const Json& applied : answer["applied"])
+    if (const std::string error = applied["error"]; error.empty())
+      fmt::print("{}: in force after {}, held for {}\n", Cell(applied["communicator"]),
+                 Seconds(applied["seconds"].get<double>()),
+                 Seconds(applied["hold_s"].get<double>()));
+    else
+      fmt::print("{}: {}\n", Cell(applied["communicator"]), error);
+}
+
+void PrintReasons(const Json& answer) {
+  for (const Json& flow : answer["flows"]) {
+    fmt::print("rank {} -> {} channel {} ({} -> {}), asks for {}\n", Cell(flow["from"]),
+               Cell(flow["to"]), Cell(flow["channel"]), Cell(flow["from_name"]),
+               Cell(flow["to_name"]), BytesPerSecond(flow["demand"].get<double>()));
+    if (flow["routes"].empty()) fmt::print("  there is one way\n");
+    for (const Json& route : flow["routes"]) {
+      const auto excess = route["excess"].get<int64_t>();
+      fmt::print("  route {}: {} would {} {}{}{}\n", Cell(route["route"]), Cell(route["fullest"]),
+                 excess > 0 ? "lack" : "have to spare",
+                 BytesPerSecond(static_cast<double>(excess > 0 ? excess : -excess)),
+                 route["reserved"].get<bool>() ? ", reserved for higher classes" : "",
+                 route["chosen"].get<bool>() ? "  <- taken" : "");
+    }
+  }
+}
+
+void PrintWindows(const Json& answer) {
+  constexpr double kNsASecond = 1e9;
+  const auto seconds = [&](const char* key) {
+    return Seconds(answer[key].get<double>() / kNsASecond);
+  };
+  if (answer["period_ns"] == 0)
+    fmt::print("all may always send\n");
+  else
+    fmt::print("period {}, of which others may send {} (sends {}, guard {})\n",
+               seconds("period_ns"), seconds("victims_ns"), seconds("length_ns"),
+               seconds("guard_ns"));
+}
+
+int Apply(const Program& program, const Flags& flags, bool dry_run) {
+  Json request{{"command", "apply"}, {"dry_run", dry_run}};
+  AddChoice(flags, request);
+  const Result<Json> answer = Ask(flags, request);
+  if (!answer) return Report(answer.error());
+  if (program.json)
+    Print(*answer);
+  else
+    PrintDecision(*answer);
+  for (const Json& applied : answer->at("applied"))
+    if (!applied["error"].get<std::string>().empty()) return kAnswerIsNo;
+  return kDone;
+}
+
+}  // namespace
+
+void AddServicePolicy(Program& program, Command service) {
+  Command policy = service.AddCommand(
+      "policy", "Ask the controller of the cluster: who uses which links, and why");
+  policy.NeedsSubcommand();
+  const auto add = [&](const std::string& name, const std::string& description,
+                       const std::string& example) {
+    auto flags = std::make_shared<Flags>();
+    Command command = program.AddCommand(policy, name, description, example);
+    command.AddOption("--controller", flags->controller,
+                      "Socket of the controller; else $XDG_RUNTIME_DIR/tutti/controller.sock or "
+                      "/run/tutti/controller.sock");
+    return std::pair(command, flags);
+  };
+  const auto add_choice = [](Command& command, Flags& flags) {
+    command
+        .AddOption("--channels", flags.channels,
+                   "Rings a communicator; 0: as many as routes times its ranks in a host")
+        .Within(0, 1024);
+    command
+        .AddOption("--reserved-routes", flags.reserved_routes,
+                   "How many routes, from the first on, are for preferred classes (pfa)")
+        .Within(0, 1 << 20);
+    command.AddOption("--reserved-from", flags.reserved_from, "The least of these classes")
+        .Within(1, 1 << 20);
+  };
+  {
+    auto [command, flags] =
+        add("show", "Hosts, communicators, and what is in force", "tutti service policy show");
+    command.Runs([&program, flags = flags] {
+      return Show(program, *flags, {{"command", "show"}}, PrintState);
+    });
+  }
+  {
+    auto [command, flags] = add("list", "The policies that there are", "tutti service policy list");
+    command.Runs([&program, flags = flags] {
+      return Show(program, *flags, {{"command", "policies"}}, PrintPolicies);
+    });
+  }
+  for (const bool dry_run : {false, true}) {
+    auto [command, flags] =
+        dry_run ? add("simulate", "What a policy would change, without changing it",
+                      "tutti service policy simulate pfa --reserved-routes 1")
+                : add("apply",
+                      "Decide by a policy, and have all communicators do so while their "
+                      "collectives run; it holds from then on",
+                      "tutti service policy apply ffa");
+    command.AddOption("policy", flags->policy, "As 'list' calls it; else the one that holds");
+    add_choice(command, *flags);
+    command.Runs(
+        [&program, flags = flags, dry_run = dry_run] { return Apply(program, *flags, dry_run); });
+  }
+  {
+    auto [command, flags] =
+        add("explain", "Why the flows of a communicator take the routes that they take",
+            "tutti service policy explain c-1a2b3c4d");
+    command.AddOption("communicator", flags->communicator, "As 'show' calls it").Required();
+    add_choice(command, *flags);
+    command.Runs([&program, flags = flags] {
+      Json request{{"command", "explain"}, {"communicator", flags->communicator}};
+      AddChoice(*flags, request);
+      return Show(program, *flags, request, PrintReasons);
+    });
+  }
+  {
+    auto [command, flags] =
+        add("windows",
+            "Keep communicators silent while a preferred one sends, as its trace predicts; without "
+            "--preferred all may always send again",
+            "tutti service policy windows c-5e6f7a8b --preferred c-1a2b3c4d");
+    command.AddOption("communicators", flags->victims, "Those that keep silent").Required();
+    command.AddOption("--preferred", flags->preferred, "The one that finds the network idle");
+    command.Runs([&program, flags = flags] {
+      return Show(
+          program, *flags,
+          {{"command", "windows"}, {"preferred", flags->preferred}, {"victims", flags->victims}},
+          PrintWindows);
+    });
+  }
+}
+
+}  // namespace tutti::cli

@@ -1,0 +1,28 @@
+// What a daemon is given for the rings and routes of a communicator: schedules over the rings, and a flow table.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "tutti/base/result.h"
+#include "tutti/control/policy.h"
+#include "tutti/controller/cluster_config.h"
+
+namespace tutti::controller {
+
+struct StrategyTexts {
+  std::string schedules;  // JSON list of {"name", "text"}: all-reduce, all-gather, reduce-scatter
+  std::string flows;      // JSON list, docs/formats/service.md
+};
+
+// `ranks`: of the network, by rank of the communicator. kInvalidArgument: the rings have other ranks.
+Result<StrategyTexts> MakeStrategyTexts(const ClusterConfig& config, std::string_view policy,
+                                        std::span<const int32_t> ranks,
+                                        const JobStrategy& strategy);
+
+// The channel of each flow among those of its pair of ranks, by flow of `strategy`: the number of earlier rings with the
+// same edge, as plans number parallel links.
+std::vector<int32_t> ChannelsOfFlows(const JobStrategy& strategy);
+
+}  // namespace tutti::controller

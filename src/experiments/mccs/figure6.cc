@@ -1,0 +1,144 @@
+// [mccs] figure 6: one tenant on the testbed, its bus bandwidth without knowledge of the network, with rings that know it, and
+// with flows that are assigned, too.
+#include <fmt/format.h>
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "mccs/testbed.h"
+#include "registry.h"
+
+namespace tutti {
+namespace {
+
+using namespace mccs;
+
+struct Case {
+  int32_t ranks;
+  const char* collective;
+  int64_t paper_bytes;
+  // Of the paper, at the largest size: all of it over topology-unaware, rings alone, flows alone.
+  const char *all = "", *rings = "", *flows = "";
+};
+
+constexpr int64_t kMB = 1'000'000;
+constexpr std::array<Case, 8> kCases = {{
+    {4, "all-reduce", 32 * kMB},
+    {4, "all-reduce", 128 * kMB},
+    {4, "all-reduce", 512 * kMB, "1.6", "1.56"},
+    {4, "all-gather", 512 * kMB},
+    {8, "all-reduce", 32 * kMB},
+    {8, "all-reduce", 128 * kMB},
+    {8, "all-reduce", 512 * kMB, "2.4", "1.78", "1.46"},
+    {8, "all-gather", 512 * kMB},
+}};
+
+constexpr std::array<const char*, 3> kPolicies = {"named-ring", "locality-ring", "ffa"};
+
+TestbedTenant TenantOf(const Case& of) {
+  TestbedTenant tenant{
+      .name = "A",
+      .ranks = {},
+      .bytes = static_cast<int64_t>(static_cast<double>(of.paper_bytes) / kScaleDown),
+      .collective = of.collective};
+  for (const int32_t host : {0, 2, 1, 3})
+    for (int32_t device = 0; device < of.ranks / 4; ++device)
+      tenant.ranks.push_back({host, device});
+  return tenant;
+}
+
+// Mbit/s by policy and seed.
+using Rates = std::array<std::vector<double>, kPolicies.size()>;
+
+Result<Rates> Measure(const TestbedTenant& tenant, int32_t seeds) {
+  constexpr double kPhase_s = 1.5;
+  Rates rates;
+  for (int32_t seed = 1; seed <= seeds; ++seed) {
+    TestbedRun run{.seed = seed, .tenants = {tenant}, .steps = {}, .last_s = kPhase_s};
+    for (const char* policy : kPolicies)
+      run.steps.push_back({run.steps.empty() ? 0 : kPhase_s, ApplyPolicy(policy)});
+    const Result<TestbedOutcome> outcome = RunTestbed(run);
+    if (!outcome) return tl::unexpected(outcome.error());
+    for (size_t phase = 0; phase < kPolicies.size(); ++phase)
+      rates[phase].push_back(
+          BusMbit(tenant, MedianOf(outcome->CollectiveTimes(tenant.name, phase))));
+  }
+  return rates;
+}
+
+std::vector<double> Ratios(const std::vector<double>& fast, const std::vector<double>& slow) {
+  std::vector<double> ratios;
+  for (size_t i = 0; i < fast.size(); ++i) ratios.push_back(slow[i] > 0 ? fast[i] / slow[i] : 0);
+  return ratios;
+}
+
+Result<ExperimentResult> RunFigure6(const ExperimentOptions& options) {
+  ResultTable busbw{.title = "Bus bandwidth of one tenant on the testbed, Mbit/s",
+                    .label_name = "ranks, collective, bytes (the paper's / 500)",
+                    .columns = {}};
+  for (const char* name :
+       {"ring by ranks, ECMP", "ring of the network, ECMP", "and flows assigned"}) {
+    busbw.columns.push_back({.name = name, .digits = 1, .timed = true});
+    busbw.columns.push_back({.name = fmt::format("95 %, {}", name)});
+  }
+  busbw.columns.push_back(
+      {.name = "of the network's limit", .unit = "%", .digits = 1, .timed = true});
+  ResultTable gains{.title = "Times faster than the ring by ranks",
+                    .label_name = busbw.label_name,
+                    .columns = {{.name = "all", .digits = 2, .timed = true},
+                                {.name = "95 %"},
+                                {.name = "ring alone", .digits = 2, .timed = true},
+                                {.name = "95 % "},
+                                {.name = "flows beside the ring", .digits = 2, .timed = true},
+                                {.name = "95 %  "}}};
+  for (const Case& of : kCases) {
+    const TestbedTenant tenant = TenantOf(of);
+    const Result<Rates> rates = Measure(tenant, kSeeds);
+    if (!rates) return tl::unexpected(rates.error());
+    const std::string label = fmt::format("{}, {}, {}", of.ranks, of.collective, tenant.bytes);
+    ResultRow row{label, {}};
+    for (const std::vector<double>& of_policy : *rates) {
+      const Estimate estimate = EstimateOf(of_policy);
+      row.cells.push_back(Number(estimate.mean));
+      row.cells.push_back(Half(estimate));
+    }
+    const double limit = kNicMbit * of.ranks / 4;
+    row.cells.push_back(Number(100 * EstimateOf((*rates)[2]).mean / limit));
+    busbw.rows.push_back(std::move(row));
+    ResultRow gain{label, {}};
+    for (const auto& [fast, slow, paper] :
+         {std::tuple(2, 0, of.all), std::tuple(1, 0, of.rings), std::tuple(2, 1, of.flows)}) {
+      const Estimate estimate = EstimateOf(
+          Ratios((*rates)[static_cast<size_t>(fast)], (*rates)[static_cast<size_t>(slow)]));
+      gain.cells.push_back(Number(estimate.mean, paper));
+      gain.cells.push_back(Half(estimate));
+    }
+    gains.rows.push_back(std::move(gain));
+  }
+  (void)options;
+  ExperimentResult result;
+  result.tables = {std::move(busbw), std::move(gains)};
+  result.notes = {fmt::format("{} seeds of the switches' hash; in each the three ways take turns "
+                              "in one run, 1.5 s each, changed by the "
+                              "controller while collectives run; medians of a phase, then mean and "
+                              "95 % interval over seeds.",
+                              kSeeds),
+                  "All three have as many rings (routes times ranks in a host) and connections. "
+                  "The tenant names its hosts H0, H2, H1, H3, "
+                  "of racks 0, 1, 0, 1.",
+                  "The network's limit: each host's NICs, 100 Mbit/s a rank in it."};
+  return result;
+}
+
+}  // namespace
+
+Experiment MccsFigure6() {
+  return {"mccs-fig6", "[mccs] figure 6",
+          "one tenant on a testbed of namespaces: rings and flows that know the network",
+          RunFigure6};
+}
+
+}  // namespace tutti

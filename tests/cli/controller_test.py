@@ -1,0 +1,213 @@
+"""tutti-controller and tutti service policy: daemons that attach, policies that change what tenants run, and what is left when
+the controller is killed."""
+import json
+import os
+import shutil
+import subprocess
+import time
+import unittest
+
+import harness
+
+TUTTID = os.environ.get("TUTTID", "build/release/bin/tuttid")
+CONTROLLER = os.environ.get("TUTTI_CONTROLLER", "build/release/bin/tutti-controller")
+HOSTS = ["H0", "H1", "H2", "H3"]
+NETWORK = "cluster(boxes=4,gpus=2,nics=2,nic=100Mbit/s,fabric=spine_leaf(2,2),oversubscription=2)"
+
+
+def has_grpc():
+    said = subprocess.run([TUTTID, "--controller", "127.0.0.1:1", "--socket", "/proc/none"], stderr=subprocess.PIPE, text=True)
+    libraries = subprocess.run(["ldd", TUTTID], stdout=subprocess.PIPE, text=True).stdout
+    return "libgrpc" in libraries and "without gRPC" not in said.stderr
+
+
+class ControllerTest(harness.CliTest):
+    def start(self, arguments, says):
+        running = subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(running.stderr.close)
+        self.addCleanup(running.wait)
+        self.addCleanup(running.kill)
+        lines = []
+        for line in running.stderr:
+            lines.append(line)
+            if says in line:
+                return running
+        self.fail(f"{arguments} ended: {''.join(lines)}")
+
+    def nic(self, host, device):
+        return f"127.1.{HOSTS.index(host)}.{device + 1}"
+
+    def daemon(self, host, *more):
+        with open(self.path(f"{host}.json"), "w") as file:
+            json.dump({"socket": self.path(f"{host}.sock"), "admin": self.path(f"{host}.admin"), "listen": self.nic(host, 0),
+                       "host": host, "nics": [self.nic(host, 0), self.nic(host, 1)]}, file)
+        return self.start([TUTTID, "--config", self.path(f"{host}.json"), *more], "tenants at")
+
+    def configuration(self, attached, **more):
+        hosts = []
+        for host in HOSTS:
+            hosts.append({"name": host, "nics": [self.nic(host, 0), self.nic(host, 1)]})
+            if not attached:
+                hosts[-1]["admin"] = self.path(f"{host}.admin")
+        with open(self.path("cluster.json"), "w") as file:
+            json.dump({"topology": NETWORK, "hosts": hosts, "routes": [{"ports": [30000, 500]}, {"ports": [30500, 500]}], **more}, file)
+        return self.path("cluster.json")
+
+    def controller(self, *more, attached=False, **fields):
+        return self.start([CONTROLLER, "--config", self.configuration(attached, **fields), "--socket", self.path("controller.sock"),
+                           *more], "operators at")
+
+    def policy(self, *arguments):
+        return self.json("service", "policy", *arguments, "--controller", self.path("controller.sock"))
+
+    def tenant(self, hosts):
+        """Ranks of a tenant, two a host, that run until the file `stop` is there."""
+        running = []
+        for i, host in enumerate(hosts):
+            arguments = [harness.TUTTI, "service", "load", "--socket", self.path(f"{host}.sock"), "--ranks", str(2 * len(hosts)), "--here",
+                         str(2 * i), str(2 * i + 1), "--id", self.path("id"), "--size", "64KiB", "--until", self.path("stop"), "--json"]
+            running.append(subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+            for stream in (running[-1].stdout, running[-1].stderr):
+                self.addCleanup(stream.close)
+            self.addCleanup(running[-1].wait)
+            self.addCleanup(running[-1].kill)
+        return running
+
+    def until(self, what, seconds=30):
+        deadline = time.monotonic() + seconds
+        while not (value := what()) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        self.assertTrue(value)
+        return value
+
+    def complete(self, ranks):
+        """The label of the communicator whose ranks have all joined."""
+        def look():
+            for one in self.policy("show")["communicators"]:
+                if len(one["ranks"]) == ranks and None not in one["ranks"] and one["state"] != "joining":
+                    return one["communicator"]
+            return None
+        return self.until(look)
+
+    def end(self, tenants):
+        with open(self.path("stop"), "w"):
+            pass
+        for tenant in tenants:
+            out, err = tenant.communicate(timeout=60)
+            self.assertEqual(tenant.returncode, 0, err)
+            self.assertGreater(len(json.loads(out)["iterations"]), 0)
+
+    def connections_from(self, first, end):
+        """Established connections that leave from a port of [first, end)."""
+        with open("/proc/net/tcp") as table:
+            ports = [int(line.split()[1].split(":")[1], 16) for line in table.readlines()[1:] if line.split()[3] == "01"]
+        return sum(first <= port < end for port in ports)
+
+    def check_policies(self):
+        tenants = self.tenant(["H0", "H2", "H1"])
+        label = self.complete(6)
+        show = self.policy("show")["communicators"][0]
+        self.assertEqual(show["ranks"], ["box0.gpu0", "box0.gpu1", "box2.gpu0", "box2.gpu1", "box1.gpu0", "box1.gpu1"])
+        self.assertEqual(self.connections_from(30000, 31000), 0)
+        simulated = self.policy("simulate", "ffa")
+        self.assertTrue(simulated["strategies"][0]["new"])
+        self.assertEqual(simulated["applied"], [])
+        self.assertEqual(self.policy("show")["communicators"][0]["strategy"], "built-in")
+        applied = self.policy("apply", "ffa")["applied"]
+        self.assertEqual([(one["communicator"], one["error"]) for one in applied], [(label, "")])
+        # Four rings, each of which crosses between racks once each way, and those between H0 and H1 have one way; connections are
+        # made on first use.
+        self.until(lambda: self.connections_from(30000, 30500) == 4 and self.connections_from(30500, 31000) == 4)
+        self.assertEqual(self.policy("apply")["applied"], [])  # it is in force already
+        explained = self.policy("explain", label)["flows"]
+        self.assertEqual(len(explained), 12)
+        for flow in explained:
+            chosen = [route for route in flow["routes"] if route["chosen"]]
+            self.assertEqual(len(chosen), 1 if flow["routes"] else 0)
+        return tenants
+
+    def test_applies_policies_while_tenants_run(self):
+        for host in HOSTS:
+            self.daemon(host)
+        first = self.controller()
+        tenants = self.check_policies()
+        # Killed: all goes on; the next one finds what is in force.
+        first.kill()
+        first.wait()
+        self.controller()
+        self.assertEqual(self.policy("apply")["applied"], [])
+        self.assertEqual(len(self.policy("apply", "locality-ring")["applied"]), 1)
+        self.until(lambda: self.connections_from(30000, 31000) == 0)
+        text = self.ok("service", "policy", "show", "--controller", self.path("controller.sock"))
+        self.assertIn("0 of 12", text)
+        self.end(tenants)
+
+    @unittest.skipUnless(has_grpc(), "built without gRPC")
+    def test_daemons_attach_over_the_network(self):
+        port = 17000 + os.getpid() % 1000
+        address = f"127.0.0.1:{port}"
+        daemons = {host: self.daemon(host, "--controller", address) for host in HOSTS}
+        controller = self.controller("--listen", address, attached=True)
+        self.until(lambda: not any(host["error"] for host in self.policy("show")["hosts"]))
+        tenants = self.check_policies()
+        # Daemons attach again to the next controller.
+        controller.kill()
+        controller.wait()
+        self.controller("--listen", address, attached=True)
+        self.until(lambda: not any(host["error"] for host in self.policy("show")["hosts"]))
+        self.assertEqual(self.policy("apply")["applied"], [])
+        # One that has no ranks may go; it is named.
+        daemons["H3"].kill()
+        self.until(lambda: self.policy("show")["hosts"][3]["error"])
+        self.assertEqual(len(self.policy("apply", "locality-ring")["applied"]), 1)
+        self.end(tenants)
+
+    @unittest.skipUnless(has_grpc() and shutil.which("openssl"), "built without gRPC, or no openssl")
+    def test_both_sides_prove_who_they_are(self):
+        def openssl(*arguments):
+            subprocess.run(["openssl", *arguments], check=True, cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "ca.key", "-out", "ca.pem", "-days", "2", "-subj", "/CN=ca")
+        with open(self.path("names"), "w") as file:
+            file.write("subjectAltName=IP:127.0.0.1")
+        openssl("req", "-newkey", "rsa:2048", "-nodes", "-keyout", "host.key", "-out", "host.csr", "-subj", "/CN=host")
+        openssl("x509", "-req", "-in", "host.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-out", "host.pem", "-days", "2",
+                "-extfile", "names")
+        tls = ["--tls-certificate", self.path("host.pem"), "--tls-key", self.path("host.key"), "--tls-authority", self.path("ca.pem")]
+        address = f"127.0.0.1:{18000 + os.getpid() % 1000}"
+        self.controller("--listen", address, *tls, attached=True)
+        self.daemon("H0", "--controller", address, *tls)
+        self.daemon("H1", "--controller", address)  # proves nothing
+        self.until(lambda: not self.policy("show")["hosts"][0]["error"])
+        time.sleep(1.5)
+        self.assertIn("no daemon of H1 is attached", self.policy("show")["hosts"][1]["error"])
+
+    def test_follows_who_comes(self):
+        for host in HOSTS:
+            self.daemon(host)
+        self.controller("--follow", "1")
+        tenants = self.tenant(["H0", "H2"])
+        self.complete(4)
+        self.until(lambda: "ffa" in self.policy("show")["communicators"][0]["strategy"])
+        self.end(tenants)
+
+    def test_wrong_input(self):
+        def refused(*arguments):
+            done = subprocess.run([CONTROLLER, *arguments], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, timeout=20)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+            return done.stderr
+        self.assertIn("--config", refused())
+        self.assertIn("No such file", refused("--config", self.path("none.json")))
+        config = self.configuration(attached=False)
+        self.assertIn("/proc/none", refused("--config", config, "--socket", "/proc/none/x"))
+        self.assertIn("hosts[0].admin: is missing", refused("--config", self.configuration(attached=True), "--socket", self.path("s")))
+        self.assertIn("unknown policy 'fairst'", refused("--config", self.configuration(False, policy="fairst")))
+        self.assertIn("hosts[0].colour: is no field", refused("--config", self.configuration(False, hosts=[{"name": "H0", "colour": 1}] * 4)))
+        if has_grpc():
+            config = self.configuration(attached=True)
+            self.assertIn("can be reached by others", refused("--config", config, "--socket", self.path("s"), "--listen", "0.0.0.0:0"))
+        self.refused("service", "policy", "show", "--controller", self.path("none"), says=[self.path("none")])
+
+
+if __name__ == "__main__":
+    unittest.main()

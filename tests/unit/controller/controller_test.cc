@@ -1,0 +1,387 @@
+#include "tutti/controller/controller.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "strategy_files.h"
+#include "tutti/base/random.h"
+#include "tutti/controller/requests.h"
+#include "tutti/store/store.h"
+
+namespace tutti::controller {
+namespace {
+
+using Json = nlohmann::json;
+using testing::HasSubstr;
+
+constexpr const char* kNetwork =
+    "cluster(boxes=4,gpus=2,nics=2,nic=100Mbit/s,fabric=spine_leaf(2,2),oversubscription=2)";
+
+Json ConfigJson() {
+  Json hosts = Json::array();
+  for (int host = 0; host < 4; ++host)
+    hosts.push_back({{"name", fmt::format("H{}", host)},
+                     {"admin", fmt::format("/h{}", host)},
+                     {"nics", {fmt::format("10.1.{}.1", host), fmt::format("10.1.{}.2", host)}}});
+  return {{"topology", kNetwork},
+          {"hosts", hosts},
+          {"routes", {{{"ports", {50000, 1000}}}, {{"ports", {51000, 1000}}}}},
+          {"tenants", {{"A", {{"class", 1}}}}}};
+}
+
+ClusterConfig Config() {
+  Result<ClusterConfig> config = ParseClusterConfig(ConfigJson().dump());
+  EXPECT_TRUE(config) << config.error().message;
+  return *std::move(config);
+}
+
+// A communicator of the imitated cluster: (host, device) by rank; the first one's host leads it.
+struct Job {
+  std::string label, tenant;
+  std::vector<std::pair<int, int>> ranks;
+  std::string strategy = "built-in";
+  Json flows = nullptr;
+  std::vector<Json> gates = {};
+  Json trace = Json::array();
+};
+
+// Daemons of four hosts that say what they are told to run.
+struct FakeCluster {
+  std::map<std::string, Job> jobs;
+  std::map<int, bool> gone;
+  int reconfigured = 0;
+
+  Json Answer(int host, const Json& request) {
+    const std::string command = request.at("command");
+    if (command == "status") return {{"address", fmt::format("10.1.{}.1:7600", host)}};
+    if (command == "comms") return {{"communicators", Communicators(host)}};
+    Job& job = jobs.at(request.at("communicator"));
+    if (command == "trace") return {{"traceEvents", job.trace}, {"realtime_offset_us", 9e15}};
+    EXPECT_EQ(job.ranks[0].first, host) << "only its root can change it";
+    if (command == "gates") {
+      job.gates.push_back(request);
+      return {{"period_ns", request.at("period_ns")}};
+    }
+    EXPECT_EQ(command, "reconfigure");
+    ++reconfigured;
+    job.flows = request.at("flows");
+    job.strategy = request.at("schedules").at(0).at("name");
+    return {{"hold_s", 0.001}, {"seconds", 0.01}};
+  }
+
+ private:
+  Json Communicators(int host) const {
+    Json all = Json::array();
+    for (const auto& [label, job] : jobs) {
+      Json ranks = Json::array();
+      for (size_t rank = 0; rank < job.ranks.size(); ++rank)
+        if (job.ranks[rank].first == host)
+          ranks.push_back({{"rank", rank}, {"device", job.ranks[rank].second}, {"left", false}});
+      if (!ranks.empty())
+        all.push_back({{"communicator", label},
+                       {"tenant", job.tenant},
+                       {"state", "active"},
+                       {"strategy", job.strategy},
+                       {"epoch", 1},
+                       {"ranks", job.ranks.size()},
+                       {"root", fmt::format("10.1.{}.1:7600", job.ranks[0].first)},
+                       {"flows", job.flows},
+                       {"local_ranks", ranks}});
+    }
+    return all;
+  }
+};
+
+class FakeLink final : public DaemonLink {
+ public:
+  FakeLink(FakeCluster& cluster, int host) : cluster_(cluster), host_(host) {}
+  Result<std::string> Ask(const std::string& request) override {
+    if (cluster_.gone[host_]) return MakeError(ErrorCode::kPeerFailed, "nobody answers");
+    return cluster_.Answer(host_, Json::parse(request)).dump();
+  }
+
+ private:
+  FakeCluster& cluster_;
+  int host_;
+};
+
+Controller ControllerOf(FakeCluster& cluster) {
+  std::vector<std::unique_ptr<DaemonLink>> links;
+  for (int host = 0; host < 4; ++host) links.push_back(std::make_unique<FakeLink>(cluster, host));
+  return Controller(Config(), std::move(links));
+}
+
+// The third way to share the testbed of figure 5b: A has both devices of H0 and H2, B and C one each of H1 and H3.
+FakeCluster ThirdSetUp() {
+  FakeCluster cluster;
+  cluster.jobs["c-a"] = {"c-a", "A", {{0, 0}, {0, 1}, {2, 0}, {2, 1}}};
+  cluster.jobs["c-b"] = {"c-b", "B", {{1, 0}, {3, 0}}};
+  cluster.jobs["c-c"] = {"c-c", "C", {{1, 1}, {3, 1}}};
+  return cluster;
+}
+
+TEST(ControllerTest, FairFlowsOfTheThirdSetUpByHand) {
+  FakeCluster cluster = ThirdSetUp();
+  Controller controller = ControllerOf(cluster);
+  const Inventory inventory = controller.Look();
+  ASSERT_EQ(inventory.communicators.size(), 3u);
+  EXPECT_EQ(inventory.communicators[0].ranks, (std::vector<int32_t>{0, 1, 4, 5}));
+  EXPECT_EQ(inventory.communicators[1].ranks, (std::vector<int32_t>{2, 6}));
+  const Result<Decision> decision = controller.Decide(inventory, {});
+  ASSERT_TRUE(decision) << decision.error().message;
+  // Two routes times the most ranks in a host: 4 rings of A, 2 of B and C; each crosses the racks once each way.
+  ASSERT_EQ(decision->changes.size(), 3u);
+  EXPECT_EQ(decision->changes[0].strategy.rings.size(), 4u);
+  EXPECT_EQ(decision->changes[1].strategy.rings.size(), 2u);
+  EXPECT_EQ(decision->changes[2].strategy.rings.size(), 2u);
+  // Every spine carries half of what each tenant sends across, each way.
+  for (const StrategyChange& change : decision->changes) {
+    std::map<std::pair<bool, int32_t>, int> flows;  // by direction and route
+    for (size_t i = 0; i < change.strategy.flows.size(); ++i)
+      ++flows[{change.strategy.flows[i].from < 4, change.strategy.routes[i]}];
+    EXPECT_EQ(flows.size(), 4u) << change.label;
+    for (const auto& [key, count] : flows)
+      EXPECT_EQ(count, static_cast<int>(change.strategy.rings.size()) / 2) << change.label;
+  }
+  // Links between leaves and spines are shared by three tenants of one weight each.
+  ASSERT_EQ(decision->certificate.size(), 3u);
+  EXPECT_TRUE(decision->certificate_faults.empty());
+  for (const TenantCertificate& tenant : decision->certificate) {
+    EXPECT_EQ(tenant.share, Rational(100'000'000 / 8, 3)) << tenant.tenant;
+    EXPECT_THAT(tenant.link, HasSubstr("leaf"));
+  }
+  // A's flows ask for 100 / 2 of each NIC, B's and C's for as much: 200 + 200 Mbit/s over two links of 100.
+  EXPECT_EQ(decision->largest_excess, 100'000'000 / 8);
+}
+
+TEST(ControllerTest, WhatIsInForceIsReadBackAndNotDoneAgain) {
+  FakeCluster cluster = ThirdSetUp();
+  {
+    Controller controller = ControllerOf(cluster);
+    const Result<Decision> decision = controller.Decide(controller.Look(), {});
+    ASSERT_TRUE(decision);
+    const std::vector<Applied> applied = controller.Apply(*decision);
+    ASSERT_EQ(applied.size(), 3u);
+    for (const Applied& one : applied) EXPECT_EQ(one.error, "");
+    EXPECT_EQ(cluster.reconfigured, 3);
+  }
+  // Another controller, that knows nothing: the first was killed.
+  Controller controller = ControllerOf(cluster);
+  const Inventory inventory = controller.Look();
+  EXPECT_EQ(inventory.communicators[0].flows.size(), 8u);
+  const Result<Decision> again = controller.Decide(inventory, {});
+  ASSERT_TRUE(again);
+  for (const StrategyChange& change : again->changes) EXPECT_FALSE(change.is_new) << change.label;
+  EXPECT_TRUE(controller.Apply(*again).empty());
+  EXPECT_EQ(cluster.reconfigured, 3);
+  // Another policy is something new, and one by ECMP pins nothing.
+  const Result<Decision> ecmp = controller.Decide(inventory, {.name = "locality-ring"});
+  ASSERT_TRUE(ecmp);
+  EXPECT_EQ(controller.Apply(*ecmp).size(), 3u);
+  for (const auto& [label, job] : cluster.jobs)
+    for (const Json& flow : job.flows) EXPECT_FALSE(flow.contains("ports")) << label;
+}
+
+TEST(ControllerTest, HigherClassesHaveReservedRoutesForThemselves) {
+  FakeCluster cluster = ThirdSetUp();
+  Controller controller = ControllerOf(cluster);
+  const PolicyChoice pfa{.name = "pfa", .reserved_routes = 1, .reserved_from = 1};
+  const Result<Decision> decision = controller.Decide(controller.Look(), pfa);
+  ASSERT_TRUE(decision) << decision.error().message;
+  for (const StrategyChange& change : decision->changes)
+    for (const int32_t route : change.strategy.routes) {
+      if (change.tenant != "A") {
+        EXPECT_EQ(route, 1) << change.tenant;
+      }
+    }
+  const auto reasons = controller.Explain(*decision, "c-b", pfa);
+  ASSERT_TRUE(reasons);
+  ASSERT_EQ(reasons->size(), 4u);
+  for (const FlowReason& reason : *reasons) {
+    ASSERT_EQ(reason.routes.size(), 2u);
+    EXPECT_TRUE(reason.routes[0].reserved);
+    EXPECT_FALSE(reason.routes[0].chosen);
+    EXPECT_TRUE(reason.routes[1].chosen);
+    EXPECT_THAT(reason.routes[1].fullest, HasSubstr("spine1"));
+  }
+  EXPECT_FALSE(controller.Explain(*decision, "c-x", pfa));
+}
+
+TEST(ControllerTest, StrategiesAreSchedulesAndFlowsOfTheRanks) {
+  const ClusterConfig config = Config();
+  // Rank 0 in H2, 1 in H0, 2 in H1: one ring 0 -> 1 -> 2, and the same again.
+  JobStrategy strategy{.rings = {{4, 0, 2}, {4, 0, 2}}, .flows = {}, .routes = {}};
+  Random unused(0);
+  strategy.flows = FlowsOf(config.view, strategy.rings, NicChoice::kOwn, unused);
+  strategy.routes = {0, kByEcmp, 1, 1, 0, kByEcmp};
+  const auto texts = MakeStrategyTexts(config, "ffa", std::vector<int32_t>{4, 0, 2}, strategy);
+  ASSERT_TRUE(texts) << texts.error().message;
+  const Json flows = Json::parse(texts->flows);
+  ASSERT_EQ(flows.size(), 6u);
+  EXPECT_EQ(flows[0], Json({{"from", 0},
+                            {"to", 1},
+                            {"channel", 0},
+                            {"source", "10.1.2.1"},
+                            {"target", "10.1.0.1"},
+                            {"ports", {50000, 1000}}}));
+  EXPECT_FALSE(flows[1].contains("ports"));
+  EXPECT_EQ(flows[3]["channel"], 1);
+  EXPECT_EQ(flows[3]["ports"], Json({51000, 1000}));
+  const Json schedules = Json::parse(texts->schedules);
+  ASSERT_EQ(schedules.size(), 3u);
+  for (const Json& file : schedules) {
+    const Result<ScheduleFile> read = ScheduleFromJson(file["text"]);
+    ASSERT_TRUE(read) << file["name"] << ": " << read.error().message;
+    EXPECT_EQ(read->topology.num_ranks(), 3);
+    EXPECT_EQ(read->topology.num_links(), 6);
+  }
+}
+
+TEST(ControllerTest, CommunicatorsThatAreNotCompleteAreLeftOutAndNamed) {
+  FakeCluster cluster = ThirdSetUp();
+  cluster.gone[3] = true;
+  Controller controller = ControllerOf(cluster);
+  const Inventory inventory = controller.Look();
+  EXPECT_EQ(inventory.hosts[3].error, "nobody answers");
+  const Result<Decision> decision = controller.Decide(inventory, {});
+  ASSERT_TRUE(decision);
+  EXPECT_EQ(decision->changes.size(), 1u);
+  ASSERT_EQ(decision->left_out.size(), 2u);
+  EXPECT_THAT(decision->left_out[0], HasSubstr("c-b: not all its ranks have joined"));
+}
+
+// Collectives of 4 ms every 20 ms: others may send for 16 ms less twice the guard.
+TEST(ControllerTest, WindowsFollowTheTraceOfThePreferred) {
+  FakeCluster cluster = ThirdSetUp();
+  const auto trace = [](double period_us, double jitter_us) {
+    Json events = Json::array();
+    Random random(7);
+    for (int i = 0; i < 40; ++i)
+      events.push_back(
+          {{"name", "all-reduce"},
+           {"ts", 1e6 + i * period_us + static_cast<double>(random.Below(100)) / 100 * jitter_us},
+           {"dur", 4000},
+           {"args", {{"sequence", i}}}});
+    return events;
+  };
+  cluster.jobs["c-b"].trace = trace(20'000, 0);
+  Controller controller = ControllerOf(cluster);
+  const Inventory inventory = controller.Look();
+  const auto windows = controller.SetWindows(inventory, "c-b", {"c-c"}, 100'000, 1'000'000);
+  ASSERT_TRUE(windows) << windows.error().message;
+  EXPECT_EQ(windows->period_ns, 20'000'000);
+  EXPECT_EQ(windows->length_ns, 4'000'000);
+  EXPECT_EQ(windows->guard_ns, 100'000);  // it keeps its windows: nothing drifts
+  // Silent, then windows beside those of the preferred one.
+  const std::vector<Json>& others = cluster.jobs["c-c"].gates;
+  const std::vector<Json>& own = cluster.jobs["c-b"].gates;
+  ASSERT_EQ(others.size(), 2u);
+  EXPECT_EQ(others[0]["length_ns"], 1);
+  EXPECT_EQ(others[1]["length_ns"], 15'800'000);
+  ASSERT_EQ(own.size(), 2u);
+  EXPECT_EQ(own[0]["period_ns"], 0);
+  EXPECT_EQ(own[1]["length_ns"], 4'200'000);
+  EXPECT_EQ((own[1]["phase_ns"].get<int64_t>() + 4'200'000) % 20'000'000, others[1]["phase_ns"]);
+  EXPECT_TRUE(cluster.jobs["c-a"].gates.empty());
+  ASSERT_TRUE(controller.ClearWindows(inventory, {"c-c"}));
+  EXPECT_EQ(others[2]["period_ns"], 0);
+  // Without a period all may always send.
+  cluster.jobs["c-b"].trace = trace(20'000, 9'000);
+  EXPECT_FALSE(controller.SetWindows(inventory, "c-b", {"c-c"}, 100'000, 1'000'000));
+  EXPECT_EQ(others.back()["period_ns"], 0);
+  EXPECT_FALSE(controller.SetWindows(inventory, "c-b", {"c-b"}, 0, 1'000'000));
+}
+
+TEST(ClusterConfigTest, FaultsAreNamed) {
+  const auto fault = [](const std::string& pointer, const Json& value) {
+    Json json = ConfigJson();
+    json[Json::json_pointer(pointer)] = value;
+    const Result<ClusterConfig> config = ParseClusterConfig(json.dump());
+    return config ? "" : config.error().message;
+  };
+  EXPECT_THAT(fault("/topology", "torus(4,"), HasSubstr("topology: "));
+  EXPECT_THAT(fault("/hosts", Json::array()), HasSubstr("hosts: 0 are listed, the network has 4"));
+  EXPECT_THAT(fault("/hosts/1/name", "H0"), HasSubstr("hosts[1].name: 'H0' is there twice"));
+  EXPECT_THAT(fault("/hosts/2/nics", {"10.1.2.1"}),
+              HasSubstr("hosts[2].nics: 1 are listed, the host has 2 devices"));
+  EXPECT_THAT(fault("/hosts/2/nic", "x"), HasSubstr("hosts[2].nic: is no field"));
+  EXPECT_THAT(fault("/routes/1/ports", {60000, 6000}), HasSubstr("routes[1].ports: wanted"));
+  EXPECT_THAT(fault("/routes", Json::array({{{"ports", {50000, 1000}}}})),
+              HasSubstr("routes: 1 are listed, the network has up to 2"));
+  EXPECT_THAT(fault("/tenants/A/class", -1), HasSubstr("tenants.A.class: got -1"));
+  EXPECT_THAT(fault("/polcy", "ffa"), HasSubstr("polcy: is no field"));
+  EXPECT_THAT(ParseClusterConfig("[1").error().message, HasSubstr("is no JSON object"));
+}
+
+TEST(RequestsTest, HostileRequestsAreAnsweredAndChangeNothing) {
+  FakeCluster cluster = ThirdSetUp();
+  Requests requests(ControllerOf(cluster));
+  const std::vector<std::pair<std::string, std::string>> table = {
+      {"", "no JSON object"},
+      {"[]", "no JSON object"},
+      {"{", "no JSON object"},
+      {R"({"command": 7})", "command ''"},
+      {R"({"command": "reboot"})", "command 'reboot'"},
+      {R"({"command": "apply", "policy": "fairest"})", "unknown policy 'fairest'"},
+      {R"({"command": "apply", "policy": 3})", "policy: got 3"},
+      {R"({"command": "apply", "channels": -1})", "channels: got -1"},
+      {R"({"command": "apply", "channels": 1e300})", "channels: got 1e+300"},
+      {R"({"command": "apply", "reserved_from": 0})", "reserved_from: got 0"},
+      {R"({"command": "apply", "dry_run": "yes"})", "dry_run: wanted"},
+      {R"({"command": "apply", "extra": 1})", "extra: is no field"},
+      {R"({"command": "explain"})", "communicator: wanted"},
+      {R"({"command": "explain", "communicator": "c-x"})", "no communicator 'c-x'"},
+      {R"({"command": "install", "communicator": "c-b", "rings": []})", "no rings"},
+      {R"({"command": "install", "communicator": "c-b", "rings": [[0, 2]]})",
+       "rank 2, wanted 0 to 1"},
+      {R"({"command": "install", "communicator": "c-b", "rings": [[0, 0]]})",
+       "each of the 2 ranks once"},
+      {R"({"command": "install", "communicator": "c-b", "rings": [[0]]})",
+       "each of the 2 ranks once"},
+      {R"({"command": "install", "communicator": "c-b", "rings": [[0, 1]], "route": 2})",
+       "route 2"},
+      {R"({"command": "install", "communicator": "c-b", "rings": "all"})", "rings: got"},
+      {R"({"command": "windows", "victims": []})", "victims: is empty"},
+      {R"({"command": "windows", "victims": ["c-x"], "preferred": "c-b"})",
+       "no communicator 'c-x'"},
+      {R"({"command": "windows", "victims": ["c-c"], "preferred": "c-b"})", "wanted at least 3"},
+  };
+  for (const auto& [request, error] : table) {
+    const Json answer = Json::parse(requests.Answer(request));
+    ASSERT_TRUE(answer.contains("error")) << request << " -> " << answer;
+    EXPECT_THAT(answer["error"].get<std::string>(), HasSubstr(error)) << request;
+  }
+  EXPECT_EQ(cluster.reconfigured, 0);
+  // A daemon of another version.
+  cluster.jobs["c-b"].flows = Json::array({{{"from", "x"}}});
+  EXPECT_NE(requests.Answer(R"({"command": "show"})"), "");
+}
+
+TEST(RequestsTest, FollowsWhoComesAndGoes) {
+  FakeCluster cluster = ThirdSetUp();
+  cluster.jobs.erase("c-c");
+  Requests requests(ControllerOf(cluster));
+  EXPECT_EQ(requests.FollowChanges().size(), 2u);
+  EXPECT_EQ(requests.FollowChanges().size(), 0u);
+  EXPECT_EQ(cluster.reconfigured, 2);
+  cluster.jobs["c-c"] = {"c-c", "C", {{1, 1}, {3, 1}}};
+  const std::vector<std::string> lines = requests.FollowChanges();
+  EXPECT_THAT(lines, testing::Contains(HasSubstr("c-c: ffa in force")));
+  EXPECT_EQ(requests.FollowChanges().size(), 0u);
+  const Json applied = Json::parse(
+      requests.Answer(R"({"command": "apply", "policy": "locality-ring", "dry_run": true})"));
+  EXPECT_EQ(applied["strategies"].size(), 3u);
+  EXPECT_TRUE(applied["applied"].empty());
+  EXPECT_EQ(Json::parse(requests.Answer(R"({"command": "show"})"))["policy"], "ffa");
+}
+
+}  // namespace
+}  // namespace tutti::controller
