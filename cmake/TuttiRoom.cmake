@@ -28,9 +28,10 @@ if(TUTTI_BUILD_TESTS)
 endif()
 
 # Files compiled together (TUTTI_UNITY) share the headers they read and the templates they make. No name of a room may
-# stand twice then, in anonymous namespaces too; in that of the experiments every figure has its own `Run`.
+# stand twice then, in anonymous namespaces too; in that of the experiments every figure has its own `Run`. Of base the
+# MPI library links only what it needs, file by file, and so brings no libfmt into others' programs.
 function(tutti_unity target)
-  if(TUTTI_UNITY AND NOT target STREQUAL "tutti_experiments")
+  if(TUTTI_UNITY AND NOT target MATCHES "^tutti_(base|experiments)$")
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
   endif()
 endfunction()
