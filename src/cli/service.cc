@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common.h"
+#include "service_answer.h"
 #include "service_bench.h"
 #include "service_load.h"
 #include "service_policy.h"
@@ -28,22 +29,9 @@ struct Flags {
   int32_t weight = 0, processes = 0, ranks = 0, times = 0;
 };
 
-// The daemon's answer; an error of its own is one.
 Result<Json> Ask(const Flags& flags, const Json& request) {
-  const std::string admin =
-      flags.admin.empty() ? service::DefaultFolder() + "/admin.sock" : flags.admin;
-  const Result<std::string> text = service::AskDaemon(admin, request.dump());
-  if (!text) return tl::unexpected(text.error());
-  Json answer = Json::parse(*text, nullptr, false);
-  if (answer.is_discarded())
-    return MakeError(ErrorCode::kCorrupt, fmt::format("{}: the answer is no JSON", admin));
-  if (answer.contains("error")) return InvalidArgument(answer["error"].get<std::string>());
-  return answer;
-}
-
-// As text of the cells of a row.
-std::string Cell(const Json& value) {
-  return value.is_string() ? value.get<std::string>() : value.dump();
+  return AskService(flags.admin.empty() ? service::DefaultFolder() + "/admin.sock" : flags.admin,
+                    request);
 }
 
 void PrintTable(const Json& rows, const std::vector<std::pair<std::string, std::string>>& columns,
@@ -61,17 +49,6 @@ void PrintTable(const Json& rows, const std::vector<std::pair<std::string, std::
     table.AddRow(cells);
   }
   fmt::print("{}", table.ToString());
-}
-
-int Show(const Program& program, const Flags& flags, const char* command,
-         void (*print)(const Json& answer)) {
-  const Result<Json> answer = Ask(flags, {{"command", command}});
-  if (!answer) return Report(answer.error());
-  if (program.json)
-    Print(*answer);
-  else
-    print(*answer);
-  return kDone;
 }
 
 void PrintStatus(const Json& status) {
@@ -177,13 +154,7 @@ int RunQuota(const Program& program, const Flags& flags) {
     if (!bytes) return Report({bytes.error().code, "--memory: " + bytes.error().message});
     request["memory_bytes"] = *bytes;
   }
-  const Result<Json> answer = Ask(flags, request);
-  if (!answer) return Report(answer.error());
-  if (program.json)
-    Print(*answer);
-  else
-    PrintTenants(*answer);
-  return kDone;
+  return ShowAnswer(program, Ask(flags, request), PrintTenants);
 }
 
 // Rates between two looks.
@@ -238,10 +209,10 @@ void AddService(Program& program) {
     return std::pair(command, flags);
   };
   const auto add_report = [&](const std::string& name, const std::string& description,
-                              void (*print)(const Json&)) {
+                              AnswerPrinter print) {
     auto [command, flags] = add(name, description, "tutti service " + name);
     command.Runs([&program, flags = flags, name, print] {
-      return Show(program, *flags, name.c_str(), print);
+      return ShowAnswer(program, Ask(*flags, {{"command", name}}), print);
     });
   };
   add_report("status", "What the daemon is and has done", PrintStatus);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common.h"
+#include "service_answer.h"
 #include "tutti/base/units.h"
 #include "tutti/service/daemon.h"
 
@@ -20,19 +21,9 @@ struct Flags {
 };
 
 Result<Json> Ask(const Flags& flags, const Json& request) {
-  const std::string socket =
-      flags.controller.empty() ? service::DefaultFolder() + "/controller.sock" : flags.controller;
-  const Result<std::string> text = service::AskDaemon(socket, request.dump());
-  if (!text) return tl::unexpected(text.error());
-  Json answer = Json::parse(*text, nullptr, false);
-  if (!answer.is_object())
-    return MakeError(ErrorCode::kCorrupt, fmt::format("{}: the answer is no JSON object", socket));
-  if (answer.contains("error")) return InvalidArgument(answer["error"].get<std::string>());
-  return answer;
-}
-
-std::string Cell(const Json& value) {
-  return value.is_string() ? value.get<std::string>() : value.dump();
+  return AskService(
+      flags.controller.empty() ? service::DefaultFolder() + "/controller.sock" : flags.controller,
+      request);
 }
 
 std::string Join(const Json& list) {
@@ -46,19 +37,6 @@ void AddChoice(const Flags& flags, Json& request) {
   if (flags.channels >= 0) request["channels"] = flags.channels;
   if (flags.reserved_routes >= 0) request["reserved_routes"] = flags.reserved_routes;
   if (flags.reserved_from >= 0) request["reserved_from"] = flags.reserved_from;
-}
-
-// What is printed of an answer.
-using Printer = void (*)(const Json& answer);
-
-int Show(const Program& program, const Flags& flags, const Json& request, Printer print) {
-  const Result<Json> answer = Ask(flags, request);
-  if (!answer) return Report(answer.error());
-  if (program.json)
-    Print(*answer);
-  else
-    print(*answer);
-  return kDone;
 }
 
 void PrintState(const Json& answer) {
@@ -125,7 +103,7 @@ void PrintReasons(const Json& answer) {
     fmt::print("rank {} -> {} channel {} ({} -> {}), asks for {}\n", Cell(flow["from"]),
                Cell(flow["to"]), Cell(flow["channel"]), Cell(flow["from_name"]),
                Cell(flow["to_name"]), BytesPerSecond(flow["demand"].get<double>()));
-    if (flow["routes"].empty()) fmt::print("  there is one way\n");
+    if (flow["routes"].empty()) fmt::print("  there is one route\n");
     for (const Json& route : flow["routes"]) {
       const auto excess = route["excess"].get<int64_t>();
       fmt::print("  route {}: {} would {} {}{}{}\n", Cell(route["route"]), Cell(route["fullest"]),
@@ -154,11 +132,7 @@ int Apply(const Program& program, const Flags& flags, bool dry_run) {
   Json request{{"command", "apply"}, {"dry_run", dry_run}};
   AddChoice(flags, request);
   const Result<Json> answer = Ask(flags, request);
-  if (!answer) return Report(answer.error());
-  if (program.json)
-    Print(*answer);
-  else
-    PrintDecision(*answer);
+  if (const int shown = ShowAnswer(program, answer, PrintDecision); shown != kDone) return shown;
   for (const Json& applied : answer->at("applied"))
     if (!applied["error"].get<std::string>().empty()) return kAnswerIsNo;
   return kDone;
@@ -195,13 +169,13 @@ void AddServicePolicy(Program& program, Command service) {
     auto [command, flags] =
         add("show", "Hosts, communicators, and what is in force", "tutti service policy show");
     command.Runs([&program, flags = flags] {
-      return Show(program, *flags, {{"command", "show"}}, PrintState);
+      return ShowAnswer(program, Ask(*flags, {{"command", "show"}}), PrintState);
     });
   }
   {
     auto [command, flags] = add("list", "The policies that there are", "tutti service policy list");
     command.Runs([&program, flags = flags] {
-      return Show(program, *flags, {{"command", "policies"}}, PrintPolicies);
+      return ShowAnswer(program, Ask(*flags, {{"command", "policies"}}), PrintPolicies);
     });
   }
   for (const bool dry_run : {false, true}) {
@@ -226,7 +200,7 @@ void AddServicePolicy(Program& program, Command service) {
     command.Runs([&program, flags = flags] {
       Json request{{"command", "explain"}, {"communicator", flags->communicator}};
       AddChoice(*flags, request);
-      return Show(program, *flags, request, PrintReasons);
+      return ShowAnswer(program, Ask(*flags, request), PrintReasons);
     });
   }
   {
@@ -238,10 +212,9 @@ void AddServicePolicy(Program& program, Command service) {
     command.AddOption("communicators", flags->victims, "Those that keep silent").Required();
     command.AddOption("--preferred", flags->preferred, "The one that finds the network idle");
     command.Runs([&program, flags = flags] {
-      return Show(
-          program, *flags,
-          {{"command", "windows"}, {"preferred", flags->preferred}, {"victims", flags->victims}},
-          PrintWindows);
+      const Json request{
+          {"command", "windows"}, {"preferred", flags->preferred}, {"victims", flags->victims}};
+      return ShowAnswer(program, Ask(*flags, request), PrintWindows);
     });
   }
 }

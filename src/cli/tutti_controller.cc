@@ -1,18 +1,17 @@
 // tutti-controller: who on a cluster uses which links (tutti/controller/controller.h).
 #include <fmt/format.h>
-#include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
 #include <atomic>
 #include <chrono>
 #include <csignal>
-#include <exception>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "common.h"
+#include "daemon_program.h"
 #include "flags.h"
 #include "rpc_flags.h"
 #include "tutti/controller/requests.h"
@@ -31,10 +30,12 @@ struct Flags {
   int32_t follow_s = 0;
 };
 
-int Fail(const std::string& what) {
-  fmt::print(stderr, "tutti-controller: error: {}\n", what);
-  return kBadInput;
-}
+constexpr DaemonProgram kProgram{
+    "tutti-controller",
+    "Decides who on a cluster uses which links, by a policy, and has the daemons of its hosts, "
+    "tuttid, do so. Operators ask it by 'tutti service policy'."};
+
+int Fail(const std::string& what) { return FailDaemon(kProgram, what); }
 
 // Looks at the cluster now and then.
 void Follow(controller::Requests& requests, int32_t seconds) {
@@ -91,15 +92,7 @@ int Serve(const Flags& flags) {
   return kDone;
 }
 
-int Main(int argc, char** argv) {
-  CommandLine line(
-      "tutti-controller",
-      "Decides who on a cluster uses which links, by a policy, and has the daemons of its hosts, "
-      "tuttid, do so. Operators ask it by 'tutti service policy'.",
-      std::string("tutti-controller ") + TUTTI_VERSION);
-  line.NeedsNoCommand();
-  Flags flags;
-  Command root = line.root();
+void Describe(Command root, Flags& flags) {
   root.AddOption("-c,--config", flags.config,
                  "Configuration file: network, hosts, routes, policy (docs/formats/controller.md)")
       .Required();
@@ -117,25 +110,14 @@ int Main(int argc, char** argv) {
   flags.rpc.AddTo(root);
   root.SetFooter("Example:\n  tutti-controller -c cluster.json --follow 1");
   root.Runs([&flags] { return Serve(flags); });
-  const Result<std::string> text = line.Parse(argc, argv);
-  if (!text) return Fail(text.error().message);
-  if (!text->empty()) {
-    fmt::print("{}", *text);
-    return kDone;
-  }
-  spdlog::set_default_logger(spdlog::stderr_logger_mt("tutti-controller"));
-  spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%e tutti-controller: %v");
-  return line.action()();
 }
 
 }  // namespace
 }  // namespace tutti::cli
 
 int main(int argc, char** argv) {
-  try {
-    return tutti::cli::Main(argc, argv);
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "tutti-controller: error: {}\n", error.what());
-    return tutti::cli::kBadInput;
-  }
+  tutti::cli::Flags flags;
+  return tutti::cli::RunDaemonProgram(
+      tutti::cli::kProgram, argc, argv,
+      [&flags](tutti::cli::Command root) { tutti::cli::Describe(root, flags); });
 }

@@ -1,15 +1,14 @@
 // tuttid: the daemon of a host (tutti/service/daemon.h).
 #include <fmt/format.h>
-#include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 #include <sys/prctl.h>
 
 #include <charconv>
 #include <csignal>
-#include <exception>
 #include <string>
 
 #include "common.h"
+#include "daemon_program.h"
 #include "flags.h"
 #include "rpc_flags.h"
 #include "tutti/service/daemon.h"
@@ -28,10 +27,12 @@ struct Flags {
   RpcFlags rpc;
 };
 
-int Fail(const std::string& what) {
-  fmt::print(stderr, "tuttid: error: {}\n", what);
-  return kBadInput;
-}
+constexpr DaemonProgram kProgram{
+    "tuttid",
+    "Collectives as a service: the daemon that runs those of all tenants of this host. "
+    "Programs use it by TUTTI_SERVICE=SOCKET, operators by 'tutti service'."};
+
+int Fail(const std::string& what) { return FailDaemon(kProgram, what); }
 
 // "10.0.0.1" or "10.0.0.1:7600". Nothing: fine.
 std::string TakeListen(const std::string& text, service::DaemonOptions& options) {
@@ -85,15 +86,7 @@ int Serve(const Flags& flags) {
   return kDone;
 }
 
-int Main(int argc, char** argv) {
-  CommandLine line(
-      "tuttid",
-      "Collectives as a service: the daemon that runs those of all tenants of this host. "
-      "Programs use it by TUTTI_SERVICE=SOCKET, operators by 'tutti service'.",
-      std::string("tuttid ") + TUTTI_VERSION);
-  line.NeedsNoCommand();
-  Flags flags;
-  Command root = line.root();
+void Describe(Command root, Flags& flags) {
   root.AddOption("-c,--config", flags.config, "Configuration file (docs/formats/service.md)");
   root.AddOption(
       "--socket", flags.socket,
@@ -111,25 +104,14 @@ int Main(int argc, char** argv) {
   flags.rpc.AddTo(root);
   root.SetFooter("Example:\n  tuttid --listen 10.0.0.1:7600");
   root.Runs([&flags] { return Serve(flags); });
-  const Result<std::string> text = line.Parse(argc, argv);
-  if (!text) return Fail(text.error().message);
-  if (!text->empty()) {
-    fmt::print("{}", *text);
-    return kDone;
-  }
-  spdlog::set_default_logger(spdlog::stderr_logger_mt("tuttid"));
-  spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%e tuttid: %v");
-  return line.action()();
 }
 
 }  // namespace
 }  // namespace tutti::cli
 
 int main(int argc, char** argv) {
-  try {
-    return tutti::cli::Main(argc, argv);
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "tuttid: error: {}\n", error.what());
-    return tutti::cli::kBadInput;
-  }
+  tutti::cli::Flags flags;
+  return tutti::cli::RunDaemonProgram(
+      tutti::cli::kProgram, argc, argv,
+      [&flags](tutti::cli::Command root) { tutti::cli::Describe(root, flags); });
 }
