@@ -5,6 +5,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "tutti/control/flow_assignment.h"
+
 namespace tutti {
 namespace {
 
@@ -133,6 +135,23 @@ std::vector<RingFlow> FlowsOf(const ClusterView& view, std::span<const std::vect
     }
   }
   return flows;
+}
+
+std::vector<int64_t> FlowDemands(const ClusterView& view, std::span<const RingFlow> flows) {
+  // Ports of one communicator are numbered as they come.
+  std::unordered_map<int32_t, int32_t> numbers;
+  std::vector<int64_t> bandwidth;
+  std::vector<int32_t> from, to;
+  const auto number = [&](int32_t port) {
+    const auto [at, is_new] = numbers.emplace(port, static_cast<int32_t>(bandwidth.size()));
+    if (is_new) bandwidth.push_back(view.PortBandwidth(port));
+    return at->second;
+  };
+  for (const RingFlow& flow : flows) {
+    from.push_back(number(flow.from_port));
+    to.push_back(number(flow.to_port));
+  }
+  return FlowDemands(from, to, bandwidth);
 }
 
 int32_t CrossRackFlows(const ClusterView& view, std::span<const int32_t> ring) {

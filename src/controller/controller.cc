@@ -13,7 +13,6 @@
 #include "ask.h"
 #include "strategy_files.h"
 #include "tutti/base/clock.h"
-#include "tutti/control/flow_assignment.h"
 #include "tutti/control/isolation.h"
 #include "tutti/service/daemon.h"
 
@@ -58,24 +57,13 @@ std::vector<int32_t> RunningRoutes(const CommunicatorState& communicator,
   return running;
 }
 
-// Where there is one way, nothing is to be pinned.
-void LeaveOnlyWays(const ClusterView& view, JobStrategy& strategy) {
+// Where there is one route, nothing is to be pinned.
+void UnpinOnlyRoutes(const ClusterView& view, JobStrategy& strategy) {
   for (size_t i = 0; i < strategy.flows.size(); ++i) {
     const RingFlow& flow = strategy.flows[i];
     if (view.NumRoutes(view.RouteSet(flow.from_port, flow.to_port)) == 1)
       strategy.routes[i] = kByEcmp;
   }
-}
-
-std::vector<int64_t> DemandsOf(const ClusterView& view, const JobStrategy& strategy) {
-  std::vector<int32_t> from, to;
-  for (const RingFlow& flow : strategy.flows) {
-    from.push_back(flow.from_port);
-    to.push_back(flow.to_port);
-  }
-  std::vector<int64_t> ports;
-  for (int32_t rank = 0; rank < view.num_ranks(); ++rank) ports.push_back(view.PortBandwidth(rank));
-  return FlowDemands(from, to, ports);
 }
 
 Result<const CommunicatorState*> FindComplete(const Inventory& inventory,
@@ -132,17 +120,14 @@ Result<Decision> Controller::Decide(const Inventory& inventory, const PolicyChoi
     if (name == tenants.end()) tenants.push_back(communicator.tenant);
     complete.push_back(&communicator);
   }
-  // Rings first, which say what flows there are, by a policy that refuses nobody; then where these run already.
-  const Result<const Policy*> rings = FindPolicy(
-      choice.name == "named-ring" || choice.name == "random-ring" ? choice.name : "locality-ring");
-  if (!rings) return tl::unexpected(rings.error());
-  Result<PolicyOutput> output = tutti::Decide(**rings, input);
+  // Rings first: they say what flows there are, and so which of them run already.
+  Result<PolicyOutput> output = DecideRings(**policy, input);
   if (!output) return tl::unexpected(output.error());
   for (size_t j = 0; j < complete.size(); ++j)
     input.jobs[j].running = RunningRoutes(*complete[j], output->jobs[j]);
   output = tutti::Decide(**policy, input);
   if (!output) return tl::unexpected(output.error());
-  for (JobStrategy& strategy : output->jobs) LeaveOnlyWays(config_.view, strategy);
+  for (JobStrategy& strategy : output->jobs) UnpinOnlyRoutes(config_.view, strategy);
   Certify(input, *output, tenants, decision);
   decision.largest_excess = output->largest_excess;
   for (size_t j = 0; j < complete.size(); ++j) {
@@ -151,7 +136,7 @@ Result<Decision> Controller::Decide(const Inventory& inventory, const PolicyChoi
     Result<StrategyTexts> texts =
         MakeStrategyTexts(config_, choice.name, communicator.ranks, strategy);
     if (!texts) return tl::unexpected(texts.error());
-    const std::vector<int64_t> demands = DemandsOf(config_.view, strategy);
+    const std::vector<int64_t> demands = FlowDemands(config_.view, strategy.flows);
     for (size_t i = 0; i < strategy.flows.size(); ++i)
       if (strategy.routes[i] != kByEcmp)
         for (const LinkId link : config_.view.Route(
@@ -265,7 +250,7 @@ Result<std::vector<FlowReason>> Controller::Explain(const Decision& decision,
     return MakeError(ErrorCode::kNotFound,
                      fmt::format("there is no communicator '{}' with all its ranks", label));
   const JobStrategy& strategy = change->strategy;
-  const std::vector<int64_t> demands = DemandsOf(config_.view, strategy);
+  const std::vector<int64_t> demands = FlowDemands(config_.view, strategy.flows);
   const std::vector<int32_t> channels = ChannelsOfFlows(strategy);
   std::map<int32_t, int32_t> members;
   for (size_t i = 0; i < change->ranks.size(); ++i)

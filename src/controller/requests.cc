@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 
 #include <array>
 #include <nlohmann/json.hpp>
@@ -175,9 +176,8 @@ Json Requests::Handler::Policies() const {
 
 Result<PolicyChoice> Requests::Handler::ChoiceOf(const Json& request) const {
   PolicyChoice choice = choice_;
-  Json fields_only = request;
-  for (const char* other : {"command", "dry_run", "communicator"}) fields_only.erase(other);
-  ConfigFields fields(fields_only, "");
+  ConfigFields fields(request, "");
+  for (const char* other : {"command", "dry_run", "communicator"}) fields.Leave(other);
   fields.Take("policy", choice.name);
   fields.TakeCount("channels", 0, 1024, choice.channels);
   fields.TakeCount("reserved_routes", 0, 1 << 20, choice.reserved_routes);
@@ -207,9 +207,8 @@ Json Requests::Handler::Install(const Json& request) {
   std::string label;
   std::vector<std::vector<int32_t>> rings;
   int32_t route = kByEcmp;
-  Json fields_only = request;
-  fields_only.erase("command");
-  ConfigFields fields(fields_only, "");
+  ConfigFields fields(request, "");
+  fields.Leave("command");
   fields.Take("communicator", label);
   fields.Take("rings", rings);
   fields.TakeCount("route", 0, 1 << 20, route);
@@ -238,9 +237,8 @@ Json Requests::Handler::Windows(const Json& request) {
   std::string preferred;
   std::vector<std::string> victims;
   int64_t clock_error_ns = 1'000'000, probe_ns = 1'000'000'000;
-  Json fields_only = request;
-  fields_only.erase("command");
-  ConfigFields fields(fields_only, "");
+  ConfigFields fields(request, "");
+  fields.Leave("command");
   fields.Take("preferred", preferred);
   fields.Take("victims", victims);
   fields.TakeCount("clock_error_ns", 0, int64_t{1} << 40, clock_error_ns);
@@ -322,7 +320,11 @@ Status ServeRequests(const std::string& socket, Requests& requests,
     pollfd comes{listener->fd(), POLLIN, 0};
     if (poll(&comes, 1, kLookUpMs) <= 0) continue;
     const ipc::Descriptor asker(accept4(listener->fd(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (asker.is_open()) ServeOne(asker, requests);
+    // Who does not read its answer keeps nobody else waiting.
+    const timeval patience{.tv_sec = 1, .tv_usec = 0};
+    if (asker.is_open() &&
+        setsockopt(asker.fd(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) == 0)
+      ServeOne(asker, requests);
   }
   return {};
 }

@@ -42,6 +42,8 @@ class ConfigFields {
     else
       into = static_cast<Integer>(value.get<int64_t>());
   }
+  // A field that somebody else reads.
+  void Leave(const char* key) { known_.insert(key); }
   Status Finish() {
     if (fault_.empty())
       for (const auto& [key, value] : object_.items())

@@ -68,15 +68,21 @@ struct PolicyOutput {
   int64_t largest_excess = 0;     // of pinned flows, over their links: demand - capacity
 };
 
+enum class RingOrder : uint8_t { kRandom, kAsNamed, kLocality };  // rings.h
+
+// Rings, and which routes their flows take.
 struct Policy {
   std::string_view name;     // "ffa"
   std::string_view summary;  // one line
-  Result<PolicyOutput> (*decide)(const PolicyInput& input);
+  RingOrder rings;
+  // `output` has the rings; all their flows go by ECMP yet.
+  Status (*choose_routes)(const PolicyInput& input, PolicyOutput& output);
 };
 
 std::span<const Policy> Policies();
 Result<const Policy*> FindPolicy(std::string_view name);
-// What callers use: checks the input, then decides.
+// Both check the input. The rings alone, which depend on what runs in nothing; all flows by ECMP.
+Result<PolicyOutput> DecideRings(const Policy& policy, const PolicyInput& input);
 Result<PolicyOutput> Decide(const Policy& policy, const PolicyInput& input);
 
 // The route that ECMP gives a connection: switches with one seed hash alike.

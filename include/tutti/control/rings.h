@@ -44,6 +44,9 @@ struct RingFlow {
 std::vector<RingFlow> FlowsOf(const ClusterView& view, std::span<const std::vector<int32_t>> rings,
                               NicChoice nics, Random& random);
 
+// Bytes/s that each flow of one communicator asks for: flow_assignment.h, with the ports of the cluster.
+std::vector<int64_t> FlowDemands(const ClusterView& view, std::span<const RingFlow> flows);
+
 // Edges of a ring whose ends are in different racks.
 int32_t CrossRackFlows(const ClusterView& view, std::span<const int32_t> ring);
 

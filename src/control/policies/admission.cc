@@ -236,22 +236,19 @@ class Admission {
   std::map<std::tuple<size_t, int32_t, int32_t>, int32_t> own_flows_;  // by job, set, route
 };
 
-Result<PolicyOutput> RunAdmission(const PolicyInput& input) {
-  PolicyOutput output = WithRings(input, RingOrder::kLocality);
+Status Admit(const PolicyInput& input, PolicyOutput& output) {
   const PinRules rules{.reserved_routes = input.reserved_routes, .weighted = true};
   const Result<FlowProblem> problem = ProblemOf(input, rules, output);
   if (!problem) return tl::unexpected(problem.error());
-  if (Status status = CheckFlowProblem(*problem); !status) return tl::unexpected(status.error());
-  if (Status status = Admission(input, output, *problem).Run(); !status)
-    return tl::unexpected(status.error());
-  return output;
+  if (Status status = CheckFlowProblem(*problem); !status) return status;
+  return Admission(input, output, *problem).Run();
 }
 
 }  // namespace
 
 Policy AdmissionPolicy() {
   return {"admission", "running flows stay; a job that breaks a guaranteed share is refused",
-          RunAdmission};
+          RingOrder::kLocality, Admit};
 }
 
 }  // namespace tutti

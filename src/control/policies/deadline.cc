@@ -14,23 +14,21 @@
 namespace tutti {
 namespace {
 
-Result<PolicyOutput> RunDeadline(const PolicyInput& input) {
+Status PinByDeadline(const PolicyInput& input, PolicyOutput& output) {
   std::vector<std::pair<int64_t, int64_t>> keys;
   keys.reserve(input.jobs.size());
   for (const PolicyJob& job : input.jobs)
     keys.emplace_back(-int64_t{job.priority},
                       job.deadline_ns == 0 ? std::numeric_limits<int64_t>::max() : job.deadline_ns);
-  PolicyOutput output = WithRings(input, RingOrder::kLocality);
-  const PinRules rules{.reserved_routes = input.reserved_routes, .stages = StagesBy(keys)};
-  if (Status status = PinFlows(input, rules, output); !status)
-    return tl::unexpected(status.error());
-  return output;
+  return PinFlows(input, {.reserved_routes = input.reserved_routes, .stages = StagesBy(keys)},
+                  output);
 }
 
 }  // namespace
 
 Policy DeadlinePolicy() {
-  return {"deadline", "pfa, in a class the job with the earliest deadline first", RunDeadline};
+  return {"deadline", "pfa, in a class the job with the earliest deadline first",
+          RingOrder::kLocality, PinByDeadline};
 }
 
 }  // namespace tutti

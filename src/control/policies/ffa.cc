@@ -5,16 +5,15 @@
 namespace tutti {
 namespace {
 
-Result<PolicyOutput> RunFfa(const PolicyInput& input) {
-  PolicyOutput output = WithRings(input, RingOrder::kLocality);
-  if (Status status = PinFlows(input, {}, output); !status) return tl::unexpected(status.error());
-  return output;
+Status PinFairly(const PolicyInput& input, PolicyOutput& output) {
+  return PinFlows(input, {}, output);
 }
 
 }  // namespace
 
 Policy FairFlowPolicy() {
-  return {"ffa", "locality rings, flows fitted to routes by turns over the jobs", RunFfa};
+  return {"ffa", "locality rings, flows fitted to routes by turns over the jobs",
+          RingOrder::kLocality, PinFairly};
 }
 
 }  // namespace tutti

@@ -3,16 +3,9 @@
 #include "policies/registry.h"
 
 namespace tutti {
-namespace {
-
-Result<PolicyOutput> RunLocalityRing(const PolicyInput& input) {
-  return WithRings(input, RingOrder::kLocality);
-}
-
-}  // namespace
-
 Policy LocalityRingPolicy() {
-  return {"locality-ring", "rings that leave each rack once, routes by ECMP", RunLocalityRing};
+  return {"locality-ring", "rings that leave each rack once, routes by ECMP", RingOrder::kLocality,
+          LeaveToEcmp};
 }
 
 }  // namespace tutti

@@ -4,15 +4,10 @@
 #include "policies/registry.h"
 
 namespace tutti {
-namespace {
-
-Result<PolicyOutput> Run(const PolicyInput& input) { return WithRings(input, RingOrder::kAsNamed); }
-
-}  // namespace
-
 Policy NamedRingPolicy() {
   return {"named-ring",
-          "rings through the hosts in the order of the tenant's ranks, routes by ECMP", Run};
+          "rings through the hosts in the order of the tenant's ranks, routes by ECMP",
+          RingOrder::kAsNamed, LeaveToEcmp};
 }
 
 }  // namespace tutti

@@ -32,23 +32,6 @@ int32_t SetOf(const PolicyInput& input, int32_t route_set, int32_t reserved_rout
   return at->second;
 }
 
-// Ports of one communicator are numbered as they come.
-std::vector<int64_t> DemandsOf(const ClusterView& view, std::span<const RingFlow> flows) {
-  std::unordered_map<int32_t, int32_t> numbers;
-  std::vector<int64_t> bandwidth;
-  std::vector<int32_t> from, to;
-  const auto number = [&](int32_t port) {
-    const auto [at, is_new] = numbers.emplace(port, static_cast<int32_t>(bandwidth.size()));
-    if (is_new) bandwidth.push_back(view.PortBandwidth(port));
-    return at->second;
-  };
-  for (const RingFlow& flow : flows) {
-    from.push_back(number(flow.from_port));
-    to.push_back(number(flow.to_port));
-  }
-  return FlowDemands(from, to, bandwidth);
-}
-
 // Of the jobs' weights; with equal ones demands stay as they are.
 struct Scale {
   int64_t jobs = 1, sum = 1;
@@ -115,7 +98,7 @@ Result<FlowProblem> ProblemOf(const PolicyInput& input, const PinRules& rules,
     if (job.running.size() > flows.size())
       return InvalidArgument(fmt::format("{} flows of job {} run, it has {}", job.running.size(),
                                          job.id, flows.size()));
-    const std::vector<int64_t> demands = DemandsOf(*input.view, flows);
+    const std::vector<int64_t> demands = FlowDemands(*input.view, flows);
     for (size_t i = 0; i < flows.size(); ++i) {
       const int32_t set = SetOf(input, input.view->RouteSet(flows[i].from_port, flows[i].to_port),
                                 rules.reserved_routes, numbers, problem);
@@ -142,6 +125,8 @@ Status PinFlows(const PolicyInput& input, const PinRules& rules, PolicyOutput& o
   output.largest_excess = assigned->largest_excess;
   return {};
 }
+
+Status LeaveToEcmp(const PolicyInput&, PolicyOutput&) { return {}; }
 
 std::vector<int32_t> StagesBy(const std::vector<std::pair<int64_t, int64_t>>& keys) {
   const std::set<std::pair<int64_t, int64_t>> in_order(keys.begin(), keys.end());

@@ -10,8 +10,6 @@
 
 namespace tutti {
 
-enum class RingOrder : uint8_t { kRandom, kAsNamed, kLocality };
-
 // Every flow by ECMP.
 PolicyOutput WithRings(const PolicyInput& input, RingOrder order);
 
@@ -23,8 +21,9 @@ struct PinRules {
 // The flows of all jobs, in their order. kInvalidArgument: more flows run than there are.
 Result<FlowProblem> ProblemOf(const PolicyInput& input, const PinRules& rules,
                               const PolicyOutput& output);
-// Pins every flow.
+// How policies choose routes: every flow is pinned; none is.
 Status PinFlows(const PolicyInput& input, const PinRules& rules, PolicyOutput& output);
+Status LeaveToEcmp(const PolicyInput& input, PolicyOutput& output);
 
 // Of each job the number of its key among all keys in order: what stages are made of.
 std::vector<int32_t> StagesBy(const std::vector<std::pair<int64_t, int64_t>>& keys);

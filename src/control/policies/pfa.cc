@@ -5,18 +5,15 @@
 namespace tutti {
 namespace {
 
-Result<PolicyOutput> RunPfa(const PolicyInput& input) {
-  PolicyOutput output = WithRings(input, RingOrder::kLocality);
-  const PinRules rules{.reserved_routes = input.reserved_routes};
-  if (Status status = PinFlows(input, rules, output); !status)
-    return tl::unexpected(status.error());
-  return output;
+Status PinWithReserves(const PolicyInput& input, PolicyOutput& output) {
+  return PinFlows(input, {.reserved_routes = input.reserved_routes}, output);
 }
 
 }  // namespace
 
 Policy PriorityFlowPolicy() {
-  return {"pfa", "the same, with routes reserved for the higher classes", RunPfa};
+  return {"pfa", "ffa, with routes reserved for the higher classes", RingOrder::kLocality,
+          PinWithReserves};
 }
 
 }  // namespace tutti

@@ -3,17 +3,9 @@
 #include "policies/registry.h"
 
 namespace tutti {
-namespace {
-
-Result<PolicyOutput> RunRandomRing(const PolicyInput& input) {
-  return WithRings(input, RingOrder::kRandom);
-}
-
-}  // namespace
-
 Policy RandomRingPolicy() {
   return {"random-ring", "rings in any order, routes by ECMP: what ignorance of the network gives",
-          RunRandomRing};
+          RingOrder::kRandom, LeaveToEcmp};
 }
 
 }  // namespace tutti

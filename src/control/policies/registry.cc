@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "policies/parts.h"
 #include "tutti/base/nearest.h"
 
 namespace tutti {
@@ -32,6 +33,27 @@ Status CheckJob(const PolicyJob& job, const ClusterView& view) {
         fmt::format("job {} has deadline {}, guarantee {} and tenant {}, wanted 0 or more, 0 or "
                     "more and -1 or more",
                     job.id, job.deadline_ns, job.guaranteed, job.tenant));
+  return {};
+}
+
+Status CheckInput(const PolicyInput& input) {
+  if (input.channels < 0 || input.channels > kMaxRings)
+    return InvalidArgument(fmt::format("{} channels, wanted 0 to {}", input.channels, kMaxRings));
+  if (!input.background.empty() &&
+      input.background.size() != static_cast<size_t>(input.view->num_links()))
+    return InvalidArgument(fmt::format("background of {} links, wanted {}", input.background.size(),
+                                       input.view->num_links()));
+  if (input.reserved_routes < 0 || input.reserved_from < 1)
+    return InvalidArgument(
+        fmt::format("{} routes reserved for classes from {}, wanted 0 or more "
+                    "and 1 or more",
+                    input.reserved_routes, input.reserved_from));
+  std::set<int32_t> ids;
+  for (const PolicyJob& job : input.jobs) {
+    if (Status status = CheckJob(job, *input.view); !status) return status;
+    if (!ids.insert(job.id).second)
+      return InvalidArgument(fmt::format("two jobs have the number {}", job.id));
+  }
   return {};
 }
 
@@ -67,25 +89,17 @@ Result<const Policy*> FindPolicy(std::string_view name) {
                                                      NearestHint(name, names), accepted));
 }
 
+Result<PolicyOutput> DecideRings(const Policy& policy, const PolicyInput& input) {
+  if (Status status = CheckInput(input); !status) return tl::unexpected(status.error());
+  return WithRings(input, policy.rings);
+}
+
 Result<PolicyOutput> Decide(const Policy& policy, const PolicyInput& input) {
-  if (input.channels < 0 || input.channels > kMaxRings)
-    return InvalidArgument(fmt::format("{} channels, wanted 0 to {}", input.channels, kMaxRings));
-  if (!input.background.empty() &&
-      input.background.size() != static_cast<size_t>(input.view->num_links()))
-    return InvalidArgument(fmt::format("background of {} links, wanted {}", input.background.size(),
-                                       input.view->num_links()));
-  if (input.reserved_routes < 0 || input.reserved_from < 1)
-    return InvalidArgument(
-        fmt::format("{} routes reserved for classes from {}, wanted 0 or more "
-                    "and 1 or more",
-                    input.reserved_routes, input.reserved_from));
-  std::set<int32_t> ids;
-  for (const PolicyJob& job : input.jobs) {
-    if (Status status = CheckJob(job, *input.view); !status) return tl::unexpected(status.error());
-    if (!ids.insert(job.id).second)
-      return InvalidArgument(fmt::format("two jobs have the number {}", job.id));
-  }
-  return policy.decide(input);
+  Result<PolicyOutput> output = DecideRings(policy, input);
+  if (!output) return output;
+  if (Status status = policy.choose_routes(input, *output); !status)
+    return tl::unexpected(status.error());
+  return output;
 }
 
 }  // namespace tutti

@@ -13,22 +13,20 @@
 namespace tutti {
 namespace {
 
-Result<PolicyOutput> RunWeighted(const PolicyInput& input) {
+Status PinByWeight(const PolicyInput& input, PolicyOutput& output) {
   std::vector<std::pair<int64_t, int64_t>> keys;
   keys.reserve(input.jobs.size());
   for (const PolicyJob& job : input.jobs) keys.emplace_back(-int64_t{job.weight}, 0);
-  PolicyOutput output = WithRings(input, RingOrder::kLocality);
-  const PinRules rules{
-      .reserved_routes = input.reserved_routes, .weighted = true, .stages = StagesBy(keys)};
-  if (Status status = PinFlows(input, rules, output); !status)
-    return tl::unexpected(status.error());
-  return output;
+  return PinFlows(
+      input, {.reserved_routes = input.reserved_routes, .weighted = true, .stages = StagesBy(keys)},
+      output);
 }
 
 }  // namespace
 
 Policy WeightedPolicy() {
-  return {"weighted", "pfa with demands by the weights of jobs, heavier jobs first", RunWeighted};
+  return {"weighted", "pfa with demands by the weights of jobs, heavier jobs first",
+          RingOrder::kLocality, PinByWeight};
 }
 
 }  // namespace tutti
