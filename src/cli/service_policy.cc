@@ -8,6 +8,7 @@
 
 #include "common.h"
 #include "service_answer.h"
+#include "tutti/base/file.h"
 #include "tutti/base/units.h"
 #include "tutti/service/daemon.h"
 
@@ -15,7 +16,7 @@ namespace tutti::cli {
 namespace {
 
 struct Flags {
-  std::string controller, policy, communicator, preferred;
+  std::string controller, policy, communicator, preferred, background;
   std::vector<std::string> victims;
   int32_t channels = -1, reserved_routes = -1, reserved_from = -1;
 };
@@ -32,11 +33,18 @@ std::string Join(const Json& list) {
   return text;
 }
 
-void AddChoice(const Flags& flags, Json& request) {
+Status AddChoice(const Flags& flags, Json& request) {
   if (!flags.policy.empty()) request["policy"] = flags.policy;
   if (flags.channels >= 0) request["channels"] = flags.channels;
   if (flags.reserved_routes >= 0) request["reserved_routes"] = flags.reserved_routes;
   if (flags.reserved_from >= 0) request["reserved_from"] = flags.reserved_from;
+  if (flags.background.empty()) return {};
+  const Result<std::string> text = ReadFile(flags.background);
+  if (!text) return tl::unexpected(text.error());
+  request["background"] = Json::parse(*text, nullptr, false);
+  if (!request["background"].is_object())
+    return MakeError(ErrorCode::kCorrupt, flags.background + ": is no JSON object");
+  return {};
 }
 
 void PrintState(const Json& answer) {
@@ -130,7 +138,7 @@ void PrintWindows(const Json& answer) {
 
 int Apply(const Program& program, const Flags& flags, bool dry_run) {
   Json request{{"command", "apply"}, {"dry_run", dry_run}};
-  AddChoice(flags, request);
+  if (const Status added = AddChoice(flags, request); !added) return Report(added.error());
   const Result<Json> answer = Ask(flags, request);
   if (const int shown = ShowAnswer(program, answer, PrintDecision); shown != kDone) return shown;
   for (const Json& applied : answer->at("applied"))
@@ -164,6 +172,10 @@ void AddServicePolicy(Program& program, Command service) {
         .Within(0, 1 << 20);
     command.AddOption("--reserved-from", flags.reserved_from, "The least of these classes")
         .Within(1, 1 << 20);
+    command.AddOption(
+        "--background", flags.background,
+        "File with the traffic of others by link, bytes/s: {\"leaf0 -> spine1\": 9000000}; "
+        "flows are fitted beside it");
   };
   {
     auto [command, flags] =
@@ -199,7 +211,7 @@ void AddServicePolicy(Program& program, Command service) {
     add_choice(command, *flags);
     command.Runs([&program, flags = flags] {
       Json request{{"command", "explain"}, {"communicator", flags->communicator}};
-      AddChoice(*flags, request);
+      if (const Status added = AddChoice(*flags, request); !added) return Report(added.error());
       return ShowAnswer(program, Ask(*flags, request), PrintReasons);
     });
   }

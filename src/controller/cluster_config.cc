@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "background.h"
 #include "config_fields.h"
 #include "tutti/base/file.h"
 
@@ -85,6 +86,7 @@ Status ReadTenants(const Json& json, ClusterConfig& config) {
     fields.TakeCount("class", 0, kMaxCount, tenant.priority);
     fields.TakeCount("weight", 1, 1'000'000, tenant.weight);
     fields.TakeCount("guaranteed", 0, INT64_MAX, tenant.guaranteed);
+    fields.TakeCount("deadline_ns", 0, INT64_MAX, tenant.deadline_ns);
     if (Status read = fields.Finish(); !read) return read;
     config.tenants[name] = tenant;
   }
@@ -111,7 +113,8 @@ Result<ClusterConfig> ParseClusterConfig(const std::string& text, const ParseLim
   const Json json = Json::parse(text, nullptr, false);
   if (!json.is_object()) return InvalidArgument("is no JSON object");
   std::string expression;
-  Json hosts = Json::array(), routes = Json::array(), tenants = Json::object();
+  Json hosts = Json::array(), routes = Json::array(), tenants = Json::object(),
+       background = Json::object();
   PolicyChoice policy;
   ConfigFields fields(json, "");
   fields.Take("topology", expression);
@@ -123,9 +126,13 @@ Result<ClusterConfig> ParseClusterConfig(const std::string& text, const ParseLim
   fields.TakeCount("reserved_routes", 0, kMaxCount, policy.reserved_routes);
   fields.TakeCount("reserved_from", 1, kMaxCount, policy.reserved_from);
   fields.TakeCount("seed", 0, INT64_MAX, policy.seed);
+  fields.Take("background", background);
   if (Status read = fields.Finish(); !read) return tl::unexpected(read.error());
   Result<Topology> topology = ParseTopology(expression, limits);
   if (!topology) return Within("topology", topology.error());
+  Result<std::vector<int64_t>> loads = ReadBackground(background, *topology);
+  if (!loads) return tl::unexpected(loads.error());
+  policy.background = std::move(*loads);
   Result<ClusterView> view = ClusterView::Make(*topology);
   if (!view) return Within("topology", view.error());
   ClusterConfig config{.topology = std::move(*topology),

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "ask.h"
+#include "background.h"
 #include "strategy_files.h"
 #include "tutti/base/clock.h"
 #include "tutti/control/isolation.h"
@@ -90,12 +91,13 @@ Result<Decision> Controller::Decide(const Inventory& inventory, const PolicyChoi
   if (!policy) return tl::unexpected(policy.error());
   Decision decision;
   decision.policy = choice.name;
-  decision.load.assign(static_cast<size_t>(config_.view.num_links()), 0);
+  decision.load = choice.background;
+  decision.load.resize(static_cast<size_t>(config_.view.num_links()));
   PolicyInput input{.view = &config_.view,
                     .jobs = {},
                     .channels = choice.channels,
                     .nics = NicChoice::kOwn,  // those that the tenant has
-                    .background = {},
+                    .background = choice.background,
                     .reserved_routes = choice.reserved_routes,
                     .reserved_from = choice.reserved_from,
                     .seed = choice.seed};
@@ -115,6 +117,7 @@ Result<Decision> Controller::Decide(const Inventory& inventory, const PolicyChoi
                           .priority = tenant.priority,
                           .running = {},
                           .weight = tenant.weight,
+                          .deadline_ns = tenant.deadline_ns,
                           .tenant = static_cast<int32_t>(name - tenants.begin()),
                           .guaranteed = tenant.guaranteed});
     if (name == tenants.end()) tenants.push_back(communicator.tenant);
@@ -164,11 +167,7 @@ void Controller::Certify(const PolicyInput& input, const PolicyOutput& output,
   for (const TenantShare& share : certificate.tenants)
     decision.certificate.push_back(
         {.tenant = tenants[static_cast<size_t>(share.tenant.tenant)],
-         .link = share.link.value < 0
-                     ? ""
-                     : fmt::format("{} -> {}",
-                                   config_.topology.node_name(config_.topology.tail(share.link)),
-                                   config_.topology.node_name(config_.topology.head(share.link))),
+         .link = share.link.value < 0 ? "" : LinkName(config_.topology, share.link),
          .share = share.share,
          .guaranteed = share.guaranteed});
 }
@@ -281,9 +280,7 @@ Result<std::vector<FlowReason>> Controller::Explain(const Decision& decision,
         const int64_t excess = others + demands[i] - config_.view.bandwidth(link);
         if (excess <= of_route.excess) continue;
         of_route.excess = excess;
-        of_route.fullest =
-            fmt::format("{} -> {}", config_.topology.node_name(config_.topology.tail(link)),
-                        config_.topology.node_name(config_.topology.head(link)));
+        of_route.fullest = LinkName(config_.topology, link);
       }
       reason.routes.push_back(std::move(of_route));
     }

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "background.h"
 #include "config_fields.h"
 #include "tutti/ipc/socket.h"
 
@@ -183,7 +184,13 @@ Result<PolicyChoice> Requests::Handler::ChoiceOf(const Json& request) const {
   fields.TakeCount("reserved_routes", 0, 1 << 20, choice.reserved_routes);
   fields.TakeCount("reserved_from", 1, 1 << 20, choice.reserved_from);
   fields.TakeCount("seed", 0, INT64_MAX, choice.seed);
+  Json background;
+  fields.Take("background", background);
   if (Status read = fields.Finish(); !read) return tl::unexpected(read.error());
+  if (background.is_null()) return choice;
+  Result<std::vector<int64_t>> loads = ReadBackground(background, controller_.config().topology);
+  if (!loads) return tl::unexpected(loads.error());
+  choice.background = std::move(*loads);
   return choice;
 }
 

@@ -56,6 +56,7 @@ std::span<const Experiment> Experiments() {
       TunaAuto(),
       TunaLocal(),
       MccsFigure3(),
+      MccsLatency(),
       MccsFigure6(),
       MccsFigure7(),
       MccsFigure8(),
@@ -63,6 +64,7 @@ std::span<const Experiment> Experiments() {
       MccsFigure10(),
       MccsFigure11(),
       MccsPolicyTime(),
+      MccsReconfigure(),
       MccsBeyond(),
   };
   // clang-format on

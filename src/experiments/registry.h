@@ -51,6 +51,7 @@ Experiment TunaFigure16();
 Experiment TunaAuto();
 Experiment TunaLocal();
 Experiment MccsFigure3();
+Experiment MccsLatency();
 Experiment MccsFigure6();
 Experiment MccsFigure7();
 Experiment MccsFigure8();
@@ -58,6 +59,7 @@ Experiment MccsFigure9();
 Experiment MccsFigure10();
 Experiment MccsFigure11();
 Experiment MccsPolicyTime();
+Experiment MccsReconfigure();
 Experiment MccsBeyond();
 
 }  // namespace tutti

@@ -15,7 +15,7 @@
 //             outside 0 to 1024, weights outside 1 to 10^6, deadlines or guarantees below 0, tenants
 //             below -1, background of another number of links, more flows that run than there are.
 //             kInfeasible: flow_assignment.h; `admission`: the job, the link that says no, the shares.
-//             kNotFound: no such policy (names the nearest).
+//             kNotFound: no such policy (names the nearest). What a policy throws is kInvalidArgument.
 // Extension   a file in src/control/policies, a line in its registry.
 // Reference   [mccs] 4.3; weights, deadlines and admission are ours.
 #pragma once

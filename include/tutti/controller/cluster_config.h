@@ -34,8 +34,10 @@ struct PortRange {
 struct TenantConfig {
   int32_t priority = 0;  // [class], more is better
   int32_t weight = 1;    // 1 to 10^6: its share of a link beside others' weights
-  int64_t guaranteed =
-      0;  // bytes/s on every link that it uses, which `admission` keeps; 0: nothing
+  // Bytes/s on every link that it uses, which `admission` keeps; 0: nothing.
+  int64_t guaranteed = 0;
+  int64_t deadline_ns =
+      0;  // when its work should be done, which `deadline` goes by; 0: no deadline
 };
 
 // Which policy decides, and what it is told.
@@ -44,6 +46,7 @@ struct PolicyChoice {
   int32_t channels = 0;  // rings a communicator; 0: tutti/control/policy.h
   int32_t reserved_routes = 0, reserved_from = 1;
   uint64_t seed = 0;
+  std::vector<int64_t> background = {};  // bytes/s of others by link; empty: none
 };
 
 struct ClusterConfig {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 #include <set>
 #include <string>
 
@@ -97,8 +98,13 @@ Result<PolicyOutput> DecideRings(const Policy& policy, const PolicyInput& input)
 Result<PolicyOutput> Decide(const Policy& policy, const PolicyInput& input) {
   Result<PolicyOutput> output = DecideRings(policy, input);
   if (!output) return output;
-  if (Status status = policy.choose_routes(input, *output); !status)
-    return tl::unexpected(status.error());
+  // A provider's own code: what it throws is its answer.
+  try {
+    if (Status status = policy.choose_routes(input, *output); !status)
+      return tl::unexpected(status.error());
+  } catch (const std::exception& fault) {
+    return InvalidArgument(fmt::format("policy {} failed: {}", policy.name, fault.what()));
+  }
   return output;
 }
 

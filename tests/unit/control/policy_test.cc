@@ -261,6 +261,19 @@ TEST(Policies, RefuseWrongJobs) {
   EXPECT_THAT(FindPolicy("fffa").error().message, HasSubstr("nearest: ffa"));
 }
 
+// A provider's own that is wrong spoils no more than its own answer.
+TEST(Policies, WhatOneThrowsIsItsAnswer) {
+  const ClusterView view = ViewOf("cluster(boxes=2,gpus=1,nics=1,fabric=spine_leaf(1,2))");
+  const Policy wrong{"own", "throws", RingOrder::kLocality,
+                     [](const PolicyInput& input, PolicyOutput&) -> Status {
+                       return InvalidArgument(std::to_string(input.background.at(7)));
+                     }};
+  const auto output =
+      Decide(wrong, {.view = &view, .jobs = {{.id = 0, .ranks = {0, 1}, .running = {}}}});
+  ASSERT_FALSE(output);
+  EXPECT_THAT(output.error().message, HasSubstr("policy own failed: vector"));
+}
+
 // A connection stays where it is, and over connections routes are used alike.
 TEST(Ecmp, SpreadsConnectionsOverRoutes) {
   const ClusterView view =

@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <climits>
 #include <map>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -58,6 +60,7 @@ struct FakeCluster {
   std::map<std::string, Job> jobs;
   std::map<int, bool> gone;
   int reconfigured = 0;
+  int asked = 0, answers = INT_MAX;  // who asks more than it answers has died
 
   Json Answer(int host, const Json& request) {
     const std::string command = request.at("command");
@@ -104,6 +107,9 @@ class FakeLink final : public DaemonLink {
  public:
   FakeLink(FakeCluster& cluster, int host) : cluster_(cluster), host_(host) {}
   Result<std::string> Ask(const std::string& request) override {
+    static std::mutex one_at_a_time;  // changes are asked for by several threads
+    const std::lock_guard lock(one_at_a_time);
+    if (++cluster_.asked > cluster_.answers) return MakeError(ErrorCode::kPeerFailed, "killed");
     if (cluster_.gone[host_]) return MakeError(ErrorCode::kPeerFailed, "nobody answers");
     return cluster_.Answer(host_, Json::parse(request)).dump();
   }
@@ -188,6 +194,75 @@ TEST(ControllerTest, WhatIsInForceIsReadBackAndNotDoneAgain) {
   EXPECT_EQ(controller.Apply(*ecmp).size(), 3u);
   for (const auto& [label, job] : cluster.jobs)
     for (const Json& flow : job.flows) EXPECT_FALSE(flow.contains("ports")) << label;
+}
+
+// A controller that is killed between any two of its messages: the next one ends with what an undisturbed one would have.
+TEST(ControllerTest, AnotherGoesOnWhereverOneDies) {
+  const auto in_force = [](const FakeCluster& cluster) {
+    std::map<std::string, Json> flows;
+    for (const auto& [label, job] : cluster.jobs) flows[label] = {job.strategy, job.flows};
+    return flows;
+  };
+  FakeCluster undisturbed = ThirdSetUp();
+  {
+    Controller controller = ControllerOf(undisturbed);
+    controller.Apply(*controller.Decide(controller.Look(), {}));
+  }
+  const int messages = undisturbed.asked;
+  ASSERT_GT(messages, 8);
+  for (int last = 0; last <= messages; ++last) {
+    FakeCluster cluster = ThirdSetUp();
+    cluster.answers = last;
+    {
+      Controller dies = ControllerOf(cluster);
+      if (const Result<Decision> decision = dies.Decide(dies.Look(), {})) dies.Apply(*decision);
+    }
+    cluster.answers = INT_MAX;
+    const int before = cluster.reconfigured;
+    Controller next = ControllerOf(cluster);
+    const Result<Decision> decision = next.Decide(next.Look(), {});
+    ASSERT_TRUE(decision);
+    for (const Applied& applied : next.Apply(*decision)) EXPECT_EQ(applied.error, "");
+    EXPECT_EQ(in_force(cluster), in_force(undisturbed)) << "died after message " << last;
+    EXPECT_EQ(cluster.reconfigured, 3) << "nothing twice; " << before << " had been done";
+    EXPECT_TRUE(next.Apply(*next.Decide(next.Look(), {})).empty());
+  }
+}
+
+// Two controllers of different minds: what is in force is always whole, one's or the other's.
+TEST(ControllerTest, TwoControllersOverwriteEachOtherWhole) {
+  FakeCluster cluster = ThirdSetUp();
+  Controller fair = ControllerOf(cluster), by_hash = ControllerOf(cluster);
+  const Inventory seen_by_both = fair.Look();
+  const Result<Decision> pinned = fair.Decide(seen_by_both, {.name = "ffa"});
+  const Result<Decision> free = by_hash.Decide(seen_by_both, {.name = "locality-ring"});
+  ASSERT_TRUE(pinned && free);
+  EXPECT_EQ(fair.Apply(*pinned).size(), 3u);
+  EXPECT_EQ(by_hash.Apply(*free).size(), 3u);  // decided before, and yet whole
+  for (const auto& [label, job] : cluster.jobs) {
+    EXPECT_EQ(job.strategy, "locality-ring all-reduce") << label;
+    for (const Json& flow : job.flows) EXPECT_FALSE(flow.contains("ports")) << label;
+  }
+  // The first sees that its own is no longer in force.
+  const Result<Decision> again = fair.Decide(fair.Look(), {.name = "ffa"});
+  ASSERT_TRUE(again);
+  for (const StrategyChange& change : again->changes) EXPECT_TRUE(change.is_new) << change.label;
+}
+
+// Others fill the link to spine 0: whoever can goes by spine 1.
+TEST(ControllerTest, FlowsAreFittedBesideTheTrafficOfOthers) {
+  FakeCluster cluster;
+  cluster.jobs["c-b"] = {"c-b", "B", {{1, 0}, {3, 0}}};
+  Requests requests(ControllerOf(cluster));
+  const auto routes = [&](const Json& background) {
+    const Json answer = Json::parse(requests.Answer(
+        Json{{"command", "apply"}, {"channels", 1}, {"dry_run", true}, {"background", background}}
+            .dump()));
+    return answer.at("strategies").at(0).at("routes");
+  };
+  EXPECT_EQ(routes(Json::object()), Json({0, 0}));
+  EXPECT_EQ(routes({{"leaf0 -> spine0", 12'500'000}}), Json({1, 0}));
+  EXPECT_EQ(routes({{"leaf0 -> spine0", 12'500'000}, {"leaf1 -> spine0", 1}}), Json({1, 1}));
 }
 
 TEST(ControllerTest, HigherClassesHaveReservedRoutesForThemselves) {
@@ -337,6 +412,11 @@ TEST(RequestsTest, HostileRequestsAreAnsweredAndChangeNothing) {
       {R"({"command": "apply", "reserved_from": 0})", "reserved_from: got 0"},
       {R"({"command": "apply", "dry_run": "yes"})", "dry_run: wanted"},
       {R"({"command": "apply", "extra": 1})", "extra: is no field"},
+      {R"({"command": "apply", "background": []})", "background: is no object"},
+      {R"({"command": "apply", "background": {"leaf0 -> leaf1": 1}})",
+       "background.leaf0 -> leaf1: is no link"},
+      {R"({"command": "apply", "background": {"leaf0 -> spine1": -1}})",
+       "background.leaf0 -> spine1: got -1"},
       {R"({"command": "explain"})", "communicator: wanted"},
       {R"({"command": "explain", "communicator": "c-x"})", "no communicator 'c-x'"},
       {R"({"command": "install", "communicator": "c-b", "rings": []})", "no rings"},

@@ -57,6 +57,16 @@ TEST(MccsTest, KnowledgeOfTheNetworkPays) {
   }
 }
 
+// Every element of every all-reduce, through 50 changes of schedules.
+TEST(MccsTest, NoByteIsWrongWhileSchedulesChange) {
+  const ExperimentResult result = MustRun("mccs-reconfigure", {.step = 20});
+  const ResultTable& saw = result.tables[1];
+  ASSERT_EQ(saw.rows.size(), 3u);
+  EXPECT_EQ(saw.rows[0].cells[0].ours, Rational(50)) << saw.rows[0].label;
+  EXPECT_GE(*saw.rows[1].cells[0].ours, Rational(50)) << saw.rows[1].label;
+  EXPECT_EQ(saw.rows[2].cells[0].ours, Rational(0)) << saw.rows[2].label;
+}
+
 double Ours(const ResultRow& row, size_t column) { return row.cells[column].ours->ToDouble(); }
 
 // Columns: rings by ECMP 0, pinned 2, best 3; made 6, by ECMP 7; gains 9 and 10; bound 11.
