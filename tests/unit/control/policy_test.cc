@@ -268,8 +268,9 @@ TEST(Policies, WhatOneThrowsIsItsAnswer) {
                      [](const PolicyInput& input, PolicyOutput&) -> Status {
                        return InvalidArgument(std::to_string(input.background.at(7)));
                      }};
-  const auto output =
-      Decide(wrong, {.view = &view, .jobs = {{.id = 0, .ranks = {0, 1}, .running = {}}}});
+  const auto output = Decide(
+      wrong,
+      {.view = &view, .jobs = {{.id = 0, .ranks = {0, 1}, .running = {}}}, .background = {}});
   ASSERT_FALSE(output);
   EXPECT_THAT(output.error().message, HasSubstr("policy own failed: vector"));
 }
