@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -75,6 +76,19 @@ std::vector<double> Ratios(const std::vector<double>& fast, const std::vector<do
   return ratios;
 }
 
+// Bus bandwidth by size, of all-reduces of so many ranks.
+Chart ChartOf(int32_t ranks) {
+  return {.title = fmt::format("All-reduce of {} ranks", ranks),
+          .x_label = "bytes of the paper's collective, MB (ours: over 500)",
+          .y_label = "bus bandwidth, Mbit/s",
+          .log_x = true,
+          .y_min = 0,
+          .series = {{.name = "ring by ranks, ECMP"},
+                     {.name = "ring of the network, ECMP"},
+                     {.name = "and flows assigned"},
+                     {.name = "the network's limit", .grey = true}}};
+}
+
 Result<ExperimentResult> RunFigure6(const ExperimentOptions& options) {
   ResultTable busbw{.title = "Bus bandwidth of one tenant on the testbed, Mbit/s",
                     .label_name = "ranks, collective, bytes (the paper's / 500)",
@@ -94,6 +108,7 @@ Result<ExperimentResult> RunFigure6(const ExperimentOptions& options) {
                                 {.name = "95 % "},
                                 {.name = "flows beside the ring", .digits = 2, .timed = true},
                                 {.name = "95 %  "}}};
+  std::vector<Chart> charts = {ChartOf(4), ChartOf(8)};
   for (const Case& of : kCases) {
     const TestbedTenant tenant = TenantOf(of);
     const Result<Rates> rates = Measure(tenant, kSeeds);
@@ -106,6 +121,13 @@ Result<ExperimentResult> RunFigure6(const ExperimentOptions& options) {
       row.cells.push_back(Half(estimate));
     }
     const double limit = kNicMbit * of.ranks / 4;
+    if (of.collective == std::string_view("all-reduce")) {
+      Chart& chart = charts[of.ranks == 4 ? 0 : 1];
+      const auto x = static_cast<double>(of.paper_bytes / kMB);
+      for (size_t policy = 0; policy < kPolicies.size(); ++policy)
+        chart.series[policy].points.emplace_back(x, EstimateOf((*rates)[policy]).mean);
+      chart.series.back().points.emplace_back(x, limit);
+    }
     row.cells.push_back(Number(100 * EstimateOf((*rates)[2]).mean / limit));
     busbw.rows.push_back(std::move(row));
     ResultRow gain{label, {}};
@@ -121,6 +143,7 @@ Result<ExperimentResult> RunFigure6(const ExperimentOptions& options) {
   (void)options;
   ExperimentResult result;
   result.tables = {std::move(busbw), std::move(gains)};
+  result.charts = std::move(charts);
   result.notes = {fmt::format("{} seeds of the switches' hash; in each the three ways take turns "
                               "in one run, 1.5 s each, changed by the "
                               "controller while collectives run; medians of a phase, then mean and "

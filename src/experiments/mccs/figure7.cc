@@ -27,7 +27,26 @@ struct Measured {
   double before = 0, taken = 0, back = 0;  // Mbit/s of bus bandwidth
   double first_fast_s = 0;  // from the command to the end of the first collective at 95 %
   double change_s = 0;
+  Chart over_time;
 };
+
+// Of one run: each collective by when it began.
+Chart OverTime(const TestbedOutcome& outcome, const TestbedTenant& tenant) {
+  const double from_s = outcome.steps[0].second;
+  Chart chart{.title = "One run: a ring of four hosts, others on a link of it, the ring reversed",
+              .x_label = "seconds",
+              .y_label = "bus bandwidth, Mbit/s",
+              .y_min = 0,
+              .series = {{.name = "bus bandwidth"}}};
+  for (const Iteration& iteration : outcome.tenants.at(tenant.name))
+    if (iteration.begin_s >= from_s)
+      chart.series[0].points.emplace_back(iteration.begin_s - from_s,
+                                          BusMbit(tenant, iteration.end_s - iteration.begin_s));
+  chart.series.push_back(
+      CommandLineAt(outcome.steps[1].second - from_s, kNicMbit, "others send, then reversed"));
+  chart.series.push_back(CommandLineAt(outcome.steps[2].first - from_s, kNicMbit, ""));
+  return chart;
+}
 
 Result<Measured> MeasureSeed(int32_t seed, const TestbedTenant& tenant) {
   constexpr double kPhase_s = 2.5;
@@ -49,6 +68,7 @@ Result<Measured> MeasureSeed(int32_t seed, const TestbedTenant& tenant) {
   measured.back = rate(2);
   const auto [told_s, done_s] = outcome->steps[2];
   measured.change_s = done_s - told_s;
+  measured.over_time = OverTime(*outcome, tenant);
   constexpr double kBack = 0.95;
   for (const Iteration& iteration : outcome->tenants.at(tenant.name))
     if (iteration.begin_s >= told_s && measured.first_fast_s == 0 &&
@@ -62,9 +82,11 @@ Result<ExperimentResult> RunFigure7(const ExperimentOptions&) {
   const TestbedTenant tenant{
       .name = "A", .ranks = {{0, 0}, {1, 0}, {2, 0}, {3, 0}}, .bytes = 256'000};
   std::vector<double> before, taken, back, kept, returned, first, change;
+  Chart over_time;
   for (int32_t seed = 1; seed <= kSeeds; ++seed) {
     const Result<Measured> measured = MeasureSeed(seed, tenant);
     if (!measured) return tl::unexpected(measured.error());
+    if (seed == 1) over_time = measured->over_time;
     before.push_back(measured->before);
     taken.push_back(measured->taken);
     back.push_back(measured->back);
@@ -93,6 +115,7 @@ Result<ExperimentResult> RunFigure7(const ExperimentOptions&) {
   row("command to its answer, ms", change, "", "");
   ExperimentResult result;
   result.tables = {std::move(table)};
+  result.charts = {std::move(over_time)};
   result.notes = {
       fmt::format("{} runs. All-reduce of {} bytes by four ranks, one ring; others: three TCP "
                   "connections from H0 to H1, which with the "

@@ -50,6 +50,10 @@ Result<ExperimentResult> RunFigure8(const ExperimentOptions&) {
   }
   table.columns.push_back({.name = "fair", .digits = 1});
   table.columns.push_back({.name = "of fair", .unit = "%", .digits = 1, .timed = true});
+  Chart shares{.title = "What each tenant gets: ring by ranks, ring of the network, flows assigned",
+               .x_label = "",
+               .y_label = "bus bandwidth, Mbit/s",
+               .series = {{.name = "A"}, {.name = "B"}, {.name = "C"}}};
   std::vector<double> gains;
   int32_t number = 0;
   for (const SetUp& set_up : SetUps()) {
@@ -69,6 +73,13 @@ Result<ExperimentResult> RunFigure8(const ExperimentOptions&) {
       row.cells.push_back(Number(100 * EstimateOf(rates->back()[t]).mean / set_up.fair_mbit[t]));
       table.rows.push_back(std::move(row));
     }
+    for (size_t policy = 0; policy < kPolicies.size(); ++policy) {
+      const auto bar = static_cast<double>(shares.bars.size());
+      shares.bars.push_back(fmt::format("{}: {}", number, kPolicies[policy]));
+      for (size_t t = 0; t < shares.series.size(); ++t)
+        shares.series[t].points.emplace_back(
+            bar, t < set_up.tenants.size() ? EstimateOf((*rates)[policy][t]).mean : 0);
+    }
     // Of all tenants together, seed by seed.
     for (int32_t seed = 0; seed < kSeeds; ++seed) {
       double slow = 0, fast = 0;
@@ -87,6 +98,7 @@ Result<ExperimentResult> RunFigure8(const ExperimentOptions&) {
                             {Number(gain.mean, "1.75"), Half(gain)}}}};
   ExperimentResult result;
   result.tables = {std::move(table), std::move(sum)};
+  result.charts = {std::move(shares)};
   result.notes = {
       fmt::format(
           "{} seeds of the switches' hash; all-reduces of 1 MB one after the other by every "

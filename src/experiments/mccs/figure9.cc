@@ -87,6 +87,26 @@ Result<Periods> MeasurePeriods(int32_t channels) {
   return periods;
 }
 
+// Ours and the paper's, by way.
+Chart ChartOf(const Periods& periods, std::string title) {
+  Chart chart{.title = std::move(title),
+              .x_label = "1: ECMP, 2: FFA, 3: PFA, 4: PFA and windows",
+              .y_label = "time of an iteration / under FFA"};
+  for (size_t t = 0; t < kNames.size(); ++t) {
+    ChartSeries ours{.name = kNames[t]};
+    ChartSeries paper{.name = fmt::format("{}, the paper's", kNames[t]), .line = false};
+    for (size_t way = 0; way < kWays.size(); ++way) {
+      const auto x = static_cast<double>(way + 1);
+      paper.points.emplace_back(x, std::stod(kWays[way].paper[t]));
+      if (!periods.over_ffa[way][t].empty())
+        ours.points.emplace_back(x, EstimateOf(periods.over_ffa[way][t]).mean);
+    }
+    chart.series.push_back(std::move(ours));
+    chart.series.push_back(std::move(paper));
+  }
+  return chart;
+}
+
 Result<ExperimentResult> RunFigure9(const ExperimentOptions&) {
   ExperimentResult result;
   int32_t refused = 0;
@@ -118,6 +138,7 @@ Result<ExperimentResult> RunFigure9(const ExperimentOptions&) {
       }
       table.rows.push_back(std::move(row));
     }
+    result.charts.push_back(ChartOf(*periods, table.title));
     result.tables.push_back(std::move(table));
   }
   result.notes = {
@@ -137,8 +158,52 @@ Result<ExperimentResult> RunFigure9(const ExperimentOptions&) {
   return result;
 }
 
+// Iterations a second up to each iteration, over as many as take a second; by seconds since `from_s`.
+std::vector<std::pair<double, double>> RatesOf(const std::vector<Iteration>& iterations,
+                                               double from_s, double to_s) {
+  constexpr double kWindow_s = 1;
+  std::vector<std::pair<double, double>> rates;
+  size_t first = 0;
+  while (first < iterations.size() && iterations[first].begin_s < from_s) ++first;
+  for (size_t i = first, begin = first; i < iterations.size() && iterations[i].begin_s < to_s;
+       ++i) {
+    const auto span_s = [&](size_t from) {
+      return iterations[i].begin_s - iterations[from].begin_s;
+    };
+    while (begin + 1 < i && span_s(begin + 1) >= kWindow_s) ++begin;
+    if (span_s(begin) >= kWindow_s)
+      rates.emplace_back(iterations[i].begin_s - from_s,
+                         static_cast<double>(i - begin) / span_s(begin));
+  }
+  return rates;
+}
+
+// Iterations a second of each tenant of one run, over its own before anybody else came or anything changed.
+Chart OverTime(const TestbedOutcome& outcome, const std::vector<std::string>& commands) {
+  const double from_s = outcome.steps[0].second;
+  Chart chart{.title = "One run: iterations a second, over each tenant's own at first",
+              .x_label = "seconds",
+              .y_label = "iterations a second, relative",
+              .y_min = 0};
+  for (const char* name : kNames) {
+    const std::vector<std::pair<double, double>> rates =
+        RatesOf(outcome.tenants.at(name), from_s, outcome.end_s);
+    if (rates.empty()) continue;
+    ChartSeries series{.name = name};
+    for (const auto& [second, rate] : rates)
+      series.points.emplace_back(second, rate / rates.front().second);
+    chart.series.push_back(std::move(series));
+  }
+  for (size_t step = 0; step < commands.size(); ++step)
+    if (!commands[step].empty())
+      chart.series.push_back(
+          CommandLineAt(outcome.steps[step].first - from_s, 1.2, commands[step]));
+  return chart;
+}
+
 Result<ExperimentResult> RunFigure10(const ExperimentOptions&) {
   constexpr double kPhase_s = 5;
+  ExperimentResult result;
   constexpr int32_t kRings = 1;
   struct Change {
     const char* name;
@@ -164,6 +229,9 @@ Result<ExperimentResult> RunFigure10(const ExperimentOptions&) {
                                                                  {kPhase_s, kWindows}},
                                                        .last_s = kPhase_s});
     if (!outcome) return tl::unexpected(outcome.error());
+    if (seed == 1)
+      result.charts = {OverTime(
+          *outcome, {"", "B comes", "", "C comes", "", "priority for A", "windows for B"})};
     for (size_t i = 0; i < kChanges.size(); ++i) {
       const Change& change = kChanges[i];
       const double before = MeanOf(outcome->Periods(kNames[change.tenant], change.before));
@@ -179,7 +247,6 @@ Result<ExperimentResult> RunFigure10(const ExperimentOptions&) {
     table.rows.push_back(
         {kChanges[i].name, {Number(estimate.mean, kChanges[i].paper), Half(estimate)}});
   }
-  ExperimentResult result;
   result.tables = {std::move(table)};
   result.notes = {
       fmt::format("{} seeds; tenants and workloads of figure 9, one ring a tenant, 5 s between the "

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <utility>
 
 #include "tutti/base/cancel.h"
 #include "tutti/base/process.h"
@@ -125,6 +126,10 @@ double BusMbit(const TestbedTenant& tenant, double seconds) {
   return seconds <= 0
              ? 0
              : factor * static_cast<double>(tenant.bytes) * kBitsAByte / seconds / kBitsAMbit;
+}
+
+ChartSeries CommandLineAt(double second, double height, std::string name) {
+  return {.name = std::move(name), .grey = true, .points = {{second, 0}, {second, height}}};
 }
 
 std::string ApplyPolicy(const std::string& policy) {

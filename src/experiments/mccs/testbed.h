@@ -78,6 +78,8 @@ double MedianOf(std::vector<double> values);  // 0 of none
 double MeanOf(const std::vector<double>& values);
 // Mbit/s of an all-reduce or all-gather of a tenant.
 double BusMbit(const TestbedTenant& tenant, double seconds);
+// A vertical line at the time of a command, for charts over time.
+ChartSeries CommandLineAt(double second, double height, std::string name);
 // {"apply": {"policy": ...}}
 std::string ApplyPolicy(const std::string& policy);
 
