@@ -13,7 +13,7 @@ lean="ca-certificates cmake g++ libcli11-dev libexpected-dev libfmt-dev libgmp-d
   zlib1g-dev"
 whole="git libbenchmark-dev libfftw3-dev libgmock-dev libgrpc++-dev libgtest-dev libhwloc-dev libmpich-dev libopenmpi-dev libsimgrid-dev make gfortran \
   gnuplot-nox mpich openmpi-bin libprotobuf-dev protobuf-compiler protobuf-compiler-grpc python3"
-dev="ccache chromium clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev iproute2 lammps man-db nftables spin"
+dev="ccache chromium clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev iproute2 lammps man-db nftables python3-grpcio python3-protobuf spin"
 # Of the explorer page (web/); where they stand already, from wherever they came, they stay.
 command -v node >/dev/null 2>&1 && command -v npm >/dev/null 2>&1 || dev="$dev nodejs npm"
 

@@ -21,6 +21,10 @@ def has_grpc():
     return "libgrpc" in libraries and "without gRPC" not in said.stderr
 
 
+PYTHON_HAS_GRPC = shutil.which("grpc_python_plugin") and subprocess.run(
+    ["/usr/bin/python3", "-c", "import grpc, google.protobuf"], stderr=subprocess.DEVNULL).returncode == 0
+
+
 class ControllerTest(harness.CliTest):
     def start(self, arguments, says):
         running = subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True)
@@ -57,8 +61,12 @@ class ControllerTest(harness.CliTest):
         return self.start([CONTROLLER, "--config", self.configuration(attached, **fields), "--socket", self.path("controller.sock"),
                            *more], "operators at")
 
-    def policy(self, *arguments):
-        return self.json("service", "policy", *arguments, "--controller", self.path("controller.sock"))
+    def policy(self, *arguments, ok=0):
+        """The answer of `tutti service policy`, which ends with `ok`; None: with anything that has an answer."""
+        done = harness.run("service", "policy", *arguments, "--controller", self.path("controller.sock"), "--json")
+        if ok is not None:
+            self.assertEqual(done.returncode, ok, done.stderr)
+        return json.loads(done.stdout)
 
     def tenant(self, hosts):
         """Ranks of a tenant, two a host, that run until the file `stop` is there."""
@@ -161,6 +169,55 @@ class ControllerTest(harness.CliTest):
         self.until(lambda: self.policy("show")["hosts"][3]["error"])
         self.assertEqual(len(self.policy("apply", "locality-ring")["applied"]), 1)
         self.end(tenants)
+
+    @unittest.skipUnless(has_grpc() and PYTHON_HAS_GRPC, "built without gRPC, or no python3-grpcio")
+    def test_a_policy_of_ones_own_in_python(self):
+        address = f"127.0.0.1:{19000 + os.getpid() % 1000}"
+        for host in HOSTS:
+            self.daemon(host)
+        self.controller("--listen", address)
+        tenants = self.tenant(["H0", "H2"])
+        label = self.complete(4)
+        plugin = "protoc-gen-grpc=" + shutil.which("grpc_python_plugin")
+        subprocess.run(["protoc", "-I", "src/rpc", f"--python_out={self.folder}", f"--grpc_out={self.folder}", f"--plugin={plugin}",
+                        "controller.proto"], check=True)
+        policy = ["/usr/bin/python3", "-B", "examples/controller/own_policy.py"]
+        where = dict(os.environ, PYTHONPATH=self.folder)
+        done = subprocess.run([*policy, address], env=where, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, f"^{label}: held for [0-9.]+ ms\n$")
+        # One ring whose two hops between racks both take route 0.
+        self.until(lambda: self.connections_from(30000, 30500) == 2)
+        self.assertEqual(self.connections_from(30500, 31000), 0)
+        self.assertEqual(self.policy("show")["communicators"][0]["strategy"], "installed all-reduce and 2 more")
+        refused = subprocess.run([*policy, "127.0.0.1:1"], env=where, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
+        self.assertEqual((refused.returncode, refused.stdout), (1, ""))
+        self.assertIn("own_policy: ", refused.stderr)
+        self.end(tenants)
+
+    def test_two_controllers_and_one_that_is_killed_again_and_again(self):
+        for host in HOSTS:
+            self.daemon(host)
+        self.controller()
+        tenants = self.tenant(["H0", "H2"])
+        self.complete(4)
+        # A second one, of another mind, that changes what the first has done and dies at any moment of it.
+        other = self.path("other.sock")
+        for delay in range(0, 60, 6):
+            if os.path.exists(other):
+                os.unlink(other)
+            second = self.start([CONTROLLER, "--config", self.path("cluster.json"), "--socket", other], "operators at")
+            asks = subprocess.Popen([harness.TUTTI, "service", "policy", "apply", "locality-ring", "--controller", other],
+                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            if delay % 12 == 0:
+                self.policy("apply", "ffa", ok=None)  # at the same time; one of two may be busy
+            time.sleep(delay / 1000)
+            second.kill()
+            asks.wait(timeout=30)
+        self.until(lambda: all(not one["error"] for one in self.policy("apply", "ffa", ok=None)["applied"]))
+        self.until(lambda: self.policy("apply", "ffa")["applied"] == [])
+        self.until(lambda: self.connections_from(30000, 30500) == 4 and self.connections_from(30500, 31000) == 4)
+        self.end(tenants)  # whose bytes have been right all along
 
     @unittest.skipUnless(has_grpc() and shutil.which("openssl"), "built without gRPC, or no openssl")
     def test_both_sides_prove_who_they_are(self):
