@@ -189,7 +189,7 @@ class ControllerTest(harness.CliTest):
         # One ring whose two hops between racks both take route 0.
         self.until(lambda: self.connections_from(30000, 30500) == 2)
         self.assertEqual(self.connections_from(30500, 31000), 0)
-        self.assertEqual(self.policy("show")["communicators"][0]["strategy"], "installed all-reduce and 2 more")
+        self.assertEqual(self.policy("show")["communicators"][0]["strategy"], "installed all-reduce, installed all-gather, installed reduce-scatter, 2 flows")
         refused = subprocess.run([*policy, "127.0.0.1:1"], env=where, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
         self.assertEqual((refused.returncode, refused.stdout), (1, ""))
         self.assertIn("own_policy: ", refused.stderr)
