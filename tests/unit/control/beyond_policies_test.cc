@@ -186,10 +186,10 @@ TEST(AdmissionPolicy, ByHand) {
   EXPECT_THAT(refused.error().message,
               HasSubstr("(leaf0 -> spine0): 12500000 x 1 / 2, guaranteed 7500000"));
   // A light job takes too little to be refused: 100 x 2 / 3 is enough.
-  for (size_t j : {0, 1}) input.jobs[j].weight = 2;
+  for (const size_t j : {size_t{0}, size_t{1}}) input.jobs[j].weight = 2;
   EXPECT_THAT(RoutesOf(MustDecide("admission", input)), ElementsAre(0, 1, 0));
   // A job of the guaranteed tenant takes nothing from it.
-  for (size_t j : {0, 1}) input.jobs[j].weight = 1;
+  for (const size_t j : {size_t{0}, size_t{1}}) input.jobs[j].weight = 1;
   input.jobs[2].tenant = 7;
   EXPECT_THAT(RoutesOf(MustDecide("admission", input)), ElementsAre(0, 1, 1));
 }
@@ -212,7 +212,7 @@ TEST(AdmissionPolicy, NamesTheNicAndItsOwnGuarantee) {
 TEST(AdmissionPolicy, LeavesWhatRuns) {
   const ClusterView view = TwoRacks(4, 2);
   PolicyInput input = PairsOf(view, 4);
-  for (size_t j : {0, 1, 2}) input.jobs[j].running = {0, 0};
+  for (const size_t j : {size_t{0}, size_t{1}, size_t{2}}) input.jobs[j].running = {0, 0};
   input.jobs[0].guaranteed = 9'000'000;
   EXPECT_THAT(RoutesOf(MustDecide("admission", input)), ElementsAre(0, 0, 0, 1));
 }
