@@ -5,7 +5,6 @@
 #include "tutti/base/index.h"
 
 namespace tutti::lower {
-namespace {}  // namespace
 
 HappensBefore::HappensBefore(const MachineIndex& index) : index_(index) {
   size_t total = 0;

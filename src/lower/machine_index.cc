@@ -7,7 +7,6 @@
 #include "tutti/base/index.h"
 
 namespace tutti::lower {
-namespace {}  // namespace
 
 MachineIndex::MachineIndex(const Machine& machine, std::vector<PlanFault>& faults)
     : machine_(machine) {

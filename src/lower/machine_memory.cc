@@ -5,7 +5,6 @@
 #include "tutti/base/index.h"
 
 namespace tutti::lower {
-namespace {}  // namespace
 
 MachineMemory::MachineMemory(const Machine& machine, const MachineIndex& index,
                              HappensBefore& order, std::vector<PlanFault>& faults)

@@ -8,7 +8,6 @@
 #include "memory_limits.h"
 
 namespace tutti {
-namespace {}  // namespace
 
 int64_t Layout::Take(int64_t bytes) {
   const int64_t offset = total_bytes_ + kGuardBytes;

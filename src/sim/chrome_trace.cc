@@ -8,7 +8,6 @@
 #include "tutti/sim/simulator.h"
 
 namespace tutti {
-namespace {}  // namespace
 
 // Written by hand, line by line: a trace of a million messages needs no tree in memory, and times
 // keep six decimals of a microsecond on every machine.
