@@ -130,11 +130,11 @@ Result<ClusterConfig> ParseClusterConfig(const std::string& text, const ParseLim
   if (Status read = fields.Finish(); !read) return tl::unexpected(read.error());
   Result<Topology> topology = ParseTopology(expression, limits);
   if (!topology) return Within("topology", topology.error());
-  Result<std::vector<int64_t>> loads = ReadBackground(background, *topology);
-  if (!loads) return tl::unexpected(loads.error());
-  policy.background = std::move(*loads);
   Result<ClusterView> view = ClusterView::Make(*topology);
   if (!view) return Within("topology", view.error());
+  Result<std::vector<int64_t>> loads = ReadBackground(background, *view);
+  if (!loads) return tl::unexpected(loads.error());
+  policy.background = std::move(*loads);
   ClusterConfig config{.topology = std::move(*topology),
                        .view = std::move(*view),
                        .hosts = {},

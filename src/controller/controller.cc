@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "ask.h"
-#include "background.h"
 #include "strategy_files.h"
 #include "tutti/base/clock.h"
 #include "tutti/control/isolation.h"
@@ -167,7 +166,7 @@ void Controller::Certify(const PolicyInput& input, const PolicyOutput& output,
   for (const TenantShare& share : certificate.tenants)
     decision.certificate.push_back(
         {.tenant = tenants[static_cast<size_t>(share.tenant.tenant)],
-         .link = share.link.value < 0 ? "" : LinkName(config_.topology, share.link),
+         .link = share.link.value < 0 ? "" : config_.view.link_name(share.link),
          .share = share.share,
          .guaranteed = share.guaranteed});
 }
@@ -280,7 +279,7 @@ Result<std::vector<FlowReason>> Controller::Explain(const Decision& decision,
         const int64_t excess = others + demands[i] - config_.view.bandwidth(link);
         if (excess <= of_route.excess) continue;
         of_route.excess = excess;
-        of_route.fullest = LinkName(config_.topology, link);
+        of_route.fullest = config_.view.link_name(link);
       }
       reason.routes.push_back(std::move(of_route));
     }

@@ -188,7 +188,7 @@ Result<PolicyChoice> Requests::Handler::ChoiceOf(const Json& request) const {
   fields.Take("background", background);
   if (Status read = fields.Finish(); !read) return tl::unexpected(read.error());
   if (background.is_null()) return choice;
-  Result<std::vector<int64_t>> loads = ReadBackground(background, controller_.config().topology);
+  Result<std::vector<int64_t>> loads = ReadBackground(background, controller_.config().view);
   if (!loads) return tl::unexpected(loads.error());
   choice.background = std::move(*loads);
   return choice;
