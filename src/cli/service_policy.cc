@@ -18,6 +18,7 @@ namespace {
 struct Flags {
   std::string controller, policy, communicator, preferred, background;
   std::vector<std::string> victims;
+  bool by_size = false, rings_only = false;
   int32_t channels = -1, reserved_routes = -1, reserved_from = -1;
 };
 
@@ -38,6 +39,7 @@ Status AddChoice(const Flags& flags, Json& request) {
   if (flags.channels >= 0) request["channels"] = flags.channels;
   if (flags.reserved_routes >= 0) request["reserved_routes"] = flags.reserved_routes;
   if (flags.reserved_from >= 0) request["reserved_from"] = flags.reserved_from;
+  if (flags.by_size || flags.rings_only) request["by_size"] = flags.by_size;
   if (flags.background.empty()) return {};
   const Result<std::string> text = ReadFile(flags.background);
   if (!text) return tl::unexpected(text.error());
@@ -172,6 +174,9 @@ void AddServicePolicy(Program& program, Command service) {
         .Within(0, 1 << 20);
     command.AddOption("--reserved-from", flags.reserved_from, "The least of these classes")
         .Within(1, 1 << 20);
+    command.AddFlag("--by-size", flags.by_size,
+                    "Beside rings schedules of few steps, for the sizes at which they take less");
+    command.AddFlag("--rings-only", flags.rings_only, "Rings at every size, again");
     command.AddOption(
         "--background", flags.background,
         "File with the traffic of others by link, bytes/s: {\"leaf0 -> spine1\": 9000000}; "

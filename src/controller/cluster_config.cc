@@ -126,6 +126,7 @@ Result<ClusterConfig> ParseClusterConfig(const std::string& text, const ParseLim
   fields.TakeCount("reserved_routes", 0, kMaxCount, policy.reserved_routes);
   fields.TakeCount("reserved_from", 1, kMaxCount, policy.reserved_from);
   fields.TakeCount("seed", 0, INT64_MAX, policy.seed);
+  fields.Take("by_size", policy.by_size);
   fields.Take("background", background);
   if (Status read = fields.Finish(); !read) return tl::unexpected(read.error());
   Result<Topology> topology = ParseTopology(expression, limits);

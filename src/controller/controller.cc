@@ -132,11 +132,12 @@ Result<Decision> Controller::Decide(const Inventory& inventory, const PolicyChoi
   for (JobStrategy& strategy : output->jobs) UnpinOnlyRoutes(config_.view, strategy);
   Certify(input, *output, tenants, decision);
   decision.largest_excess = output->largest_excess;
+  const std::string label = choice.by_size ? choice.name + " by size" : choice.name;
   for (size_t j = 0; j < complete.size(); ++j) {
     const CommunicatorState& communicator = *complete[j];
     const JobStrategy& strategy = output->jobs[j];
     Result<StrategyTexts> texts =
-        MakeStrategyTexts(config_, choice.name, communicator.ranks, strategy);
+        MakeStrategyTexts(config_, label, communicator.ranks, strategy, choice.by_size);
     if (!texts) return tl::unexpected(texts.error());
     const std::vector<int64_t> demands = FlowDemands(config_.view, strategy.flows);
     for (size_t i = 0; i < strategy.flows.size(); ++i)
@@ -145,7 +146,7 @@ Result<Decision> Controller::Decide(const Inventory& inventory, const PolicyChoi
                  config_.view.RouteSet(strategy.flows[i].from_port, strategy.flows[i].to_port),
                  strategy.routes[i]))
           decision.load[link.index()] += demands[i];
-    const bool same_rings = communicator.strategy.rfind(choice.name + " ", 0) == 0;
+    const bool same_schedules = communicator.strategy.rfind(label + " all-reduce", 0) == 0;
     decision.changes.push_back(
         {.label = communicator.label,
          .tenant = communicator.tenant,
@@ -154,7 +155,7 @@ Result<Decision> Controller::Decide(const Inventory& inventory, const PolicyChoi
          .ranks = communicator.ranks,
          .schedules = std::move(texts->schedules),
          .flows = std::move(texts->flows),
-         .is_new = !same_rings || RunningRoutes(communicator, strategy) != strategy.routes});
+         .is_new = !same_schedules || RunningRoutes(communicator, strategy) != strategy.routes});
   }
   return decision;
 }
@@ -222,7 +223,7 @@ Result<Applied> Controller::Install(const Inventory& inventory, const std::strin
   Random unused(0);
   strategy.flows = FlowsOf(config_.view, strategy.rings, NicChoice::kOwn, unused);
   strategy.routes.assign(strategy.flows.size(), route);
-  Result<StrategyTexts> texts = MakeStrategyTexts(config_, "installed", ranks, strategy);
+  Result<StrategyTexts> texts = MakeStrategyTexts(config_, "installed", ranks, strategy, false);
   if (!texts) return tl::unexpected(texts.error());
   Decision decision;
   decision.changes.push_back({.label = label,

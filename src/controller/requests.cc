@@ -47,7 +47,8 @@ Json ToJson(const PolicyChoice& choice) {
           {"channels", choice.channels},
           {"reserved_routes", choice.reserved_routes},
           {"reserved_from", choice.reserved_from},
-          {"seed", choice.seed}};
+          {"seed", choice.seed},
+          {"by_size", choice.by_size}};
 }
 
 Json ToJson(const Decision& decision) {
@@ -184,6 +185,7 @@ Result<PolicyChoice> Requests::Handler::ChoiceOf(const Json& request) const {
   fields.TakeCount("reserved_routes", 0, 1 << 20, choice.reserved_routes);
   fields.TakeCount("reserved_from", 1, 1 << 20, choice.reserved_from);
   fields.TakeCount("seed", 0, INT64_MAX, choice.seed);
+  fields.Take("by_size", choice.by_size);
   Json background;
   fields.Take("background", background);
   if (Status read = fields.Finish(); !read) return tl::unexpected(read.error());

@@ -12,14 +12,17 @@
 namespace tutti::controller {
 
 struct StrategyTexts {
-  std::string schedules;  // JSON list of {"name", "text"}: all-reduce, all-gather, reduce-scatter
-  std::string flows;      // JSON list, docs/formats/service.md
+  // JSON list of {"name", "text"}: all-reduce, all-gather, reduce-scatter over the rings, then the others.
+  std::string schedules;
+  std::string flows;  // JSON list, docs/formats/service.md
 };
 
-// `ranks`: of the network, by rank of the communicator. kInvalidArgument: the rings have other ranks.
-Result<StrategyTexts> MakeStrategyTexts(const ClusterConfig& config, std::string_view policy,
-                                        std::span<const int32_t> ranks,
-                                        const JobStrategy& strategy);
+// `ranks`: of the network, by rank of the communicator; files are called after `label`. `by_size`: beside the rings
+// schedules of few steps, on which daemons fall back where that takes less; both are predicted with the links' alphas
+// and each connection's fair share of the links. kInvalidArgument: the rings have other ranks.
+Result<StrategyTexts> MakeStrategyTexts(const ClusterConfig& config, std::string_view label,
+                                        std::span<const int32_t> ranks, const JobStrategy& strategy,
+                                        bool by_size);
 
 // The channel of each flow among those of its pair of ranks, by flow of `strategy`: the number of earlier rings with the
 // same edge, as plans number parallel links.

@@ -66,6 +66,7 @@ std::span<const Experiment> Experiments() {
       MccsPolicyTime(),
       MccsReconfigure(),
       MccsBeyond(),
+      MccsBySize(),
   };
   // clang-format on
   return kTable;

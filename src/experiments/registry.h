@@ -61,5 +61,6 @@ Experiment MccsFigure11();
 Experiment MccsPolicyTime();
 Experiment MccsReconfigure();
 Experiment MccsBeyond();
+Experiment MccsBySize();
 
 }  // namespace tutti

@@ -189,7 +189,7 @@ class Bench(harness.CliTest):
         for experiment in self.json("bench")["experiments"]:
             if experiment["name"].startswith("tuna-"):
                 continue  # below
-            if experiment["name"] in ("mccs-fig6", "mccs-fig7", "mccs-fig8", "mccs-fig9", "mccs-fig10"):
+            if experiment["name"] in ("mccs-fig6", "mccs-fig7", "mccs-fig8", "mccs-fig9", "mccs-fig10", "mccs-by-size"):
                 continue  # minutes each, in namespaces: tests/testbed/service_test.py has that in short
             result = self.json("bench", experiment["name"], "--max-ranks", 16, "--step", 5)
             self.assertLessEqual({"experiment", "source", "summary", "tables", "charts", "notes", "compared", "same",

@@ -46,6 +46,8 @@ struct PolicyChoice {
   int32_t channels = 0;  // rings a communicator; 0: tutti/control/policy.h
   int32_t reserved_routes = 0, reserved_from = 1;
   uint64_t seed = 0;
+  // Beside the rings schedules of few steps, for the sizes at which they take less.
+  bool by_size = false;
   std::vector<int64_t> background = {};  // bytes/s of others by link; empty: none
 };
 

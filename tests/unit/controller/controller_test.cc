@@ -16,6 +16,7 @@
 #include "strategy_files.h"
 #include "tutti/base/random.h"
 #include "tutti/controller/requests.h"
+#include "tutti/sched/cost.h"
 #include "tutti/store/store.h"
 
 namespace tutti::controller {
@@ -187,6 +188,10 @@ TEST(ControllerTest, WhatIsInForceIsReadBackAndNotDoneAgain) {
   ASSERT_TRUE(again);
   for (const StrategyChange& change : again->changes) EXPECT_FALSE(change.is_new) << change.label;
   EXPECT_TRUE(controller.Apply(*again).empty());
+  // So are schedules for small sizes beside the same rings.
+  const Result<Decision> by_size = controller.Decide(controller.Look(), {.by_size = true});
+  ASSERT_TRUE(by_size);
+  for (const StrategyChange& change : by_size->changes) EXPECT_TRUE(change.is_new) << change.label;
   EXPECT_EQ(cluster.reconfigured, 3);
   // Another policy is something new, and one by ECMP pins nothing.
   const Result<Decision> ecmp = controller.Decide(inventory, {.name = "locality-ring"});
@@ -299,7 +304,8 @@ TEST(ControllerTest, StrategiesAreSchedulesAndFlowsOfTheRanks) {
   Random unused(0);
   strategy.flows = FlowsOf(config.view, strategy.rings, NicChoice::kOwn, unused);
   strategy.routes = {0, kByEcmp, 1, 1, 0, kByEcmp};
-  const auto texts = MakeStrategyTexts(config, "ffa", std::vector<int32_t>{4, 0, 2}, strategy);
+  const auto texts =
+      MakeStrategyTexts(config, "ffa", std::vector<int32_t>{4, 0, 2}, strategy, false);
   ASSERT_TRUE(texts) << texts.error().message;
   const Json flows = Json::parse(texts->flows);
   ASSERT_EQ(flows.size(), 6u);
@@ -320,6 +326,36 @@ TEST(ControllerTest, StrategiesAreSchedulesAndFlowsOfTheRanks) {
     EXPECT_EQ(read->topology.num_ranks(), 3);
     EXPECT_EQ(read->topology.num_links(), 6);
   }
+}
+
+// Two ranks each of H0 and H2, a ring over each NIC: what is predicted for 8 bytes and for 64 MiB, by hand.
+TEST(ControllerTest, SchedulesOfFewStepsStandBesideTheRings) {
+  const ClusterConfig config = Config();
+  JobStrategy strategy{.rings = {{0, 1, 4, 5}, {1, 0, 5, 4}}, .flows = {}, .routes = {}};
+  Random unused(0);
+  strategy.flows = FlowsOf(config.view, strategy.rings, NicChoice::kOwn, unused);
+  strategy.routes = {0, 0, 1, 1};
+  const auto texts =
+      MakeStrategyTexts(config, "ffa by size", std::vector<int32_t>{0, 1, 4, 5}, strategy, true);
+  ASSERT_TRUE(texts) << texts.error().message;
+  const Json schedules = Json::parse(texts->schedules);
+  ASSERT_EQ(schedules.size(), 6u);
+  EXPECT_EQ(schedules[0]["name"], "ffa by size all-reduce");
+  EXPECT_EQ(schedules[3]["name"], "few steps all-reduce");
+  const Result<ScheduleFile> ring = ScheduleFromJson(schedules[0]["text"]);
+  const Result<ScheduleFile> few = ScheduleFromJson(schedules[3]["text"]);
+  ASSERT_TRUE(ring && few);
+  // Alone on its NICs and routes an edge of the ring has all 100 Mbit/s.
+  EXPECT_EQ(ring->topology.max_in_bandwidth(), 100'000'000'000);
+  EXPECT_EQ(ring->topology.min_bandwidth(), 12'500'000);
+  // Each NIC has two connections each way, each link to a spine two of the four between the racks.
+  EXPECT_EQ(few->topology.min_bandwidth(), 6'250'000);
+  EXPECT_EQ(few->topology.num_links(), 12);
+  const auto seconds = [](const ScheduleFile& file, int64_t bytes) {
+    return PredictedSeconds(file.topology, file.schedule, bytes);
+  };
+  EXPECT_LT(seconds(*few, 8), seconds(*ring, 8));
+  EXPECT_GT(seconds(*few, 64 << 20), seconds(*ring, 64 << 20));
 }
 
 TEST(ControllerTest, CommunicatorsThatAreNotCompleteAreLeftOutAndNamed) {
