@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
@@ -74,6 +75,7 @@ int Run(const Program& program, Flags flags) {
     return Report({ErrorCode::kInvalidArgument, "--id: needed where ranks are elsewhere, too"});
   if (here < flags.ranks) flags.alone = true;
   if (flags.socket.empty()) flags.socket = service::DefaultFolder() + "/tuttid.sock";
+  setenv("TUTTI_SERVICE", flags.socket.c_str(), 1);  // whose daemon makes the id in the file
   const Result<UniqueId> id = IdOf(flags);
   if (!id) return Report(id.error());
   const Result<std::vector<PairedBenchRow>> rows =
