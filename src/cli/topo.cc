@@ -225,7 +225,10 @@ int Show(const Program& program, const std::string& expression, const std::strin
   for (CollectiveKind kind : kShown) {
     if (CancelRequested()) return Report(CancelledError());
     const Result<Collective> coll = Collective::Make(kind, topology->num_ranks());
-    if (!coll) return Report(coll.error());
+    if (!coll) {  // of so many ranks there is no such collective
+      table.AddRow({std::string(Name(kind)), "-", "-", "-", "-", coll.error().message});
+      continue;
+    }
     const Result<ProvenBounds> proven = ProveBounds(*topology, *coll);
     if (!proven) return Report(proven.error());
     if (html.given()) data.AddLimit(network, *topology, kind, proven->bounds);

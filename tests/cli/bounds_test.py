@@ -31,6 +31,13 @@ class Bounds(harness.CliTest):
                 self.assertAlmostEqual(answer["efficiency"], bound / answer["time_s"], places=9, msg=question)
                 self.assertLessEqual(answer["efficiency"], 1 + 1e-9, (command, question))
 
+    def test_networks_too_large_for_all_to_all_are_shown(self):
+        shown = self.json("topo", "show", "torus(250,200)")
+        self.assertEqual(len(shown["bounds"]), 7)
+        self.assertNotIn("all-to-all", shown["bounds"])
+        self.assertEqual(shown["diameter"], 225)
+        self.assertIn("at most 46340 ranks", self.ok("topo", "show", "torus(250,200)"))
+
     def test_all_commands_give_the_same_bound(self):
         for network, collective, algorithm in (
                 ("dgx1", "all-reduce", "bfb"), ("torus(3,3)", "all-gather", "bfb"),
