@@ -43,7 +43,9 @@ std::vector<LinkSpec> SpecsOf(const ClusterConfig& config, std::span<const Edge>
   const ClusterView& view = config.view;
   const auto routes_of = [&](const Edge& edge) {
     const int32_t number = view.NumRoutes(view.RouteSet(edge.from_port, edge.to_port));
-    return edge.route == kByEcmp ? std::pair(0, number) : std::pair(edge.route, edge.route + 1);
+    // Inside a rack there is one, whatever a provider's own policy says.
+    return edge.route == kByEcmp || edge.route >= number ? std::pair(0, number)
+                                                         : std::pair(edge.route, edge.route + 1);
   };
   const auto is_inside = [&](const Edge& edge) {
     return view.place(edge.from).host == view.place(edge.to).host;

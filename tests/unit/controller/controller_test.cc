@@ -256,6 +256,17 @@ TEST(ControllerTest, TwoControllersOverwriteEachOtherWhole) {
   for (const StrategyChange& change : again->changes) EXPECT_TRUE(change.is_new) << change.label;
 }
 
+// Ranks 0 and 1 in one rack, 2 in the other: the route between racks is none of the hop inside.
+TEST(ControllerTest, InstallsARouteThatSomeHopsDoNotHave) {
+  FakeCluster cluster;
+  cluster.jobs["c-b"] = {"c-b", "B", {{0, 0}, {1, 0}, {2, 0}}};
+  Controller controller = ControllerOf(cluster);
+  const Result<Applied> applied = controller.Install(controller.Look(), "c-b", {{0, 1, 2}}, 1);
+  ASSERT_TRUE(applied) << applied.error().message;
+  EXPECT_EQ(applied->error, "");
+  EXPECT_EQ(cluster.jobs["c-b"].flows.size(), 3u);
+}
+
 // Others fill the link to spine 0: whoever can goes by spine 1.
 TEST(ControllerTest, FlowsAreFittedBesideTheTrafficOfOthers) {
   FakeCluster cluster;
