@@ -93,9 +93,10 @@ void PrintDecision(const Json& answer) {
     fmt::print("the fullest link is asked for {} more than it carries\n",
                BytesPerSecond(static_cast<double>(excess)));
   for (const Json& tenant : answer["certificate"])
-    fmt::print("{} has at least {} B/s{}{}\n", Cell(tenant["tenant"]), Cell(tenant["share"]),
-               tenant["link"] == "" ? " (it uses no link)" : ", least on " + Cell(tenant["link"]),
-               tenant["guaranteed"] == 0 ? "" : "; guaranteed " + Cell(tenant["guaranteed"]));
+    fmt::print(
+        "{} has at least {} B/s{}{}\n", Cell(tenant["tenant"]), Cell(tenant["share"]),
+        Cell(tenant["link"]).empty() ? " (it uses no link)" : ", least on " + Cell(tenant["link"]),
+        tenant["guaranteed"] == 0 ? "" : "; guaranteed " + Cell(tenant["guaranteed"]));
   for (const Json& fault : answer["certificate_faults"])
     fmt::print("not isolated: {}\n", Cell(fault));
   for (const Json& left_out : answer["left_out"]) fmt::print("left out: {}\n", Cell(left_out));

@@ -123,7 +123,7 @@ Result<ExperimentResult> RunFigure6(const ExperimentOptions& options) {
     const double limit = kNicMbit * of.ranks / 4;
     if (of.collective == std::string_view("all-reduce")) {
       Chart& chart = charts[of.ranks == 4 ? 0 : 1];
-      const auto x = static_cast<double>(of.paper_bytes / kMB);
+      const double x = static_cast<double>(of.paper_bytes) / kMB;
       for (size_t policy = 0; policy < kPolicies.size(); ++policy)
         chart.series[policy].points.emplace_back(x, EstimateOf((*rates)[policy]).mean);
       chart.series.back().points.emplace_back(x, limit);

@@ -191,7 +191,7 @@ Result<ExperimentResult> RunReconfigure(const ExperimentOptions& options) {
                     .label_name = "what",
                     .columns = {{.name = "how many", .timed = true}},
                     .rows = {{"changes", {Number(static_cast<double>(times->hold_ms.size()))}},
-                             {"all-reduces", {Number(static_cast<double>(counts.calls / kRanks))}},
+                             {"all-reduces", {Number(static_cast<double>(counts.calls) / kRanks)}},
                              {"wrong elements", {Number(static_cast<double>(counts.wrong))}}}};
   ExperimentResult result;
   result.tables = {std::move(table), std::move(bytes)};
