@@ -11,6 +11,8 @@ add_custom_command(
           --plugin=protoc-gen-grpc=${TUTTI_GRPC_CPP_PLUGIN} controller.proto
   DEPENDS ${PROJECT_SOURCE_DIR}/src/rpc/controller.proto
   VERBATIM)
+# What linters need of it.
+add_custom_target(tutti_rpc_code DEPENDS ${generated})
 add_library(tutti_rpc_messages STATIC ${generated})
 target_include_directories(tutti_rpc_messages SYSTEM PUBLIC ${folder})
 target_link_libraries(tutti_rpc_messages PUBLIC PkgConfig::grpc)
