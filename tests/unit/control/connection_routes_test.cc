@@ -9,19 +9,14 @@
 #include <string>
 #include <utility>
 
+#include "support/parse.h"
 #include "tutti/base/random.h"
-#include "tutti/topo/expression.h"
 
 namespace tutti {
 namespace {
 
+using test_support::Parse;
 using ::testing::HasSubstr;
-
-Topology MustParse(const std::string& expression) {
-  Result<Topology> topology = ParseTopology(expression);
-  EXPECT_TRUE(topology) << topology.error().message;
-  return *std::move(topology);
-}
 
 std::vector<Connection> AllPairs(const Topology& network) {
   std::vector<Connection> pairs;
@@ -45,7 +40,7 @@ std::string Text(const Topology& network, const LinkPath& path) {
 }
 
 TEST(ConnectionRoutes, OfTwoLeavesByHand) {
-  const Topology network = MustParse("spine_leaf(2,2,2)");
+  const Topology network = Parse("spine_leaf(2,2,2)");
   const ConnectionRoutes routes =
       MustMake(network, {{NodeId{0}, NodeId{1}}, {NodeId{0}, NodeId{2}}, {NodeId{1}, NodeId{3}}});
   std::vector<std::string> all;
@@ -61,7 +56,7 @@ TEST(ConnectionRoutes, OfTwoLeavesByHand) {
 }
 
 TEST(ConnectionRoutes, InsideABoxStayThere) {
-  const Topology network = MustParse("cluster(boxes=2,gpus=4,nics=4,fabric=spine_leaf(2,2))");
+  const Topology network = Parse("cluster(boxes=2,gpus=4,nics=4,fabric=spine_leaf(2,2))");
   const ConnectionRoutes routes =
       MustMake(network, {{NodeId{0}, NodeId{3}}, {NodeId{0}, NodeId{4}}});
   // The leaf of both NICs is as near as the NVSwitch.
@@ -77,7 +72,7 @@ TEST(ConnectionRoutes, AreShortestWays) {
        {"spine_leaf(3,4,2)", "fat_tree(4)", "dgx_a100(2,fabric=rails(spines=2))", "switch2d(3,4)",
         "cluster(boxes=4,gpus=4,nics=2,fabric=spine_leaf(2,3),oversubscription=2)"}) {
     SCOPED_TRACE(expression);
-    const Topology network = MustParse(expression);
+    const Topology network = Parse(expression);
     std::vector<Connection> pairs = AllPairs(network);
     std::erase_if(pairs, [&](const Connection& pair) {
       return !ConnectionRoutes::Make(network, std::vector{pair});  // switch2d: not in one line
@@ -108,7 +103,7 @@ TEST(ConnectionRoutes, AreShortestWays) {
 
 // Over many connections of the same ends every path is as likely.
 TEST(ConnectionRoutes, HashesSpreadOverAllWays) {
-  const Topology network = MustParse("fat_tree(4)");
+  const Topology network = Parse("fat_tree(4)");
   const std::vector<Connection> many(4000, Connection{NodeId{0}, NodeId{15}});
   std::map<LinkPath, int> used;
   for (const LinkPath& path : MustMake(network, many).ByHash(7)) ++used[path];
@@ -121,7 +116,7 @@ TEST(ConnectionRoutes, HashesSpreadOverAllWays) {
 // Seeds are draws of their own: that of another seed is not the same one with ranks exchanged, so among
 // the loads of all pairs, sorted, hardly two are alike.
 TEST(ConnectionRoutes, SeedsAreNoPermutationsOfRanks) {
-  const Topology network = MustParse("spine_leaf(4,4,4)");
+  const Topology network = Parse("spine_leaf(4,4,4)");
   const ConnectionRoutes routes = MustMake(network, AllPairs(network));
   std::set<std::vector<int>> loads;
   for (uint64_t seed = 0; seed < 16; ++seed) {
@@ -138,7 +133,7 @@ TEST(ConnectionRoutes, SeedsAreNoPermutationsOfRanks) {
 // than half as often as by hash; by brute force on all choices of up to 6 flows, it is the least that
 // can be.
 TEST(ConnectionRoutes, FairIsTheBestOfAllChoices) {
-  const Topology network = MustParse("spine_leaf(2,3,3)");
+  const Topology network = Parse("spine_leaf(2,3,3)");
   for (uint64_t seed = 0; seed < 40; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
@@ -177,14 +172,13 @@ TEST(ConnectionRoutes, RefusesEndsWithoutAWay) {
         ConnectionRoutes::Make(network, std::vector{connection});
     return routes ? std::string("accepted") : routes.error().message;
   };
-  EXPECT_THAT(message(MustParse("rail(2,2)"), {NodeId{0}, NodeId{3}}),
+  EXPECT_THAT(message(Parse("rail(2,2)"), {NodeId{0}, NodeId{3}}),
               HasSubstr("no path through switches from box0.gpu0 to box1.gpu1"));
-  EXPECT_THAT(message(MustParse("ring(4)"), {NodeId{0}, NodeId{2}}), HasSubstr("no path"));
-  EXPECT_EQ(message(MustParse("ring(4)"), {NodeId{0}, NodeId{1}}), "accepted");
-  EXPECT_THAT(message(MustParse("switch(4)"), {NodeId{0}, NodeId{4}}),
+  EXPECT_THAT(message(Parse("ring(4)"), {NodeId{0}, NodeId{2}}), HasSubstr("no path"));
+  EXPECT_EQ(message(Parse("ring(4)"), {NodeId{0}, NodeId{1}}), "accepted");
+  EXPECT_THAT(message(Parse("switch(4)"), {NodeId{0}, NodeId{4}}),
               HasSubstr("from 0 to 4, wanted ranks 0 to 3 of switch(4)"));
-  EXPECT_THAT(message(MustParse("switch(4)"), {NodeId{2}, NodeId{2}}),
-              HasSubstr("rank 2 to itself"));
+  EXPECT_THAT(message(Parse("switch(4)"), {NodeId{2}, NodeId{2}}), HasSubstr("rank 2 to itself"));
 }
 
 }  // namespace

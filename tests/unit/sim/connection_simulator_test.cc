@@ -8,19 +8,14 @@
 #include <utility>
 #include <vector>
 
+#include "support/parse.h"
 #include "tutti/base/random.h"
-#include "tutti/topo/expression.h"
 
 namespace tutti {
 namespace {
 
+using test_support::Parse;
 using ::testing::HasSubstr;
-
-Topology MustParse(const std::string& expression) {
-  Result<Topology> topology = ParseTopology(expression);
-  EXPECT_TRUE(topology) << topology.error().message;
-  return *std::move(topology);
-}
 
 LinkId LinkBetween(const Topology& network, const std::string& from, const std::string& to) {
   for (const LinkId link : network.Links())
@@ -62,8 +57,8 @@ Schedule AllAtOnce(const Topology& logical, int32_t steps) {
 // to hosts 2 and 3. By one spine each: 1 ms. Both by spine 0: half the bandwidth each, 2 ms. The path
 // has four links: 4 us.
 TEST(ConnectionSimulator, TwoFlowsOnOneSpineHaveHalfEach) {
-  const Topology switched = MustParse("spine_leaf(2,2,2,bw=1GB/s,alpha=1us)");
-  const Topology logical = MustParse("bipartite(2,bw=1GB/s)");
+  const Topology switched = Parse("spine_leaf(2,2,2,bw=1GB/s,alpha=1us)");
+  const Topology logical = Parse("bipartite(2,bw=1GB/s)");
   Schedule schedule = AllAtOnce(logical, 1);
   std::erase_if(schedule.transfers, [&](const Transfer& transfer) {
     return logical.tail(transfer.link).value > 1 ||
@@ -90,8 +85,8 @@ TEST(ConnectionSimulator, TwoFlowsOnOneSpineHaveHalfEach) {
 
 // One of three flows on the same spine is done first; the others then have more.
 TEST(ConnectionSimulator, RatesGrowWhenAFlowEnds) {
-  const Topology switched = MustParse("spine_leaf(2,1,2,bw=1GB/s,alpha=1us)");
-  const Topology logical = MustParse("bipartite(2,bw=1GB/s)");
+  const Topology switched = Parse("spine_leaf(2,1,2,bw=1GB/s,alpha=1us)");
+  const Topology logical = Parse("bipartite(2,bw=1GB/s)");
   Schedule schedule = AllAtOnce(logical, 1);
   schedule.units_per_shard = 4;
   std::erase_if(schedule.transfers, [&](const Transfer& transfer) {
@@ -113,8 +108,8 @@ TEST(ConnectionSimulator, RatesGrowWhenAFlowEnds) {
 // A host limit holds for what begins at a rank and for what ends there: 1 MB at 0.5 GB/s, though links
 // have 1 GB/s; two that begin at one rank share it.
 TEST(ConnectionSimulator, KeepsToHostLimits) {
-  const Topology switched = MustParse("spine_leaf(2,2,2,bw=1GB/s,alpha=1us,host_bw=500MB/s)");
-  const Topology logical = MustParse("complete(4)");
+  const Topology switched = Parse("spine_leaf(2,2,2,bw=1GB/s,alpha=1us,host_bw=500MB/s)");
+  const Topology logical = Parse("complete(4)");
   for (const int flows : {1, 2}) {
     SCOPED_TRACE(flows);
     Schedule schedule = AllAtOnce(logical, 1);
@@ -133,8 +128,8 @@ TEST(ConnectionSimulator, KeepsToHostLimits) {
 
 // Below what a step's busiest link needs no draw of paths is, and equal steps take equal times.
 TEST(ConnectionSimulator, KeepsToTheBusiestLink) {
-  const Topology switched = MustParse("spine_leaf(4,2,2,bw=[1,1,3]GB/s,alpha=2us)");
-  const Topology logical = MustParse("complete(8)");
+  const Topology switched = Parse("spine_leaf(4,2,2,bw=[1,1,3]GB/s,alpha=2us)");
+  const Topology logical = Parse("complete(8)");
   for (uint64_t seed = 0; seed < 50; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
@@ -163,7 +158,7 @@ TEST(ConnectionSimulator, KeepsToTheBusiestLink) {
 }
 
 TEST(ConnectionSimulator, RefusesWhatItCannotTime) {
-  const Topology switched = MustParse("spine_leaf(2,2,2)"), logical = MustParse("ring(4)");
+  const Topology switched = Parse("spine_leaf(2,2,2)"), logical = Parse("ring(4)");
   std::vector<std::vector<LinkId>> paths;
   for (const LinkId link : logical.Links())
     paths.push_back(PathOf(switched, logical.tail(link).value, logical.head(link).value, 0));
@@ -175,7 +170,7 @@ TEST(ConnectionSimulator, RefusesWhatItCannotTime) {
   };
   EXPECT_EQ(message(good, switched, paths, 1), "accepted");
   EXPECT_THAT(message(good, switched, paths, 0), HasSubstr("at least 1 byte"));
-  EXPECT_THAT(message(good, MustParse("spine_leaf(2,2,3)"), paths, 1),
+  EXPECT_THAT(message(good, Parse("spine_leaf(2,2,3)"), paths, 1),
               HasSubstr("is of 4 ranks, spine_leaf(2,2,3) has 6"));
   Schedule bad = good;
   bad.topology_fingerprint ^= 1;
