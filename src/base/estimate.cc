@@ -1,8 +1,10 @@
 #include "tutti/base/estimate.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 
 namespace tutti {
 
@@ -21,6 +23,13 @@ Estimate EstimateOf(std::span<const double> values) {
   const double t = values.size() - 2 < kT.size() ? kT[values.size() - 2] : 1.96;
   estimate.half = t * std::sqrt(squares / (n - 1) / n);
   return estimate;
+}
+
+double MedianOf(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<int64_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
 }
 
 }  // namespace tutti

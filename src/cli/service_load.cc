@@ -13,6 +13,7 @@
 
 #include "common.h"
 #include "tutti/base/cancel.h"
+#include "tutti/base/estimate.h"
 #include "tutti/base/file.h"
 #include "tutti/base/units.h"
 #include "tutti/communicator.h"
@@ -127,13 +128,6 @@ Result<std::vector<Iteration>> RunRank(const Flags& flags, int64_t bytes, Collec
   return Load(flags, bytes, kind, *joined).Run();
 }
 
-double Median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::nth_element(values.begin(), values.begin() + static_cast<int64_t>(values.size() / 2),
-                   values.end());
-  return values[values.size() / 2];
-}
-
 double BusFactor(CollectiveKind kind, int32_t ranks) {
   const double share = static_cast<double>(ranks - 1) / ranks;
   return kind == CollectiveKind::kAllReduce ? 2 * share : share;
@@ -148,10 +142,10 @@ Json ToJson(const Flags& flags, int64_t bytes, CollectiveKind kind,
     json["iterations"].push_back({iteration.begin_s, iteration.end_s});
     seconds.push_back(iteration.end_s - iteration.begin_s);
   }
-  json["seconds"] = Median(seconds);
-  json["busbw"] = seconds.empty()
-                      ? 0
-                      : BusFactor(kind, flags.ranks) * static_cast<double>(bytes) / Median(seconds);
+  json["seconds"] = MedianOf(seconds);
+  json["busbw"] = seconds.empty() ? 0
+                                  : BusFactor(kind, flags.ranks) * static_cast<double>(bytes) /
+                                        MedianOf(seconds);
   return json;
 }
 

@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "tutti/base/estimate.h"
 #include "tutti/tutti.h"
 
 namespace tutti::service {
@@ -20,12 +21,6 @@ struct Pair {
 };
 
 constexpr double kBatch_s = 0.05;
-
-double MedianBatch(std::vector<double> seconds) {
-  const auto middle = seconds.begin() + static_cast<int64_t>(seconds.size() / 2);
-  std::nth_element(seconds.begin(), middle, seconds.end());
-  return *middle;
-}
 
 // Elements of one rank's part of the call, at least one.
 int64_t CountOf(const PairedBenchOptions& options, int64_t bytes) {
@@ -91,8 +86,8 @@ Result<PairedBenchRow> Measure(const PairedBenchOptions& options, Pair& pair, fl
     if (!alone) return tl::unexpected(alone.error());
     in_process.push_back(*alone);
   }
-  row.service_s = MedianBatch(service);
-  if (pair.in_process) row.in_process_s = MedianBatch(in_process);
+  row.service_s = MedianOf(service);
+  if (pair.in_process) row.in_process_s = MedianOf(in_process);
   return row;
 }
 

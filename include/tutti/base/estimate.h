@@ -1,4 +1,4 @@
-// The mean of a few measurements or draws and how far it may be off.
+// The mean of a few measurements or draws and how far it may be off; their median.
 //
 // Model       The 95 % interval of the mean, two-sided, by Student's t of n - 1 degrees of freedom:
 //             mean +- t s / sqrt(n).
@@ -6,6 +6,7 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 namespace tutti {
 
@@ -14,5 +15,8 @@ struct Estimate {
   double half = 0;  // half the width of the interval; 0 of one value
 };
 Estimate EstimateOf(std::span<const double> values);
+
+// Of an even number the upper one; 0 of none.
+double MedianOf(std::vector<double> values);
 
 }  // namespace tutti

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <utility>
@@ -105,13 +104,6 @@ Result<TestbedOutcome> RunTestbed(const TestbedRun& run) {
     return MakeError(ErrorCode::kCorrupt,
                      fmt::format("what the testbed printed is not understood: {}", fault.what()));
   }
-}
-
-double MedianOf(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<int64_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 double MeanOf(const std::vector<double>& values) {

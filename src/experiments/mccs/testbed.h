@@ -74,7 +74,6 @@ struct TestbedOutcome {
 
 Result<TestbedOutcome> RunTestbed(const TestbedRun& run);
 
-double MedianOf(std::vector<double> values);  // 0 of none
 double MeanOf(const std::vector<double>& values);
 // Mbit/s of an all-reduce or all-gather of a tenant.
 double BusMbit(const TestbedTenant& tenant, double seconds);

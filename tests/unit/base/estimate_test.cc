@@ -19,6 +19,13 @@ TEST(EstimateTest, IntervalByHand) {
   EXPECT_EQ(EstimateOf({}).mean, 0);
 }
 
+TEST(EstimateTest, MedianByHand) {
+  EXPECT_EQ(MedianOf({}), 0);
+  EXPECT_EQ(MedianOf({7}), 7);
+  EXPECT_EQ(MedianOf({9, 1, 5}), 5);
+  EXPECT_EQ(MedianOf({4, 1, 3, 2}), 3);
+}
+
 // More values of the same spread, a narrower interval; beyond the table the normal quantile.
 TEST(EstimateTest, NarrowsWithMoreValues) {
   double last = 1e9;
