@@ -92,32 +92,30 @@ int Serve(const Flags& flags) {
   return kDone;
 }
 
-void Describe(Command root, Flags& flags) {
-  root.AddOption("-c,--config", flags.config,
+void Describe(Command root) {
+  auto flags = std::make_shared<Flags>();
+  root.AddOption("-c,--config", flags->config,
                  "Configuration file: network, hosts, routes, policy (docs/formats/controller.md)")
       .Required();
-  root.AddOption("--socket", flags.socket,
+  root.AddOption("--socket", flags->socket,
                  "Socket for operators; else $XDG_RUNTIME_DIR/tutti/controller.sock or "
                  "/run/tutti/controller.sock");
   root.AddOption(
-          "--follow", flags.follow_s,
+          "--follow", flags->follow_s,
           "Look every so many seconds whether communicators have come or gone, and apply the "
           "policy again; 0: only when told")
       .ShowDefault()
       .Within(0, 86400);
-  root.AddOption("--listen", flags.listen,
+  root.AddOption("--listen", flags->listen,
                  "Address and port at which daemons attach themselves and clients ask (gRPC)");
-  flags.rpc.AddTo(root);
+  flags->rpc.AddTo(root);
   root.SetFooter("Example:\n  tutti-controller -c cluster.json --follow 1");
-  root.Runs([&flags] { return Serve(flags); });
+  root.Runs([flags] { return Serve(*flags); });
 }
 
 }  // namespace
 }  // namespace tutti::cli
 
 int main(int argc, char** argv) {
-  tutti::cli::Flags flags;
-  return tutti::cli::RunDaemonProgram(
-      tutti::cli::kProgram, argc, argv,
-      [&flags](tutti::cli::Command root) { tutti::cli::Describe(root, flags); });
+  return tutti::cli::RunDaemonProgram(tutti::cli::kProgram, argc, argv, tutti::cli::Describe);
 }

@@ -5,6 +5,7 @@
 
 #include <charconv>
 #include <csignal>
+#include <memory>
 #include <string>
 
 #include "common.h"
@@ -86,32 +87,30 @@ int Serve(const Flags& flags) {
   return kDone;
 }
 
-void Describe(Command root, Flags& flags) {
-  root.AddOption("-c,--config", flags.config, "Configuration file (docs/formats/service.md)");
+void Describe(Command root) {
+  auto flags = std::make_shared<Flags>();
+  root.AddOption("-c,--config", flags->config, "Configuration file (docs/formats/service.md)");
   root.AddOption(
-      "--socket", flags.socket,
+      "--socket", flags->socket,
       "Socket for tenants; else of the configuration, else $XDG_RUNTIME_DIR/tutti/tuttid.sock "
       "or /run/tutti/tuttid.sock");
-  root.AddOption("--admin", flags.admin,
+  root.AddOption("--admin", flags->admin,
                  "Socket for operators; else admin.sock in the same places");
   root.AddOption(
-      "--listen", flags.listen,
+      "--listen", flags->listen,
       "IPv4 address, and port, at which daemons of other hosts reach this one; else that of "
       "the first interface, and any port");
-  root.AddOption("--host", flags.host, "Name of this host in reports; else the system's");
-  root.AddOption("--controller", flags.controller,
+  root.AddOption("--host", flags->host, "Name of this host in reports; else the system's");
+  root.AddOption("--controller", flags->controller,
                  "Address and port of the controller of the cluster, to attach to");
-  flags.rpc.AddTo(root);
+  flags->rpc.AddTo(root);
   root.SetFooter("Example:\n  tuttid --listen 10.0.0.1:7600");
-  root.Runs([&flags] { return Serve(flags); });
+  root.Runs([flags] { return Serve(*flags); });
 }
 
 }  // namespace
 }  // namespace tutti::cli
 
 int main(int argc, char** argv) {
-  tutti::cli::Flags flags;
-  return tutti::cli::RunDaemonProgram(
-      tutti::cli::kProgram, argc, argv,
-      [&flags](tutti::cli::Command root) { tutti::cli::Describe(root, flags); });
+  return tutti::cli::RunDaemonProgram(tutti::cli::kProgram, argc, argv, tutti::cli::Describe);
 }
