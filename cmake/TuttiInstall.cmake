@@ -62,6 +62,9 @@ else()
   list(JOIN tutti_pc_libraries " " tutti_pc_libraries)
   string(APPEND tutti_pc_libraries " -pthread")
   set(tutti_pc_requires "cbc clp fmt gmp libzstd pugixml sqlite3 tbb yaml-0.1 zlib")
+  if(TUTTI_TLS)
+    string(APPEND tutti_pc_requires " openssl")
+  endif()
 endif()
 # Relative, so that a folder that was moved, or chosen by `cmake --install --prefix`, is right.
 cmake_path(SET tutti_pc_folder ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
@@ -84,3 +87,12 @@ if(NOT CMAKE_CROSSCOMPILING)
   install(FILES ${CMAKE_BINARY_DIR}/docs/tutti
           DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
 endif()
+
+# Units of systemd that start the daemon from where it is installed, and what its operators' tools read.
+file(READ ${PROJECT_SOURCE_DIR}/examples/service/tuttid.service tutti_unit)
+string(REPLACE /usr/bin/tuttid ${CMAKE_INSTALL_FULL_BINDIR}/tuttid tutti_unit "${tutti_unit}")
+file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/units/tuttid.service CONTENT "${tutti_unit}" @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/units/tuttid.service examples/service/tuttid.socket
+              examples/service/tuttid-admin.socket DESTINATION lib/systemd/system)
+install(FILES examples/service/tuttid.json examples/service/grafana.json examples/service/prometheus.yml
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/tutti/service)

@@ -113,7 +113,7 @@ function(tutti_mpi_nodes_test name)
            COMMAND ${PROJECT_SOURCE_DIR}/tests/mpi/on_nodes.sh openmpi ${nodes}
                    $<TARGET_FILE:${name}-openmpi>
            WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-  set_tests_properties(mpi_${name}_nodes PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 120)
+  set_tests_properties(mpi_${name}_nodes PROPERTIES SKIP_RETURN_CODE 77)
 endfunction()
 
 # tutti_mpi_dropin(FLAVOUR NAME PREFIX): the library that programs preload, NAME.so, and its engine,
@@ -144,14 +144,20 @@ function(tutti_mpi_dropin flavour name prefix)
   set_target_properties(tutti_mpi_preload_${flavour} PROPERTIES PREFIX "" OUTPUT_NAME ${name}
                         LINK_DEPENDS ${folder}/preload/exports.map)
 
-  # Linked without the MPI library: its symbols are those of the MPI that the program brings.
+  # Compiled once, for the library and for its test. Linked without the MPI library: its symbols are those of the MPI
+  # that the program brings.
   file(GLOB sources CONFIGURE_DEPENDS ${folder}/engine/*.cc)
-  add_library(tutti_mpi_engine_${flavour} SHARED ${sources})
+  set(objects tutti_mpi_engine_objects_${flavour})
+  add_library(${objects} OBJECT ${sources})
+  tutti_unity(${objects})
+  set_target_properties(${objects} PROPERTIES POSITION_INDEPENDENT_CODE ON)
   foreach(what INCLUDE_DIRECTORIES COMPILE_DEFINITIONS COMPILE_OPTIONS)
-    set_property(TARGET tutti_mpi_engine_${flavour}
+    set_property(TARGET ${objects}
                  PROPERTY ${what} $<TARGET_PROPERTY:tutti_mpi_${flavour},INTERFACE_${what}>)
   endforeach()
-  target_include_directories(tutti_mpi_engine_${flavour} PRIVATE ${folder})
+  target_include_directories(${objects} PRIVATE ${folder})
+  target_link_libraries(${objects} PRIVATE tutti_tune PkgConfig::hwloc tutti_warnings)
+  add_library(tutti_mpi_engine_${flavour} SHARED $<TARGET_OBJECTS:${objects}>)
   add_dependencies(tutti_mpi_engine_${flavour} tutti_mpi_${flavour})
   target_link_options(tutti_mpi_engine_${flavour} PRIVATE ${link_options}
                       -Wl,--version-script=${folder}/engine/exports.map)
@@ -239,5 +245,10 @@ function(tutti_mpi_differential flavour)
   endif()
   set(run ${PROJECT_SOURCE_DIR}/tests/mpi/differential.sh ${flavour} $<TARGET_FILE:${target}>)
   add_test(NAME mpi_differential_${flavour} COMMAND ${run} 2000)
-  set_tests_properties(mpi_differential_${flavour} PROPERTIES TIMEOUT 300)
+  if(flavour STREQUAL openmpi AND NOT TUTTI_SANITIZE)
+    add_test(NAME mpi_differential_nodes
+             COMMAND ${PROJECT_SOURCE_DIR}/tests/mpi/on_nodes.sh openmpi "2,3 3,1,2:cyclic" env TUTTI_ALLREDUCE=shared
+                     TUTTI_BCAST=shared TUTTI_BARRIER=shared $<TARGET_FILE:${target}> --others --seed=3 --calls=100)
+    set_tests_properties(mpi_differential_nodes PROPERTIES SKIP_RETURN_CODE 77)
+  endif()
 endfunction()

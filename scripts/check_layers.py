@@ -12,12 +12,13 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 OUTSIDE = {
     "mpi": ["tune"],
     "mpi_preload": ["mpi"],
+    "mpi_run": ["runtime"],
     "cli": ["import", "design", "verify", "page", "advise", "training", "calibrate", "controller", "rpc", "launch", "tune", "experiments"],
 }
 # The executor runs a loaded plan: these rooms it may reach only through programs.
 RUNTIME_HEADERS = {"tutti/lower/plan.h", "tutti/lower/block_program.h", "tutti/coll/collective.h"}
 # Private headers that another room sees: of the program that is its face, and of the library that is built on it.
-MAY_SEE_PRIVATE = {"experiments": {"cli"}, "service": {"controller"}, "rpc": {"cli"}, "mpi": {"mpi_preload"}, "runtime": {"communicator", "service"}, "communicator": {"service"}}
+MAY_SEE_PRIVATE = {"experiments": {"cli"}, "service": {"controller"}, "rpc": {"cli"}, "mpi": {"mpi_preload"}, "runtime": {"communicator", "service", "mpi_run"}, "communicator": {"service"}}
 # Public headers that stand above the rooms, and whose they are.
 FACES = {"communicator.h": "communicator", "tutti.h": "communicator"}
 # Third-party headers -> rooms whose .cc files may include them.
@@ -35,8 +36,9 @@ THIRD_PARTY = {
     "zstd.h": {"store"},
     "sqlite3.h": {"design"},
     "zlib.h": {"page"},
+    "openssl/": {"service"},
     "fftw3.h": {"experiments"},
-    "mpi.h": {"mpi", "mpi_preload"},
+    "mpi.h": {"mpi", "mpi_preload", "mpi_run"},
     "hwloc": {"mpi"},
     "smpi/": {"mpi"},
     "grpcpp/": {"rpc"},

@@ -11,9 +11,9 @@ set -eu
 lean="ca-certificates cmake g++ libcli11-dev libexpected-dev libfmt-dev libgmp-dev libpugixml-dev libspdlog-dev libsqlite3-dev \
   libtbb-dev libxxhash-dev libyaml-dev libzstd-dev coinor-libcbc-dev coinor-libclp-dev ninja-build nlohmann-json3-dev pkg-config \
   zlib1g-dev"
-whole="git libbenchmark-dev libfftw3-dev libgmock-dev libgrpc++-dev libgtest-dev libhwloc-dev libmpich-dev libopenmpi-dev libsimgrid-dev make gfortran \
-  gnuplot-nox mpich openmpi-bin libprotobuf-dev protobuf-compiler protobuf-compiler-grpc python3"
-dev="ccache chromium clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev iproute2 lammps man-db nftables python3-grpcio python3-protobuf spin"
+whole="git libbenchmark-dev libfftw3-dev libgloo-dev libgmock-dev libgrpc++-dev libgtest-dev libhwloc-dev libmpich-dev libopenmpi-dev libsimgrid-dev libssl-dev make gfortran \
+  mpich openmpi-bin libprotobuf-dev protobuf-compiler protobuf-compiler-grpc python3"
+dev="abigail-tools ccache chromium clang-14 clang-format-14 clang-tidy-14 ibsim-utils infiniband-diags iproute2 lammps libclang-rt-14-dev man-db nftables python3-grpcio python3-protobuf spin"
 # Of the explorer page (web/); where they stand already, from wherever they came, they stay.
 command -v node >/dev/null 2>&1 && command -v npm >/dev/null 2>&1 || dev="$dev nodejs npm"
 

@@ -18,7 +18,8 @@
 //             (all-gather, gather at the root), output == input + rank * block (reduce-scatter, scatter
 //             at the root). All-to-all: buffers are apart.
 // Order       Every element is reduced in the order that the schedule says: all ranks get the same
-//             bits, also from run to run with the same library, count and number of ranks.
+//             bits, also from run to run with the same library, count and number of ranks. With
+//             CommunicatorOptions::fixed_order also where ranks are placed otherwise, on few hosts or many.
 // Errors      An operation that fails leaves the communicator failed: every later one returns the
 //             same error. kPeerFailed names who has gone, or both calls where ranks call different
 //             things; kCancelled after Abort(); kInvalidArgument (a wrong root, count or rank) leaves
@@ -44,8 +45,8 @@ struct UniqueId {
   std::array<std::byte, 128> bytes{};
 };
 // Begins to listen, in a thread of this process, for the ranks that join by it; the process has to
-// live until all have joined. Listens at the address of this host that $TUTTI_HOST names, or at the
-// loopback interface.
+// live until all have joined. Listens at the address of this host (of IP version 4 or 6) that $TUTTI_HOST is or
+// names, else at that of the first interface.
 // With a service ($TUTTI_SERVICE, or its socket given here) the daemon of this host listens instead.
 Result<UniqueId> MakeUniqueId(const std::string& service = {});
 // For programs that share a folder: rank 0 makes an id and writes it, the others wait for the file.
@@ -54,10 +55,17 @@ Result<UniqueId> MakeUniqueId(const std::string& service = {});
 Result<UniqueId> ShareUniqueIdByFile(const std::string& path, int32_t rank, double timeout_s);
 
 struct CommunicatorOptions {
-  double timeout_s = 600;      // of each operation, and for all ranks to join; 0: none
+  double timeout_s = 600;  // of each operation, and for all ranks to join; 0: none
+  // A process that has given no sign of life for so long is stopped or cut off, and ends the communicator
+  // with its name; also by TUTTI_SILENCE, in seconds. 0: it may be silent (in a debugger).
+  double silence_s = 10;
   std::string schedules = {};  // folder of the schedule library; empty: $TUTTI_SCHEDULES, if set
   // Between ranks of one host; TCP where it is false on either side, or TUTTI_SHARED_MEMORY=0.
   bool shared_memory = true;
+  // What reduces depends on the schedule alone, not on which ranks share a host: no shared board, one
+  // schedule for a size, tiles that leave every element in its unit. Also by TUTTI_FIXED_ORDER=1; the same
+  // on all ranks. Not with a service, which changes schedules.
+  bool fixed_order = false;
   // Socket of the service whose rank this is (docs/guide/service.md); empty: $TUTTI_SERVICE, if set; "none":
   // no service, whatever the environment says.
   std::string service = {};
@@ -70,6 +78,8 @@ struct Message {
   int64_t bytes = 0;
   bool is_send = false;
 };
+
+struct RegroupAsk;
 
 class Communicator {
  public:
@@ -105,6 +115,18 @@ class Communicator {
   // nullptr. All ranks call it.
   Result<std::unique_ptr<Communicator>> Split(int32_t colour, int32_t key);
 
+  // Whether it has failed or not: the ranks that are left become a communicator, in their old order. All that live
+  // and are not `excluded` call it with the same list; those whose processes have ended need not be in it. It waits for
+  // who lives and has not called it yet. One group of ranks can go on: the one with more than half of those that live, or
+  // with half of them and the lowest; others get kPeerFailed. This communicator stays as it is. A call of it that still
+  // runs has to be ended first, by Abort() where it waits for who is left out.
+  Result<std::unique_ptr<Communicator>> Shrink(std::span<const int32_t> excluded = {});
+  // One rank of it gets an id and hands it to those that are to join by it: they call Join with `num_ranks` and the ranks
+  // behind those that are there; all that are there call Grow and keep their ranks. Of a communicator that has failed,
+  // those grow that are left, as in Shrink(). `id`: of one of them at least.
+  Result<UniqueId> MakeGrowId() const;
+  Result<std::unique_ptr<Communicator>> Grow(int32_t num_ranks, const UniqueId* id = nullptr);
+
   // What runs, and all that is called from now on, fails on all ranks.
   void Abort();
   // Why it has failed; no error while it has not.
@@ -117,6 +139,7 @@ class Communicator {
 
  private:
   explicit Communicator(std::unique_ptr<Rank> self);
+  Result<std::unique_ptr<Communicator>> Again(const RegroupAsk& ask);
   std::unique_ptr<Rank> self_;
 };
 

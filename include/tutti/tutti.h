@@ -106,8 +106,8 @@ TUTTI_DECLARE(const char*, tuttiGetErrorString, (tuttiResult_t result));
 /* Of the communicator's last failure; with NULL, of the last one of this thread. Valid until the next. */
 TUTTI_DECLARE(const char*, tuttiGetLastError, (tuttiComm_t comm));
 
-/* This process listens for the ranks until all have joined and gone. Others reach it at the IPv4 address TUTTI_HOST,
- * if set, else at that of its first interface. */
+/* This process listens for the ranks until all have joined and gone. Others reach it at TUTTI_HOST, an address of this
+ * host (of IP version 4 or 6) or its name, if set, else at that of its first interface. */
 TUTTI_DECLARE(tuttiResult_t, tuttiGetUniqueId, (tuttiUniqueId * id));
 TUTTI_DECLARE(tuttiResult_t, tuttiCommInitRank,
               (tuttiComm_t * comm, int nranks, tuttiUniqueId id, int rank));
@@ -122,6 +122,24 @@ TUTTI_DECLARE(tuttiResult_t, tuttiCommInitFile,
 TUTTI_DECLARE(tuttiResult_t, tuttiCommSplit,
               (tuttiComm_t comm, int color, int key, tuttiComm_t* newcomm,
                const tuttiConfig_t* config));
+/* The ranks that are left of a communicator, failed or not, get a new one, in their old order: all that live and are not in the
+ * list call it with the same list. Who has ended need not be in the list. One group can go on: that with more than half
+ * of the ranks that live, or half with the lowest; others get tuttiRemoteError. TUTTI_SHRINK_ABORT ends what runs
+ * first (tuttiCommAbort without the end of comm); without it what was started is waited for. comm has to be
+ * destroyed as before. */
+#define TUTTI_SHRINK_DEFAULT 0x00
+#define TUTTI_SHRINK_ABORT 0x01
+TUTTI_DECLARE(tuttiResult_t, tuttiCommShrink,
+              (tuttiComm_t comm, const int* excludeRanksList, int excludeRanksCount,
+               tuttiComm_t* newcomm, const tuttiConfig_t* config, int shrinkFlags));
+/* For tuttiCommGrow: one rank of comm gets an id, and hands it to those that are to join by it. */
+TUTTI_DECLARE(tuttiResult_t, tuttiCommGetUniqueId, (tuttiComm_t comm, tuttiUniqueId* id));
+/* Ranks of comm keep their ranks: they give rank -1, and NULL for id but for the one that got it. Those that join give NULL for
+ * comm, the id, and ranks behind those; what they get is as of tuttiCommInitRankConfig. Of a comm that has failed,
+ * those grow that are left, in their old order. comm stays as it is. */
+TUTTI_DECLARE(tuttiResult_t, tuttiCommGrow,
+              (tuttiComm_t comm, int nranks, const tuttiUniqueId* id, int rank,
+               tuttiComm_t* newcomm, const tuttiConfig_t* config));
 /* Waits for all that was started, on all ranks. */
 TUTTI_DECLARE(tuttiResult_t, tuttiCommFinalize, (tuttiComm_t comm));
 /* Waits for what this rank has started. */

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kLargest = int64_t{1} << 40;
 
-// Of schedules whose times are sums of doubles, one must be less by more than rounding.
+// Times are sums of doubles: a schedule must take less by more than rounding.
 constexpr double kRounding = 1e-9;
 
 using TimeAt = std::function<Result<double>(size_t schedule, int64_t size)>;
@@ -82,7 +82,7 @@ Result<double> SimulatedSeconds(const HeldSchedule& held, SimOptions options, in
   });
 }
 
-// Of ranges between sizes that need not be whole.
+// For ranges between sizes that need not be whole.
 std::vector<BestRange> InWholeBytes(const std::vector<HeldSchedule>& held,
                                     const std::vector<LeastRange>& exact) {
   std::vector<BestRange> ranges;

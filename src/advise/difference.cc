@@ -45,6 +45,8 @@ std::vector<std::string> WhyNotComparable(const ScheduleOn& a, const ScheduleOn&
   if (one.kind() != other.kind())
     reasons.push_back(
         fmt::format("other collectives: {} and {}", Name(one.kind()), Name(other.kind())));
+  else if (!std::ranges::equal(one.groups(), other.groups()) || one.others() != other.others())
+    reasons.emplace_back("other groups of ranks");
   else if (one.has_root() && one.root() != other.root())
     reasons.push_back(fmt::format("other roots: {} and {}", one.root().value, other.root().value));
   else if (one.demand() != other.demand())

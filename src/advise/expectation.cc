@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -22,6 +23,7 @@ Status TakeBest(const Topology& topology, const std::string& expression,
                 const Collective& collective, Expectation& expected) {
   SynthOptions options{.size_bytes = expected.size_bytes, .notes = nullptr};
   const Topology* network = &topology;
+  std::optional<AutoChoice> found;
   if (topology.num_ranks() <= kMaxRanksToUnwind && TriesUnwindings(topology, collective.kind())) {
     const auto make = [&collective](const Topology& /*topology*/,
                                     bool /*one_shard*/) -> Result<Collective> {
@@ -29,12 +31,15 @@ Status TakeBest(const Topology& topology, const std::string& expression,
     };
     Result<Unwound> unwound = UnwindBest(expression, nullptr, {collective.kind(), make}, options);
     if (!unwound) return tl::unexpected(unwound.error());
+    found = std::move(unwound->choice);
     if (unwound->degree > 0) {
       expected.unwound = std::move(unwound->topology);
       network = &*expected.unwound;
     }
   }
-  Result<AutoChoice> choice = ChooseSynthesizer(*network, collective, options, kExpectBudgetNs);
+  Result<AutoChoice> choice =
+      found ? Result<AutoChoice>(*std::move(found))
+            : ChooseSynthesizer(*network, collective, options, kExpectBudgetNs);
   if (!choice) return tl::unexpected(choice.error());
   expected.algorithm = choice->schedule.algorithm;
   expected.best_s = PredictedSeconds(*network, choice->schedule, expected.size_bytes);

@@ -25,7 +25,7 @@ class Shares {
  public:
   Shares(const Topology& topology, const Schedule& schedule)
       : schedule_(schedule), share_(static_cast<size_t>(topology.num_links())) {
-    if (schedule.collective.demand().empty()) unit_ = UnitShare(schedule, ShardId{0});
+    if (schedule.collective.equal_weights()) unit_ = UnitShare(schedule, ShardId{0});
   }
   void Add(const Transfer& transfer) {
     if (unit_)
@@ -84,7 +84,7 @@ int64_t CountAsBusy(const std::vector<LinkTraffic>& traffic) {
 
 CutTraffic TrafficOver(const Topology& topology, const Schedule& schedule,
                        const CutCertificate& cut, const std::vector<LinkTraffic>& traffic) {
-  // Of networks that were unwound the set may hold switches that are gone.
+  // For networks that were unwound the set may hold switches that are gone.
   std::vector<bool> inside(static_cast<size_t>(topology.num_nodes()), false);
   for (NodeId node : cut.inside)
     if (node.value < topology.num_nodes()) inside[node.index()] = true;
@@ -218,7 +218,7 @@ class ChainSearch {
     while (after != arrived.begin()) {
       const size_t earlier = *--after;
       const double arrive = report_.trace[earlier].arrive_s;
-      // Of both the data, where they end together: it is why the chunk could not go earlier.
+      // The data, where both end together: it is why the chunk could not go earlier.
       if (best && arrive < best->end_s * (1 - kShareRounding)) break;
       if (report_.trace[earlier].start_s < now.start_s && Shares(earlier, message)) {
         best = Before{earlier, arrive, false};

@@ -71,7 +71,7 @@ struct Branch {
   friend auto operator<=>(const Branch&, const Branch&) = default;
 };
 
-// Of one part of a shard that no transfer cuts, in the order of the schedule.
+// Transfers of one part of a shard that none of them cuts, in the order of the schedule.
 struct Chunk {
   std::vector<Branch> copies, sums;
 };

@@ -2,38 +2,10 @@
 
 #include <cstddef>
 
+#include "utf8.h"
+
 namespace tutti {
 namespace {
-
-constexpr char32_t kReplacement = 0xFFFD;
-
-uint8_t ByteAt(std::string_view text, size_t at) {
-  return at < text.size() ? static_cast<uint8_t>(text[at]) : uint8_t{0};
-}
-
-// The code point at `at`, which moves behind it; of bytes that start none as many are passed over as could have
-// started one (table 3-7 of the Unicode standard).
-char32_t TakeCodePoint(std::string_view text, size_t& at) {
-  const uint8_t first = ByteAt(text, at++);
-  if (first < 0x80) return first;
-  if (first < 0xC2 || first > 0xF4) return kReplacement;
-  const int more = first < 0xE0 ? 1 : first < 0xF0 ? 2 : 3;
-  uint8_t low = 0x80, high = 0xBF;  // of the next byte
-  if (first == 0xE0) low = 0xA0;
-  if (first == 0xED) high = 0x9F;
-  if (first == 0xF0) low = 0x90;
-  if (first == 0xF4) high = 0x8F;
-  char32_t code = first & (0x3F >> more);
-  for (int i = 0; i < more; ++i) {
-    const uint8_t next = ByteAt(text, at);
-    if (next < low || next > high) return kReplacement;
-    code = code << 6 | (next & 0x3F);
-    low = 0x80;
-    high = 0xBF;
-    ++at;
-  }
-  return code;
-}
 
 void AppendUtf16Escape(char32_t unit, std::string& out) {
   constexpr std::string_view kDigits = "0123456789abcdef";
@@ -82,8 +54,8 @@ std::string QuotedJson(std::string_view text, JsonCharacters characters) {
       out += letter;
     } else if (code < 0x20 || (code > 0x7E && characters == JsonCharacters::kAscii)) {
       AppendEscaped(code, out);
-    } else if (code == kReplacement) {
-      out += "\xEF\xBF\xBD";
+    } else if (code == kReplacementCharacter) {
+      out += kReplacementUtf8;
     } else {
       out += text.substr(begin, at - begin);
     }

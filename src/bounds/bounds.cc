@@ -9,9 +9,12 @@
 #include "all_pairs.h"
 #include "cut_bound.h"
 #include "flow_bound.h"
+#include "group_bounds.h"
 #include "latency_bound.h"
 #include "partition_bound.h"
+#include "reducing_partition.h"
 #include "sources.h"
+#include "telling_bound.h"
 #include "tutti/base/check.h"
 #include "tutti/base/units.h"
 #include "tutti/topo/operators.h"
@@ -108,19 +111,47 @@ class BandwidthPart {
       bounds_.bandwidth_reason = fmt::format("total link capacity: {} crossings of M", 2 * (n - 1));
       bounds_.cut.reset();
     }
-    TakePartition();
     FillRsag(transposed);
+    TakePartition();
   }
 
   void TakePartition() {
     if (int64_t{topology_.num_ranks()} * topology_.num_links() > kMaxForPartitions) return;
-    const Partition partition = TightestPartition(network_);
-    const int64_t crossings = 2 * (partition.num_parts - 1);
-    const Rational limit = Rational(crossings) / network_.BytesPerSecond(partition.capacity);
+    if (topology_.has_reducing_switches()) {
+      if (const auto partition = TightestReducingPartition(topology_, network_))
+        TakeCrossings(partition->num_parts, partition->capacity);
+    } else {
+      const Partition partition = TightestPartition(network_);
+      TakeCrossings(partition.num_parts, partition.capacity);
+      TakeTelling(partition);
+    }
+  }
+
+  // Where reduce-scatter and all-gather do not meet what is proven so far.
+  void TakeTelling(const Partition& tightest) {
+    if (network_.IsSymmetric() || *bounds_.rsag_seconds_per_byte <= bounds_.seconds_per_byte)
+      return;
+    for (const Partition& parts : {EachAlone(network_), tightest})
+      for (const CutNetwork& network : {network_, network_.Transposed()}) {
+        const std::optional<Rational> most = MostToldAtOnce(network, parts);
+        if (!most || most->is_zero()) continue;
+        const Rational limit = Rational(1) / (*most * Rational(network_.unit));
+        if (limit <= bounds_.seconds_per_byte) continue;
+        bounds_.seconds_per_byte = limit;
+        bounds_.bandwidth_reason =
+            fmt::format("what comes before and after the first of {} parts of the ranks knows M",
+                        parts.num_parts);
+        bounds_.cut.reset();
+      }
+  }
+
+  void TakeCrossings(int64_t num_parts, WideCapacity capacity) {
+    const int64_t crossings = 2 * (num_parts - 1);
+    const Rational limit = Rational(crossings) / network_.BytesPerSecond(capacity);
     if (limit <= bounds_.seconds_per_byte) return;
     bounds_.seconds_per_byte = limit;
-    bounds_.bandwidth_reason = fmt::format("{} crossings of M between {} parts of the ranks",
-                                           crossings, partition.num_parts);
+    bounds_.bandwidth_reason =
+        fmt::format("{} crossings of M between {} parts of the ranks", crossings, num_parts);
     bounds_.cut.reset();
   }
 
@@ -196,6 +227,7 @@ Result<Bounds> ComputeBounds(const Topology& topology, const Collective& collect
   if (collective.num_ranks() != topology.num_ranks())
     return InvalidArgument(fmt::format("the collective is over {} ranks, the topology has {}",
                                        collective.num_ranks(), topology.num_ranks()));
+  if (collective.has_groups()) return ComputeGroupBounds(topology, collective);
   Bounds bounds;
   if (topology.num_ranks() == 1) {
     bounds.bandwidth_reason = "one rank: nothing to send";

@@ -4,6 +4,8 @@
 #include <numeric>
 #include <utility>
 
+#include "tutti/base/progress.h"
+
 namespace tutti {
 namespace {
 
@@ -90,7 +92,8 @@ Cut AllGatherCutWith(const CutNetwork& network) {
   };
   const NodeId first = RankWithLeastIn(network);
   take(AllBut(network, first));
-  for (NodeId rank : network.RanksByDistance(first)) {
+  const std::vector<NodeId> order = network.RanksByDistance(first);
+  for (const NodeId rank : WithProgress("cuts", order)) {
     for (;;) {
       const Capacity wanted = network.num_ranks * search.q();
       if (search.flow().Run(rank, wanted) == wanted) break;
@@ -112,7 +115,8 @@ Cut SmallestRootCutWith(const CutNetwork& network, NodeId root) {
     if (best.shards_out == 0 || out < best.capacity_out) best = {std::move(inside), 1, out};
   };
   flow.SetUnlimitedSupply(root);
-  for (NodeId rank : network.RanksByDistance(root)) {
+  const std::vector<NodeId> order = network.RanksByDistance(root);
+  for (const NodeId rank : WithProgress("cuts", order)) {
     if (rank == root) continue;
     if (best.shards_out == 0) try_cut(AllBut(network, rank));
     const auto limit = static_cast<Capacity>(best.capacity_out);

@@ -1,5 +1,7 @@
 #include "cut_network.h"
 
+#include <algorithm>
+#include <map>
 #include <numeric>
 #include <utility>
 
@@ -51,6 +53,15 @@ std::vector<WideCapacity> CutNetwork::OutCapacities() const {
   std::vector<WideCapacity> total(static_cast<size_t>(num_nodes), 0);
   for (const Arc& arc : arcs) total[arc.tail.index()] += arc.capacity;
   return total;
+}
+
+bool CutNetwork::IsSymmetric() const {
+  std::map<std::pair<NodeId, NodeId>, int64_t> more;
+  for (const Arc& arc : arcs) {
+    more[{arc.tail, arc.head}] += arc.capacity;
+    more[{arc.head, arc.tail}] -= arc.capacity;
+  }
+  return std::all_of(more.begin(), more.end(), [](const auto& entry) { return entry.second == 0; });
 }
 
 std::vector<NodeId> CutNetwork::RanksByDistance(NodeId first) const {

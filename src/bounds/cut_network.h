@@ -28,11 +28,13 @@ struct CutNetwork {
   // The capacity of the arcs that leave the marked nodes.
   WideCapacity CapacityOut(const std::vector<bool>& inside) const;
   int64_t RanksIn(const std::vector<bool>& inside) const;
-  // Of each node: what its arcs bring in and take out.
+  // By node: what its arcs bring in and take out.
   std::vector<WideCapacity> InCapacities() const;
   std::vector<WideCapacity> OutCapacities() const;
   // Every node takes in as much as it gives out: then so does every set of nodes.
   bool IsBalanced() const { return InCapacities() == OutCapacities(); }
+  // From any node to any other as much as back: cables of two equal links.
+  bool IsSymmetric() const;
   Rational BytesPerSecond(WideCapacity capacity) const { return RationalOf(capacity) * unit; }
   // Ranks in the order of a breadth-first search from `first`, which comes first.
   std::vector<NodeId> RanksByDistance(NodeId first) const;

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
 #include <vector>
 
 #include "shortest_paths.h"
-#include "tutti/base/parallel.h"
+#include "tutti/graph/farthest.h"
 
 namespace tutti {
 namespace {
@@ -38,24 +39,43 @@ Task MakeTask(const Topology& topology, const Collective& collective, Switches s
   return task;
 }
 
-// The largest distance from a source to a rank that needs something from it.
+// The largest distance from a source to a rank that needs something from it; where there are very
+// many unlike ranks the largest that was found, which a way must be as long as, too.
 int64_t Farthest(const Task& task, const std::vector<int64_t>& lengths,
                  const Collective& collective, const std::vector<Source>& sources) {
-  std::vector<int64_t> of_source(sources.size(), 0);
-  const auto count = static_cast<int64_t>(sources.size());
-  ParallelFor(count, 16, [&](int64_t begin, int64_t end) {
-    ShortestPaths paths(task.graph, lengths);
-    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
-      const NodeId source = sources[i].rank;
-      paths.Run(source);
+  constexpr int64_t kMaxVisits = 2'000'000'000;  // seconds
+  const bool needs_all = collective.kind() != Kind::kAllToAllV;
+  const auto make_farthest_from = [&] {
+    const auto paths = std::make_shared<ShortestPaths>(task.graph, lengths);
+    return [&collective, needs_all, paths](NodeId source) {
+      paths->Run(source);
+      int64_t farthest = 0;
       for (NodeId rank{0}; rank.value < collective.num_ranks(); ++rank.value) {
         const ShardId pair{source.value * collective.num_ranks() + rank.value};
-        if (collective.kind() == Kind::kAllToAllV && collective.weight(pair) == 0) continue;
-        of_source[i] = std::max(of_source[i], paths.distance(rank));
+        if (needs_all || collective.weight(pair) > 0)
+          farthest = std::max(farthest, paths->distance(rank));
       }
-    }
-  });
-  return *std::max_element(of_source.begin(), of_source.end());
+      return farthest;
+    };
+  };
+  std::vector<LinkId> link_map;
+  const Digraph transposed = Transpose(task.graph, &link_map);
+  std::vector<int64_t> back_lengths;
+  for (LinkId link : link_map) back_lengths.push_back(lengths[link.index()]);
+  ShortestPaths back(transposed, back_lengths);
+  const auto distances_to = [&](NodeId target) {
+    back.Run(target);
+    std::vector<int64_t> distances;
+    for (NodeId node : transposed.Nodes()) distances.push_back(back.distance(node));
+    return distances;
+  };
+  std::vector<NodeId> ranks;
+  for (const Source& source : sources) ranks.push_back(source.rank);
+  DistanceSearches searches{.make_farthest_from = make_farthest_from, .distances_to = {}};
+  // Who needs nothing from a source may be the farthest from it, which limits nothing.
+  if (needs_all) searches.distances_to = distances_to;
+  const int64_t visits = int64_t{task.graph.num_nodes()} + task.graph.num_links();
+  return FindFarthest(ranks, searches, kMaxVisits / visits).least;
 }
 
 }  // namespace

@@ -19,8 +19,11 @@ struct LatencyBound {
 // Whether a link into a switch counts like any other, or only the one out of it to a rank.
 enum class Switches : uint8_t { kCount, kPassedAtOnce };
 
-// Over the pairs of ranks (s, t) where t needs something that s has. Exact. `sources` are those of
-// SourcesOf. O(n + m) a source with one alpha, O(m log n) otherwise; sources in parallel.
+// Over the pairs of ranks (s, t) where t needs something that s has. Exact, but of networks with
+// hundreds of thousands of unlike ranks, where it is the farthest pair of those that were looked at:
+// what is proven then may be less than what is so. `sources` are those of SourcesOf. O(n + m) a
+// source with one alpha, O(m log n) otherwise, of the sources that graph/farthest.h does not leave
+// out; in parallel.
 LatencyBound ComputeLatencyBound(const Topology& topology, const Collective& collective,
                                  const std::vector<Source>& sources,
                                  Switches switches = Switches::kCount);

@@ -26,30 +26,6 @@ int32_t ArcToTarget(const CutNetwork& network, NodeId rank) {
   return static_cast<int32_t>(network.arcs.size()) + rank.value;
 }
 
-// What the parts can take in from each other, all together.
-WideCapacity CapacityIntoParts(const CutNetwork& network, const Partition& partition) {
-  WideCapacity capacity = 0;
-  if (network.num_nodes == network.num_ranks) {
-    for (const CutNetwork::Arc& arc : network.arcs)
-      if (partition.part_of_rank[arc.tail.index()] != partition.part_of_rank[arc.head.index()])
-        capacity += arc.capacity;
-    return capacity;
-  }
-  Flow flow(network.num_nodes + 1, ArcsWithTarget(network, 1));
-  for (int32_t part = 0; part < partition.num_parts; ++part) {
-    for (int32_t rank = 0; rank < network.num_ranks; ++rank) {
-      const bool inside = partition.part_of_rank[static_cast<size_t>(rank)] == part;
-      flow.SetCapacity(ArcToTarget(network, NodeId{rank}), inside ? kUnlimited : 0);
-      if (inside)
-        flow.SetSupply(NodeId{rank}, 0);
-      else
-        flow.SetUnlimitedSupply(NodeId{rank});
-    }
-    capacity += flow.Run(NodeId{network.num_nodes});
-  }
-  return capacity;
-}
-
 // For one `weight` and `price`: the partition with the least sum over its parts of
 // weight * capacity into the part - price.
 class Partitioner {
@@ -125,13 +101,41 @@ class Partitioner {
 
 }  // namespace
 
+WideCapacity CapacityIntoParts(const CutNetwork& network, const Partition& partition) {
+  WideCapacity capacity = 0;
+  if (network.num_nodes == network.num_ranks) {
+    for (const CutNetwork::Arc& arc : network.arcs)
+      if (partition.part_of_rank[arc.tail.index()] != partition.part_of_rank[arc.head.index()])
+        capacity += arc.capacity;
+    return capacity;
+  }
+  Flow flow(network.num_nodes + 1, ArcsWithTarget(network, 1));
+  for (int32_t part = 0; part < partition.num_parts; ++part) {
+    for (int32_t rank = 0; rank < network.num_ranks; ++rank) {
+      const bool inside = partition.part_of_rank[static_cast<size_t>(rank)] == part;
+      flow.SetCapacity(ArcToTarget(network, NodeId{rank}), inside ? kUnlimited : 0);
+      if (inside)
+        flow.SetSupply(NodeId{rank}, 0);
+      else
+        flow.SetUnlimitedSupply(NodeId{rank});
+    }
+    capacity += flow.Run(NodeId{network.num_nodes});
+  }
+  return capacity;
+}
+
+Partition EachAlone(const CutNetwork& network) {
+  Partition alone;
+  alone.num_parts = network.num_ranks;
+  alone.part_of_rank.resize(static_cast<size_t>(network.num_ranks));
+  std::iota(alone.part_of_rank.begin(), alone.part_of_rank.end(), 0);
+  alone.capacity = CapacityIntoParts(network, alone);
+  return alone;
+}
+
 Partition TightestPartition(const CutNetwork& network) {
   TUTTI_CHECK(network.num_ranks >= 2);
-  Partition best;
-  best.num_parts = network.num_ranks;
-  best.part_of_rank.resize(static_cast<size_t>(network.num_ranks));
-  std::iota(best.part_of_rank.begin(), best.part_of_rank.end(), 0);
-  best.capacity = CapacityIntoParts(network, best);
+  Partition best = EachAlone(network);
   for (;;) {
     Partition next = Partitioner(network, best.num_parts - 1, best.capacity).Run();
     // One part alone is no limit.

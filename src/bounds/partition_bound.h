@@ -37,6 +37,12 @@ struct Partition {
   WideCapacity capacity = 0;  // into the parts, in the network's unit
 };
 
+// Every rank a part by itself.
+Partition EachAlone(const CutNetwork& network);
+
+// What the parts can take in from each other, all together: from the ranks of other parts.
+WideCapacity CapacityIntoParts(const CutNetwork& network, const Partition& partition);
+
 // The smallest capacity / (num_parts - 1). At least two ranks.
 Partition TightestPartition(const CutNetwork& network);
 

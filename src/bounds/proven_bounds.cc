@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "group_bounds.h"
 #include "tutti/base/cancel.h"
 #include "tutti/flow/concurrent_flow.h"
+#include "tutti/topo/group_network.h"
 
 namespace tutti {
 namespace {
@@ -34,6 +36,22 @@ void Tighten(const Rational& f_upper, Bounds& bounds) {
   bounds.cut.reset();
 }
 
+// As ProveBounds, on the network of all that are in a group.
+Result<ProvenBounds> ProveOfGroups(const Topology& topology, const Collective& collective,
+                                   ProvenBounds proven) {
+  const Result<GroupNetwork> group = MakeGroupNetwork(
+      topology, collective.JoinedRanks(), [&](NodeId node) { return collective.IsIdle(node); });
+  if (!group) return tl::unexpected(group.error());
+  const std::optional<HostedFlow> flow = AffordableFlow(group->network, collective.Joined());
+  if (CancelRequested()) return tl::unexpected(CancelledError());
+  if (!flow) return proven;
+  Tighten(RateOfGroups(topology, collective, group->network, flow->f_upper), proven.bounds);
+  // Ranks outside the groups have their host limits in the bounds, not in this flow.
+  if (!topology.has_host_limits())
+    proven.f_lower = RateOfGroups(topology, collective, group->network, flow->f_lower);
+  return proven;
+}
+
 }  // namespace
 
 Result<ProvenBounds> ProveBounds(const Topology& topology, const Collective& collective) {
@@ -41,6 +59,7 @@ Result<ProvenBounds> ProveBounds(const Topology& topology, const Collective& col
   if (!bounds) return tl::unexpected(bounds.error());
   ProvenBounds proven{*std::move(bounds), {}};
   if (!proven.bounds.f_upper) return proven;
+  if (collective.has_groups()) return ProveOfGroups(topology, collective, std::move(proven));
   const Topology* const original = topology.original();
   const Topology& network = original != nullptr ? *original : topology;
   const std::optional<HostedFlow> flow = AffordableFlow(network, collective);

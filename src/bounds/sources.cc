@@ -19,11 +19,12 @@ std::vector<Source> SourcesOf(const Topology& topology, const Collective& collec
     return EveryRank(topology);
   // A search cut short finds smaller orbits, which are no less true.
   const NodeOrbits orbits = FindNodeOrbits(topology, std::min(visits / 4, kIsomorphismBudget));
+  std::vector<int64_t> size(orbits.representatives.size(), 0);
+  for (const int32_t orbit : orbits.orbit) ++size[static_cast<size_t>(orbit)];
   std::vector<Source> sources;
   for (NodeId node : orbits.representatives)
     if (topology.is_rank(node))
-      sources.push_back(
-          {node, std::count(orbits.orbit.begin(), orbits.orbit.end(), orbits.orbit[node.index()])});
+      sources.push_back({node, size[static_cast<size_t>(orbits.orbit[node.index()])]});
   return sources;
 }
 

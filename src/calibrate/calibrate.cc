@@ -17,8 +17,14 @@ namespace {
 using calibrate::Pair;
 
 constexpr double kPicoseconds = 1e12;
+// What a link of a topology may have.
+constexpr double kMaxFittedBandwidth = static_cast<double>(int64_t{1} << 50);
+// How often times that do not tell a bandwidth are measured again, with twice as many repetitions each
+// time: a host that is busy with other work delays a short message by more than a long one takes.
+constexpr int kMoreTries = 3;
+constexpr int32_t kLeastRepeatsOfMore = 15;
 
-// Of one rank in one run.
+// What one rank measured in one run.
 using Times = std::vector<double>;
 
 class Measurement {
@@ -38,61 +44,91 @@ class Measurement {
   }
 
  private:
-  Result<std::vector<Times>> Run(const Plan& plan, int64_t bytes) {
+  Result<std::vector<Times>> Run(const Plan& plan, int64_t bytes, int32_t repeats) {
     Result<RunReport> report = run_(plan, {.size_bytes = bytes,
                                            .type = DataType::kUint8,
                                            .transport = Transport::kTcp,
                                            .warmup = options_.warmup,
-                                           .iterations = options_.repeats,
+                                           .iterations = repeats,
                                            .hang_timeout_s = options_.hang_timeout_s});
     if (!report) return tl::unexpected(report.error());
     if (report->wrong != 0)
       return MakeError(ErrorCode::kPeerFailed,
                        fmt::format("{} bytes arrived wrong", report->wrong));
-    progress_.Add(1);
     return std::move(report->rank_times);
+  }
+
+  Result<std::vector<Times>> Ping(const std::vector<Pair>& round, int64_t bytes, int32_t repeats) {
+    return Run(calibrate::PingPlan(options_.num_ranks, round, bytes), bytes, repeats);
   }
 
   // Both ways of each pair of a round.
   Status Meet(std::vector<Pair> round) {
-    const Result<std::vector<Times>> small =
-        Run(calibrate::PingPlan(options_.num_ranks, round, 1), 1);
+    Result<std::vector<Times>> small = Ping(round, 1, options_.repeats);
     if (!small) return tl::unexpected(small.error());
+    progress_.Add(1);
     for (int way = 0; way < 2; ++way) {
-      const Result<std::vector<Times>> large =
-          Run(calibrate::PingPlan(options_.num_ranks, round, options_.large_bytes),
-              options_.large_bytes);
+      Result<std::vector<Times>> large = Ping(round, options_.large_bytes, options_.repeats);
       if (!large) return tl::unexpected(large.error());
-      for (const Pair& pair : round) {
-        // Of the short messages there was one way only, from the lower rank.
-        const auto lower = static_cast<size_t>(std::min(pair.first, pair.second));
-        const Spread long_times = SpreadOf((*large)[static_cast<size_t>(pair.first)]);
-        if (const Status added = AddPair(pair, SpreadOf((*small)[lower]), long_times); !added)
-          return added;
-      }
+      if (const Status told = AddPairs(round, *small, *large); !told) return told;
+      progress_.Add(1);
       for (Pair& pair : round) std::swap(pair.first, pair.second);
     }
     return {};
   }
 
-  Status AddPair(const Pair& pair, const Spread& small, const Spread& large) {
+  // Where times do not tell a pair's bandwidth, the whole round is measured again, as all its pairs are
+  // at it together; of the pairs that were told already the first measurement counts. `small` becomes the newest.
+  Status AddPairs(const std::vector<Pair>& round, std::vector<Times>& small,
+                  std::vector<Times> large) {
+    // Short messages went one way only, from the lower rank.
+    const auto short_times = [&small](const Pair& pair) {
+      return SpreadOf(small[static_cast<size_t>(std::min(pair.first, pair.second))]);
+    };
+    const auto long_times = [&large](const Pair& pair) {
+      return SpreadOf(large[static_cast<size_t>(pair.first)]);
+    };
+    std::vector<Pair> untold = round;
+    int32_t repeats = std::max(options_.repeats, kLeastRepeatsOfMore);
+    for (int more = 0;; ++more) {
+      std::erase_if(untold, [&](const Pair& pair) {
+        return AddPair(pair, short_times(pair), long_times(pair));
+      });
+      if (untold.empty()) return {};
+      if (more == kMoreTries) break;
+      repeats *= 2;
+      std::vector<Pair> from_lower = round;
+      for (Pair& pair : from_lower)
+        if (pair.first > pair.second) std::swap(pair.first, pair.second);
+      Result<std::vector<Times>> again = Ping(from_lower, 1, repeats);
+      if (!again) return tl::unexpected(again.error());
+      small = std::move(*again);
+      again = Ping(round, options_.large_bytes, repeats);
+      if (!again) return tl::unexpected(again.error());
+      large = std::move(*again);
+    }
+    const Pair& pair = untold.front();
+    return MakeError(
+        ErrorCode::kInfeasible,
+        fmt::format("from rank {} to rank {} {} bytes take {:.1f} us, and one takes {:.1f} us: "
+                    "larger messages are needed to tell its bandwidth",
+                    pair.first, pair.second, options_.large_bytes, long_times(pair).median * 1e6,
+                    short_times(pair).median * 1e6));
+  }
+
+  // Whether the times tell a bandwidth.
+  bool AddPair(const Pair& pair, const Spread& small, const Spread& large) {
     const auto bytes = static_cast<double>(options_.large_bytes);
-    if (large.median <= small.median)
-      return MakeError(
-          ErrorCode::kInfeasible,
-          fmt::format("from rank {} to rank {} {} bytes take {:.1f} us, and one takes {:.1f} us: "
-                      "larger messages are needed to tell its bandwidth",
-                      pair.first, pair.second, options_.large_bytes, large.median * 1e6,
-                      small.median * 1e6));
+    const double longer_s = large.median - small.median;
+    if (!(longer_s > 0 && bytes / longer_s < kMaxFittedBandwidth)) return false;
     // Where the intervals of both times meet, nothing says how fast the link may be.
     const double min_s = large.low - small.high;
     const double fastest = min_s > 0 ? bytes / min_s : std::numeric_limits<double>::infinity();
     pairs_.push_back({.from = pair.first,
                       .to = pair.second,
                       .alpha_s = {small.median / 2, small.low / 2, small.high / 2},
-                      .bandwidth = {bytes / (large.median - small.median),
-                                    bytes / (large.high - small.low), fastest}});
-    return {};
+                      .bandwidth = {bytes / longer_s, bytes / (large.high - small.low), fastest}});
+    return true;
   }
 
   Status MeetAll(int32_t rank) {
@@ -101,8 +137,9 @@ class Measurement {
     for (const bool out : {true, false}) {
       const Plan plan = out ? calibrate::FanOutPlan(ranks, rank, options_.large_bytes)
                             : calibrate::FanInPlan(ranks, rank, options_.large_bytes);
-      const Result<std::vector<Times>> times = Run(plan, options_.large_bytes);
+      const Result<std::vector<Times>> times = Run(plan, options_.large_bytes, options_.repeats);
       if (!times) return tl::unexpected(times.error());
+      progress_.Add(1);
       const Spread spread = SpreadOf((*times)[static_cast<size_t>(rank)]);
       const double bytes = static_cast<double>(options_.large_bytes) * (ranks - 1);
       (out ? measure.out : measure.in) = {bytes / spread.median, bytes / spread.high,
@@ -147,7 +184,7 @@ Result<Calibration> Calibrate(const CalibrateOptions& options, const PlanRunner&
 }
 
 Result<Topology> ToTopology(const Calibration& calibration) {
-  constexpr double kShares = 0.9, kMaxFittedBandwidth = static_cast<double>(int64_t{1} << 50);
+  constexpr double kShares = 0.9;
   const int32_t ranks = calibration.options.num_ranks;
   Topology::Builder builder(ranks);
   std::vector<double> out(static_cast<size_t>(ranks)), in(static_cast<size_t>(ranks));

@@ -212,7 +212,7 @@ std::string RewiredText(const Advice& advice) {
 
 // --- JSON ----------------------------------------------------------------------------------------
 
-Json ToJson(const std::vector<Expectation>& expected) {
+Json JsonOf(const std::vector<Expectation>& expected) {
   Json rows = Json::array();
   const auto put = [](const Expectation& one, const std::optional<Rational>& seconds) {
     Json json;
@@ -257,13 +257,13 @@ void PrintJson(const Advice& advice) {
     out["settings"].push_back(entry);
   }
   out["notes"] = advice.nccl.notes;
-  out["rows"] = ToJson(advice.expected);
+  out["rows"] = JsonOf(advice.expected);
   out["other_wirings"] = Json::array();
   for (const Rewired& other : advice.rewired) {
     Json entry;
     entry["recipe"] = other.wiring.recipe;
     entry["cables"] = CablesText(other.wiring.topology);
-    entry["rows"] = ToJson(other.expected);
+    entry["rows"] = JsonOf(other.expected);
     out["other_wirings"].push_back(entry);
   }
   if (!advice.not_rewired.empty()) out["why"] = advice.not_rewired;

@@ -9,8 +9,7 @@ Command AddBenchCommand(Program& program, const std::shared_ptr<BenchFlags>& fla
                          "figures; without a name, lists them",
                          "tutti bench direct-table5");
   command.AddOption("name", flags->name, "Experiment; none: list them");
-  command.AddOption("-o,--output", flags->output,
-                    "Also draw the figure to this SVG file (needs gnuplot)");
+  command.AddOption("-o,--output", flags->output, "Also draw the figure to this SVG file");
   command.AddFlag("--markdown", flags->markdown, "Print tables as Markdown");
   command
       .AddOption("--max-ranks", flags->max_ranks,
@@ -25,7 +24,11 @@ Command AddBenchCommand(Program& program, const std::shared_ptr<BenchFlags>& fla
   command.AddFlag("--large", flags->large,
                   "Also what takes minutes; each experiment's notes say what that is");
   command.AddOption("--simulated", flags->simulated,
-                    "Keep simulated points in this folder, and take from there what is known");
+                    "Keep simulated points, and runs of the testbed, in this folder, and take from "
+                    "there what is known");
+  command.AddOption("--redraw", flags->redraw,
+                    "Draw this figure of `bench -o` again from the data that it carries, in its "
+                    "place or to -o; measures nothing");
   return command;
 }
 

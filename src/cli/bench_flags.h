@@ -10,7 +10,7 @@
 namespace tutti::cli {
 
 struct BenchFlags {
-  std::string name, output, simulated;
+  std::string name, output, simulated, redraw;
   bool markdown = false, large = false;
   int64_t max_ranks = 0, step = 0;
 };

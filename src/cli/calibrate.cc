@@ -19,27 +19,27 @@
 namespace tutti::cli {
 namespace {
 
-struct Flags {
+struct CalibrateFlags {
   RemoteFlags remote;
   std::string output, size = "4MiB";
   int32_t repeats = 15;
 };
 
-Json ToJson(const Spread& spread) {
+Json JsonOf(const Spread& spread) {
   return {{"median", spread.median}, {"low", spread.low}, {"high", spread.high}};
 }
 
-Json ToJson(const Calibration& calibration) {
+Json JsonOf(const Calibration& calibration) {
   Json json{{"ranks", calibration.options.num_ranks},
             {"bytes", calibration.options.large_bytes},
             {"repeats", calibration.options.repeats}};
   for (const PairMeasure& pair : calibration.pairs)
     json["links"].push_back({{"from", pair.from},
                              {"to", pair.to},
-                             {"alpha_s", ToJson(pair.alpha_s)},
-                             {"bandwidth", ToJson(pair.bandwidth)}});
+                             {"alpha_s", JsonOf(pair.alpha_s)},
+                             {"bandwidth", JsonOf(pair.bandwidth)}});
   for (const RankMeasure& rank : calibration.ranks)
-    json["with_all_others"].push_back({{"out", ToJson(rank.out)}, {"in", ToJson(rank.in)}});
+    json["with_all_others"].push_back({{"out", JsonOf(rank.out)}, {"in", JsonOf(rank.in)}});
   return json;
 }
 
@@ -84,7 +84,7 @@ void PrintSummary(const Calibration& calibration, const Topology& topology) {
     fmt::print("links of a rank share what its host brings in and takes out: host limits\n");
 }
 
-int Run(const Program& program, const Flags& flags) {
+int Run(const Program& program, const CalibrateFlags& flags) {
   if (const auto code = ServeIfNotFirst(flags.remote, std::string(Name(Transport::kTcp))))
     return *code;
   const Result<int64_t> size = ParseSizeBytes(flags.size);
@@ -114,7 +114,7 @@ int Run(const Program& program, const Flags& flags) {
   if (const Status written = WriteFileAtomically(flags.output, text); !written)
     return Report(written.error());
   if (program.json) {
-    Json json = ToJson(*calibration);
+    Json json = JsonOf(*calibration);
     json["written"] = flags.output;
     Print(json);
   } else {
@@ -129,7 +129,7 @@ int Run(const Program& program, const Flags& flags) {
 }  // namespace
 
 void AddCalibrate(Program& program) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<CalibrateFlags>();
   Command command = program.AddCommand(
       program.line.root(), "calibrate",
       "Measure the network between ranks on several hosts and write it as a topology",

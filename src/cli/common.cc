@@ -12,11 +12,13 @@
 #include <cstdlib>
 #include <utility>
 
+#include "diameter.h"
 #include "tutti/base/cancel.h"
 #include "tutti/base/file.h"
 #include "tutti/base/units.h"
 #include "tutti/coll/demand.h"
 #include "tutti/runtime/executor.h"
+#include "tutti/sched/group_text.h"
 #include "tutti/sim/simulator.h"
 #include "tutti/synth/synthesizer.h"
 #include "tutti/topo/properties.h"
@@ -80,7 +82,8 @@ void PrintError(const std::string& message) {
 }
 
 int Report(const Error& error) {
-  PrintError(error.message);
+  // Where it was interrupted is nobody's fault.
+  PrintError(error.code == ErrorCode::kCancelled ? CancelledError().message : error.message);
   switch (error.code) {
     case ErrorCode::kInfeasible:
     case ErrorCode::kPeerFailed:
@@ -135,7 +138,7 @@ std::string Seconds(double seconds) {
   if (seconds >= 1e-3) return fmt::format("{:.3f} ms", seconds * 1e3);
   return fmt::format("{:.3f} us", seconds * 1e6);
 }
-// Of one rank, that sends nothing in no time, neither is a number.
+// One rank sends nothing in no time: neither is a number.
 std::string BytesPerSecond(double value) {
   return std::isfinite(value) && value > 0 ? fmt::format("{:.3f} GB/s", value / 1e9) : "-";
 }
@@ -274,10 +277,209 @@ void CollectiveFlags::AddTo(Command command) {
       .ShowDefault();
   command.AddOption("--demand", demand_path,
                     "File with the square matrix of bytes for all-to-allv (CSV or blanks)");
+  command.AddOption("--group", group,
+                    "The collective among these ranks only, such as 0-7,12; --root is a position "
+                    "in it");
+  command.AddOption("--groups", groups,
+                    "Within each of several groups at once: lists separated by semicolons, "
+                    "every=S, blocks=K, axis=D of a torus or mesh, or a file with a group a line");
+  command
+      .AddOption("--others", others,
+                 "What ranks in no group do: forward what passes, or idle: take no part")
+      .OneOf({"forward", "idle"})
+      .ShowDefault();
+  command.AddOption("--placement", placement,
+                    "Where the job's ranks lie on the network's: a file with a network rank a "
+                    "line, near: each close to the one before, or best: where the schedule takes "
+                    "the least time of those tried; groups are of the job's ranks");
+}
+
+namespace {
+
+// Text that is no list and no structure is a file.
+bool IsGroupText(const std::string& text) {
+  return text.find_first_not_of(" \t0123456789,;-/") == std::string::npos ||
+         text.find('=') != std::string::npos;
+}
+
+// Where each rank of the job lies; nothing without --placement.
+Result<std::optional<std::vector<NodeId>>> PlacedBy(const CollectiveFlags& flags,
+                                                    const Topology& topology) {
+  constexpr int64_t kMessage = 1 << 20;
+  if (flags.placement.empty()) return std::nullopt;
+  if (flags.placement == "near") return NearestOrder(topology, kMessage);
+  if (flags.best) return flags.best->ranks;
+  const Result<std::string> text = ReadFile(flags.placement);
+  if (!text) return tl::unexpected(text.error());
+  Result<std::vector<NodeId>> ranks = ParsePlacement(*text, topology);
+  if (!ranks) return Within(flags.placement, ranks.error());
+  return *std::move(ranks);
+}
+
+// Groups of the job's ranks.
+Result<RankGroups> GroupsOf(const CollectiveFlags& flags, const Topology& topology,
+                            int32_t job_ranks) {
+  RankGroups groups;
+  if (!flags.groups.empty()) {
+    const bool is_text = IsGroupText(flags.groups);
+    const Result<std::string> text = is_text ? flags.groups : ReadFile(flags.groups);
+    if (!text) return tl::unexpected(text.error());
+    Result<RankGroups> read = ParseGroups(*text, topology, job_ranks);
+    if (!read) return Within(is_text ? "--groups" : flags.groups, read.error());
+    groups = *std::move(read);
+  } else if (!flags.group.empty()) {
+    Result<std::vector<NodeId>> ranks = ParseRankList(flags.group, job_ranks);
+    if (!ranks) return Within("--group", ranks.error());
+    groups.push_back(*std::move(ranks));
+  } else {
+    for (const NodeId rank : IdRange<NodeId>(0, job_ranks)) {
+      if (groups.empty()) groups.emplace_back();
+      groups[0].push_back(rank);
+    }
+  }
+  return groups;
+}
+
+// The ranks of the job that are in a group, ascending.
+std::vector<NodeId> UsedIn(const RankGroups& groups) {
+  std::vector<NodeId> used;
+  for (const std::vector<NodeId>& group : groups)
+    used.insert(used.end(), group.begin(), group.end());
+  std::sort(used.begin(), used.end());
+  used.erase(std::unique(used.begin(), used.end()), used.end());
+  return used;
+}
+
+// An order of all ranks with those of `used` first.
+std::vector<NodeId> UsedFirst(const std::vector<NodeId>& order, const std::vector<NodeId>& used) {
+  std::vector<NodeId> ranks;
+  for (const NodeId rank : used) ranks.push_back(order[rank.index()]);
+  for (size_t i = 0; i < order.size(); ++i)
+    if (!std::binary_search(used.begin(), used.end(), NodeId{static_cast<int32_t>(i)}))
+      ranks.push_back(order[i]);
+  return ranks;
+}
+
+}  // namespace
+
+Status CollectiveFlags::FindBest(const Topology& topology, const Synthesizer* synthesizer,
+                                 const SynthOptions& options) {
+  constexpr int64_t kTransfers = 20'000'000;  // of all schedules that are tried: some seconds
+  constexpr int64_t kMessage = 1 << 20;
+  if (!wants_best()) return {};
+  if (synthesizer == nullptr || synthesizer->groups == GroupUse::kNone)
+    synthesizer = *FindSynthesizer("direct");
+  const SynthOptions usable = OptionsFor(*synthesizer, options);
+  Result<RankGroups> listed_groups = GroupsOf(*this, topology, topology.num_ranks());
+  if (!listed_groups) return tl::unexpected(listed_groups.error());
+  const std::vector<NodeId> used = UsedIn(*listed_groups);
+  // The ranks of the job, from the order in which the used ones stand first.
+  const auto job_order = [&used](std::span<const NodeId> ranks) {
+    std::vector<NodeId> order(ranks.size());
+    size_t of_used = 0, of_rest = used.size();
+    for (size_t rank = 0; rank < order.size(); ++rank)
+      order[rank] = of_used < used.size() && used[of_used].index() == rank ? ranks[of_used++]
+                                                                           : ranks[of_rest++];
+    return order;
+  };
+  int64_t transfers = 0;
+  const auto seconds_of = [&](std::span<const NodeId> ranks) -> Result<Rational> {
+    const std::vector<NodeId> placed = job_order(ranks);
+    const Result<Collective> collective =
+        MakeAt(&placed, topology, synthesizer->one_shard_all_reduce);
+    if (!collective) return tl::unexpected(collective.error());
+    const Result<Schedule> schedule = RunSynthesizer(*synthesizer, topology, *collective, usable);
+    if (!schedule) return tl::unexpected(schedule.error());
+    transfers = static_cast<int64_t>(schedule->transfers.size());
+    return PredictedSeconds(topology, *schedule, usable.size_bytes);
+  };
+  std::vector<NodeId> listed;
+  for (const NodeId rank : IdRange<NodeId>(0, topology.num_ranks())) listed.push_back(rank);
+  const std::vector<std::vector<NodeId>> starts = {
+      UsedFirst(listed, used), UsedFirst(NearestOrder(topology, kMessage), used)};
+  PlacementSearch search{.seed = options.seed};
+  // How much work one is; the search itself says what is wrong where none can be made.
+  for (const std::vector<NodeId>& start : starts)
+    if (transfers == 0) (void)seconds_of(start);
+  search.max_tries =
+      std::clamp<int64_t>(kTransfers / std::max<int64_t>(transfers, 1), 8, search.max_tries);
+  Result<FoundPlacement> found =
+      FindPlacement(starts, static_cast<int32_t>(used.size()), seconds_of, search);
+  if (!found) return tl::unexpected(found.error());
+  found->ranks = job_order(found->ranks);
+  best = *std::move(found);
+  return {};
+}
+
+std::string PlacementText(const CollectiveFlags& flags) {
+  if (!flags.best) return "";
+  const FoundPlacement& best = *flags.best;
+  std::vector<int32_t> ranks;
+  for (const NodeId rank : best.ranks) ranks.push_back(rank.value);
+  return fmt::format("  placement    {} as listed, {}, {}: job ranks lie on {}\n",
+                     best.first_seconds ? Seconds(best.first_seconds->ToDouble()) : "impossible",
+                     Seconds(best.seconds.ToDouble()),
+                     best.is_least ? "the least of all placements"
+                                   : fmt::format("the least of {} tried", Count(best.tries)),
+                     fmt::join(ranks, ","));
+}
+
+void DescribePlacement(const CollectiveFlags& flags, Json& out) {
+  if (!flags.best) return;
+  const FoundPlacement& best = *flags.best;
+  Json ranks = Json::array();
+  for (const NodeId rank : best.ranks) ranks.push_back(rank.value);
+  out["placement"] = {
+      {"ranks", std::move(ranks)},
+      {"time_s", best.seconds.ToDouble()},
+      {"listed_s", best.first_seconds ? Json(best.first_seconds->ToDouble()) : Json(nullptr)},
+      {"tries", best.tries},
+      {"is_least", best.is_least}};
+}
+
+std::vector<std::string> CollectiveFlags::Inputs() const {
+  std::vector<std::string> paths{demand_path};
+  if (!groups.empty() && !IsGroupText(groups)) paths.push_back(groups);
+  if (!placement.empty() && placement != "near" && placement != "best") paths.push_back(placement);
+  return paths;
+}
+
+void DescribeGroups(const Collective& collective, Json& out) {
+  if (!collective.has_groups()) return;
+  Json groups = Json::array();
+  for (const Collective::Group& group : collective.groups()) {
+    Json members = Json::array();
+    for (const NodeId rank : group.members) members.push_back(rank.value);
+    groups.push_back(std::move(members));
+  }
+  out["groups"] = std::move(groups);
+  out["others"] = collective.others() == Others::kIdle ? "idle" : "forward";
+}
+
+std::string GroupsText(const Collective& collective) {
+  if (!collective.has_groups()) return "";
+  const auto groups = collective.groups();
+  if (groups.size() == 1) return fmt::format(" of {} ranks", groups[0].size());
+  const bool equal = std::all_of(groups.begin(), groups.end(), [&](const Collective::Group& group) {
+    return group.size() == groups[0].size();
+  });
+  return fmt::format(" in {} groups of {}{} ranks", groups.size(), equal ? "" : "up to ",
+                     collective.largest_group());
 }
 
 Result<Collective> CollectiveFlags::Make(const Topology& topology,
                                          bool one_shard_all_reduce) const {
+  CollectiveFlags found = *this;
+  if (Status looked = found.FindBest(topology, nullptr, {}); !looked)
+    return tl::unexpected(looked.error());
+  const Result<std::optional<std::vector<NodeId>>> placed = PlacedBy(found, topology);
+  if (!placed) return tl::unexpected(placed.error());
+  return MakeAt(*placed ? &**placed : nullptr, topology, one_shard_all_reduce);
+}
+
+Result<Collective> CollectiveFlags::MakeAt(const std::vector<NodeId>* placed,
+                                           const Topology& topology,
+                                           bool one_shard_all_reduce) const {
   const Result<CollectiveKind> kind = ParseCollectiveKind(name);
   if (!kind) return tl::unexpected(kind.error());
   Collective::Options options;
@@ -290,17 +492,36 @@ Result<Collective> CollectiveFlags::Make(const Topology& topology,
   } else if (*kind == CollectiveKind::kAllToAllV) {
     return InvalidArgument("all-to-allv needs --demand FILE, a square matrix of bytes");
   }
+  if (!group.empty() && !groups.empty())
+    return InvalidArgument("--group names one group and --groups several: give one of them");
+  if (others == "idle" && !has_groups())
+    return InvalidArgument("--others idle needs --group, --groups or --placement");
+  if (has_groups()) {
+    const int32_t job_ranks =
+        placed != nullptr ? static_cast<int32_t>(placed->size()) : topology.num_ranks();
+    Result<RankGroups> members = GroupsOf(*this, topology, job_ranks);
+    if (!members) return tl::unexpected(members.error());
+    if (placed != nullptr)
+      for (std::vector<NodeId>& ranks : *members)
+        for (NodeId& rank : ranks) rank = (*placed)[rank.index()];
+    options.groups = *std::move(members);
+    if (others == "idle") options.others = Others::kIdle;
+  }
   return Collective::Make(*kind, topology.num_ranks(), std::move(options));
 }
 
-int32_t DiameterOf(const Topology& topology) {
+FarthestRange DiameterRangeOf(const Topology& topology) {
   constexpr int32_t kFewRanks = 2048;  // every rank searched faster than symmetry is found
-  if (topology.num_ranks() <= kFewRanks) return Diameter(topology);
+  constexpr int64_t kMaxVisits = 2'000'000'000;  // seconds
+  if (topology.num_ranks() <= kFewRanks) {
+    const int32_t diameter = Diameter(topology);
+    return {diameter, diameter};
+  }
   // Alike nodes are equally far from the rest: one search a class.
   std::vector<NodeId> sources;
   for (NodeId node : FindNodeOrbits(topology).representatives)
     if (topology.is_rank(node)) sources.push_back(node);
-  return CountHops(topology, sources).diameter;
+  return LimitDiameter(topology, sources, kMaxVisits);
 }
 
 std::optional<Rational> MooreFlowOf(const Topology& topology) {
@@ -311,7 +532,14 @@ std::optional<Rational> MooreFlowOf(const Topology& topology) {
 }
 
 void DescribeTopology(const Topology& topology, Json& out) {
-  DescribeTopology(topology, DiameterOf(topology), out);
+  DescribeTopologyWith(topology, DiameterRangeOf(topology), out);
+}
+
+void DescribeTopologyWith(const Topology& topology, const FarthestRange& diameter, Json& out) {
+  const bool exact = diameter.least == diameter.most;
+  DescribeTopology(topology,
+                   exact ? std::optional(static_cast<int32_t>(diameter.least)) : std::nullopt, out);
+  if (!exact) out["diameter_range"] = {diameter.least, diameter.most};
 }
 
 void DescribeTopology(const Topology& topology, std::optional<int32_t> diameter, Json& out) {
@@ -326,6 +554,7 @@ void DescribeTopology(const Topology& topology, std::optional<int32_t> diameter,
 
 void DescribeSchedule(const Schedule& schedule, Json& out) {
   out["collective"] = Name(schedule.collective.kind());
+  DescribeGroups(schedule.collective, out);
   out["algorithm"] = schedule.algorithm;
   out["seed"] = schedule.seed;
   out["chunks"] = schedule.units_per_shard;

@@ -15,8 +15,14 @@
 #include "tutti/base/result.h"
 #include "tutti/bounds/bounds.h"
 #include "tutti/sched/cost.h"
+#include "tutti/sched/placement_search.h"
 #include "tutti/sched/schedule.h"
 #include "tutti/verify/verifier.h"
+
+namespace tutti {
+struct Synthesizer;
+struct SynthOptions;
+}  // namespace tutti
 
 namespace tutti::cli {
 
@@ -156,17 +162,40 @@ class ElementFlag {
 Status CheckChunksExist(const Collective& collective, const ChunksFlag& chunks,
                         const std::vector<int64_t>& sizes, const ElementFlag& element);
 
-// Options that say which collective: -c, --root, --demand.
+// Options that say which collective, and within which groups of ranks: -c, --root, --demand, --group,
+// --groups, --others, --placement.
 struct CollectiveFlags {
   std::string name = "all-gather";
   int32_t root = 0;
   std::string demand_path;
+  std::string group, groups, others = "forward", placement;
+  std::optional<FoundPlacement> best;  // of --placement best, once it was looked for
 
   void AddTo(Command command);
+  bool has_groups() const { return !group.empty() || !groups.empty() || !placement.empty(); }
+  // The files that are read.
+  std::vector<std::string> Inputs() const;
+  // --placement best: finds `best`, for the schedule of this algorithm; where it makes none of groups, or
+  // for null, for that of direct. Else nothing.
+  Status FindBest(const Topology& topology, const Synthesizer* synthesizer,
+                  const SynthOptions& options);
+  // --placement best without a `best`: as FindBest() finds it for null and the default size.
   Result<Collective> Make(const Topology& topology, bool one_shard_all_reduce) const;
+
+ private:
+  bool wants_best() const { return placement == "best" && !best; }
+  Result<Collective> MakeAt(const std::vector<NodeId>* placed, const Topology& topology,
+                            bool one_shard_all_reduce) const;
 };
 
-int32_t DiameterOf(const Topology& topology);
+// "  placement    ..."; empty where none was looked for.
+std::string PlacementText(const CollectiveFlags& flags);
+void DescribePlacement(const CollectiveFlags& flags, Json& out);
+
+// Key `groups` where there are some.
+void DescribeGroups(const Collective& collective, Json& out);
+// ", in 8 groups of 64"; empty without.
+std::string GroupsText(const Collective& collective);
 
 // Its name, or "an unnamed network".
 std::string NameOf(const Topology& topology);

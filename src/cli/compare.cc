@@ -31,7 +31,7 @@
 namespace tutti::cli {
 namespace {
 
-struct Flags {
+struct CompareFlags {
   std::string topology, algorithms, unwind, size = "1GiB";
   CollectiveFlags collective;
   RoutingFlags routing;
@@ -89,7 +89,7 @@ class Networks {
   const Topology& Keep(const Unwound& unwound) {
     return unwound_.try_emplace(unwound.degree, unwound.topology).first->second;
   }
-  // Of what is asked for on `network`, which is one of these.
+  // Bounds of what is asked for on `network`, which is one of these.
   Result<Bounds> BoundsOn(const Topology& network, const Collective& collective) {
     if (const auto known = bounds_.find(&network); known != bounds_.end()) return known->second;
     Result<Bounds> bounds = BoundsOf(network, collective);
@@ -104,7 +104,7 @@ class Networks {
   std::map<const Topology*, Bounds> bounds_;
 };
 
-Result<Networks> MakeNetworks(const Flags& flags) {
+Result<Networks> MakeNetworks(const CompareFlags& flags) {
   if (flags.unwind.empty() || flags.unwind == kTrySeveral)
     return ParseTopology(flags.topology).map([&](Topology topology) {
       return Networks(std::move(topology), !flags.unwind.empty());
@@ -132,8 +132,8 @@ struct Made {
   std::optional<Unwound> unwound;
 };
 
-// Of what only some algorithms have, those that have it get it.
-SynthOptions OptionsOf(const Entry& entry, const Flags& flags, int64_t size) {
+// Options that only some algorithms have are given to those that have them.
+SynthOptions OptionsOf(const Entry& entry, const CompareFlags& flags, int64_t size) {
   const SynthOptions options{.chunks = flags.chunks.count(),
                              .seed = flags.seed,
                              .size_bytes = size,
@@ -144,22 +144,25 @@ SynthOptions OptionsOf(const Entry& entry, const Flags& flags, int64_t size) {
   return entry.synthesizer != nullptr ? OptionsFor(*entry.synthesizer, options) : options;
 }
 
+// `found`: by the search for the best of all, of which it holds the choice.
 Result<Schedule> Synthesize(const Entry& entry, const Topology& topology,
-                            const Collective& collective, const SynthOptions& options) {
+                            const Collective& collective, const SynthOptions& options,
+                            Unwound* found) {
   if (entry.synthesizer != nullptr)
     return RunSynthesizer(*entry.synthesizer, topology, collective, options);
-  return ChooseSynthesizer(topology, collective, options).map([](AutoChoice choice) {
-    return std::move(choice.schedule);
-  });
+  Result<AutoChoice> choice = found != nullptr ? ChooseOn(*found, collective, options)
+                                               : ChooseSynthesizer(topology, collective, options);
+  if (!choice) return tl::unexpected(choice.error());
+  return std::move(choice->schedule);
 }
 
-Result<Made> MakeOn(const Topology& topology, const Entry& entry, const Flags& flags,
-                    const SynthOptions& options) {
+Result<Made> MakeOn(const Topology& topology, const Entry& entry, const CompareFlags& flags,
+                    const SynthOptions& options, Unwound* found = nullptr) {
   const Result<Collective> collective = flags.collective.Make(
       topology, entry.synthesizer != nullptr && entry.synthesizer->one_shard_all_reduce);
   if (!collective) return tl::unexpected(collective.error());
   const auto before = std::chrono::steady_clock::now();
-  Result<Schedule> schedule = Synthesize(entry, topology, *collective, options);
+  Result<Schedule> schedule = Synthesize(entry, topology, *collective, options, found);
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - before;
   if (!schedule) return tl::unexpected(schedule.error());
   const VerifyReport report = Verify(topology, schedule->collective, *schedule);
@@ -173,18 +176,23 @@ Result<Made> MakeOn(const Topology& topology, const Entry& entry, const Flags& f
 
 // An algorithm on the network as it is, or on the unwinding that suits it best; `auto` tries those
 // by itself where there are switches.
-Result<Made> Make(const Entry& entry, Networks& networks, const Flags& flags, int64_t size) {
+Result<Made> Make(const Entry& entry, Networks& networks, const CompareFlags& flags, int64_t size) {
   const SynthOptions options = OptionsOf(entry, flags, size);
   const bool tries =
       networks.tries_unwindings() ||
       (entry.synthesizer == nullptr && TriesUnwindings(networks.whole(), flags.collective));
   if (!tries) return MakeOn(networks.whole(), entry, flags, options);
+  const auto before = std::chrono::steady_clock::now();
   Result<Unwound> best =
       Unwind(flags.topology, kTrySeveral, entry.synthesizer, flags.collective, options);
   if (!best) return tl::unexpected(best.error());
-  if (best->degree == 0) return MakeOn(networks.whole(), entry, flags, options);
-  Result<Made> made = MakeOn(networks.Keep(*best), entry, flags, options);
-  if (made) made->unwound = *std::move(best);
+  const std::chrono::duration<double> searched = std::chrono::steady_clock::now() - before;
+  const bool is_whole = best->degree == 0;
+  Result<Made> made =
+      MakeOn(is_whole ? networks.whole() : networks.Keep(*best), entry, flags, options, &*best);
+  if (!made) return made;
+  made->synthesis_s += searched.count();
+  if (!is_whole) made->unwound = *std::move(best);
   return made;
 }
 
@@ -227,7 +235,7 @@ class Held {
 
   // What the algorithm makes of other sizes, on the network that it was on last. Most make one
   // schedule of all of them.
-  Status AddOtherSizes(const Entry& entry, const Flags& flags) {
+  Status AddOtherSizes(const Entry& entry, const CompareFlags& flags) {
     const size_t most = entry.synthesizer == nullptr ? kMaxToChooseAgain : kMaxToMakeAgain;
     if (schedules_.empty() || schedules_.back().algorithm != entry.name ||
         schedules_.back().schedule.transfers.size() > most)
@@ -264,9 +272,9 @@ class Held {
     return fmt::format("best, analytic: {}\nbest, simulated: {}\n", one, other);
   }
 
-  // Of Describe(): simulated where that is not too much.
+  // Ranges for Describe(): simulated where that is not too much.
   const std::vector<BestRange>& best() const { return best_; }
-  // Of all sizes to draw, or where that is too much none.
+  // Curves over all sizes to draw; none where that is too much.
   Result<std::vector<PageCurve>> Curves(const SimOptions& options,
                                         const std::vector<int64_t>& sizes) const {
     if (transfers_ > kMaxToSimulate) return std::vector<PageCurve>();
@@ -305,7 +313,7 @@ struct Row {
 class Comparison {
  public:
   // `switched` may be null.
-  Comparison(const Flags& flags, Networks& networks, const Collective& wanted,
+  Comparison(const CompareFlags& flags, Networks& networks, const Collective& wanted,
              const std::vector<int64_t>& sizes, const SwitchedNetwork* switched)
       : flags_(flags),
         networks_(networks),
@@ -484,7 +492,7 @@ class Comparison {
       if (i == 0 || rows_[i - 1].size_index != rows_[i].size_index) rows_[i].json["best"] = true;
   }
 
-  const Flags& flags_;
+  const CompareFlags& flags_;
   Networks& networks_;
   const Collective& wanted_;
   const std::vector<int64_t>& sizes_;
@@ -508,7 +516,7 @@ Status CheckReduces(const Networks& networks, const Collective& wanted,
   return tl::unexpected(SwitchesDoNotReduce(networks.whole(), wanted.kind()));
 }
 
-std::string Headline(const Flags& flags, const Networks& networks, const Comparison& rows) {
+std::string Headline(const CompareFlags& flags, const Networks& networks, const Comparison& rows) {
   std::string text = fmt::format("{} on {} ({} ranks)", flags.collective.name,
                                  NameOf(networks.whole()), networks.whole().num_ranks());
   if (!rows.some()) return text + ": no algorithm makes a schedule\n\n";
@@ -519,7 +527,8 @@ std::string Headline(const Flags& flags, const Networks& networks, const Compari
   return text + fmt::format("\n\n{}\n", rows.Text());
 }
 
-Status WriteComparison(const Flags& flags, const Topology& topology, const Comparison& rows) {
+Status WriteComparison(const CompareFlags& flags, const Topology& topology,
+                       const Comparison& rows) {
   if (!flags.html.given()) return {};
   const Result<PageComparison> comparison = rows.ForPage();
   if (!comparison) return tl::unexpected(comparison.error());
@@ -528,13 +537,13 @@ Status WriteComparison(const Flags& flags, const Topology& topology, const Compa
   return flags.html.Write(data);
 }
 
-Result<std::optional<SwitchedNetwork>> MakeSwitched(const Flags& flags) {
+Result<std::optional<SwitchedNetwork>> MakeSwitched(const CompareFlags& flags) {
   if (flags.switched.given() && flags.html.given())
     return InvalidArgument("--html shows no times of --ecmp and --routes: give one or the other");
   return SwitchedNetwork::Make(flags.switched);
 }
 
-int Compare(const Program& program, const Flags& flags) {
+int Compare(const Program& program, const CompareFlags& flags) {
   const Result<std::vector<int64_t>> sizes = ParseSizes(flags.size);
   if (!sizes) return Report(sizes.error());
   if (const Status known = flags.element.Check(); !known) return Report(known.error());
@@ -562,6 +571,7 @@ int Compare(const Program& program, const Flags& flags) {
   DescribeTopology(topology, out);
   if (*switched) out["network"] = NameOf((*switched)->topology());
   out["collective"] = flags.collective.name;
+  DescribeGroups(*wanted, out);
   out["rows"] = rows.JsonRows();
   // Ranges of sizes are of the schedules' own network.
   const Result<std::string> best =
@@ -596,7 +606,7 @@ int Compare(const Program& program, const Flags& flags) {
 }  // namespace
 
 void AddCompare(Program& program) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<CompareFlags>();
   Command command = program.AddCommand(
       program.line.root(), "compare",
       "One table of many algorithms: analytic, simulated, efficiency against the bound",
@@ -605,7 +615,7 @@ void AddCompare(Program& program) {
   flags->collective.AddTo(command);
   command.AddOption("-a,--algorithms", flags->algorithms,
                     "Algorithms and routers, separated by commas, auto for the best predicted; "
-                    "default: all algorithms but taccl-like");
+                    "default: all algorithms but taccl-like, mcf and step-lp");
   flags->routing.AddTo(command);
   command.AddOption("--size", flags->size, "Sizes M, separated by commas").ShowDefault();
   flags->chunks.AddTo(command);

@@ -13,11 +13,11 @@
 namespace tutti::cli {
 namespace {
 
-struct Flags {
+struct CostFlags {
   std::string path, size = "1GiB";
 };
 
-int Cost(const Program& program, const Flags& flags) {
+int Cost(const Program& program, const CostFlags& flags) {
   const Result<std::vector<int64_t>> sizes = ParseSizes(flags.size);
   if (!sizes) return Report(sizes.error());
   const Result<FileKind> kind = KindOfInput(
@@ -56,7 +56,7 @@ int Cost(const Program& program, const Flags& flags) {
 }  // namespace
 
 void AddCost(Program& program) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<CostFlags>();
   Command command =
       program.AddCommand(program.line.root(), "cost",
                          "Exact alpha-beta cost of a schedule or routing, with its bounds",

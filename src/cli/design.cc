@@ -154,7 +154,20 @@ Result<DesignQuestion> QuestionOf(const DesignFlags& flags, CollectiveKind coste
   return question;
 }
 
+// The frontier in three dimensions, of which the database keeps none.
+Status AskByFlow(const DesignFlags& flags, const DesignQuestion& question, ShownDesigns& shown) {
+  Result<FlowFrontier> frontier = FindFlowFrontier(question, flags.flow_gap);
+  if (!frontier) return tl::unexpected(frontier.error());
+  for (const DesignWithFlow& one : frontier->designs) {
+    shown.designs.push_back(one.design);
+    shown.flows.push_back({one.f_lower, one.f_upper});
+  }
+  shown.by_flow = *std::move(frontier);
+  return {};
+}
+
 Status Ask(const DesignFlags& flags, const DesignQuestion& question, ShownDesigns& shown) {
+  if (flags.by_flow) return AskByFlow(flags, question, shown);
   const std::string path = flags.database.empty() ? DefaultDatabase() : flags.database;
   if (!flags.no_database && flags.bases.empty() && !path.empty()) {
     Result<std::optional<std::vector<Design>>> stored =
@@ -253,7 +266,7 @@ int Answered(const Program& program, const DesignFlags& flags) {
   const auto before = std::chrono::steady_clock::now();
   if (Status asked = Ask(flags, *question, shown); !asked) return Report(asked.error());
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - before;
-  if (flags.flow || shown.collective == CollectiveKind::kAllToAll)
+  if (!flags.by_flow && (flags.flow || shown.collective == CollectiveKind::kAllToAll))
     if (Status added = AddFlows(flags, shown); !added) return Report(added.error());
   if (Status chosen = ChooseBest(flags, shown); !chosen) return Report(chosen.error());
   const Result<std::vector<WrittenFile>> written = WriteDesign(flags, shown);
@@ -317,6 +330,8 @@ void AddDesign(Program& program) {
                     "B, what all ports of a rank carry together each way, in times and files; "
                     "default 50GB/s a port");
   command.AddFlag("--flow", flags->flow, "Also compute all-to-all flow values");
+  command.AddFlag("--by-flow", flags->by_flow,
+                  "Compare by all-to-all, too: the frontier in three dimensions, TL, TB and f");
   command
       .AddOption("--flow-gap", flags->flow_gap, "How far the limits of a flow value may lie apart")
       .WithinReal(1e-6, 1)

@@ -11,13 +11,14 @@
 #include "common.h"
 #include "html.h"
 #include "tutti/design/finder.h"
+#include "tutti/design/flow_frontier.h"
 #include "tutti/design/workload.h"
 
 namespace tutti::cli {
 
 struct DesignFlags {
   int64_t ranks = 0, degree = 0;
-  bool one_way = false, flow = false, no_database = false;
+  bool one_way = false, flow = false, by_flow = false, no_database = false;
   std::string collective = "all-reduce", alpha, bandwidth, size, database, output, cables;
   std::vector<std::string> bases;
   int64_t all_up_to = 0;
@@ -38,11 +39,12 @@ struct ShownDesigns {
   LinkSpec link;  // of every port: that of the times and of the files
   std::vector<Design> designs;
   bool from_database = false;
-  std::vector<FlowLimits> flows;      // none, or one a design
-  std::vector<Workload::Size> sizes;  // none without --size
-  std::vector<Rational> seconds;      // with sizes, one a design
-  Rational bound_seconds;             // with sizes
-  std::optional<size_t> best;         // index of the chosen design
+  std::vector<FlowLimits> flows;        // none, or one a design
+  std::optional<FlowFrontier> by_flow;  // --by-flow: where `designs` and `flows` come from
+  std::vector<Workload::Size> sizes;    // none without --size
+  std::vector<Rational> seconds;        // with sizes, one a design
+  Rational bound_seconds;               // with sizes
+  std::optional<size_t> best;           // index of the chosen design
 
   // What TL and TB of the rows are of. An all-to-all is a routing: it has a flow value instead.
   CollectiveKind costed() const {

@@ -72,7 +72,7 @@ void PrintBest(const DesignFlags& flags, const ShownDesigns& shown) {
   for (const std::string& reason : best.reasons) fmt::print("  {}\n", reason);
 }
 
-Json ToJson(const ShownDesigns& shown, const Design& design, const DesignCost& bound) {
+Json JsonOf(const ShownDesigns& shown, const Design& design, const DesignCost& bound) {
   const DesignCost cost = shown.CostOf(design);
   const auto half = [](const DesignCost& part) {
     return Json{{"tl", part.tl}, {"tb", cli::ToJson(part.tb)}};
@@ -122,6 +122,9 @@ void PrintDesigns(const DesignFlags& flags, const ShownDesigns& shown,
   fmt::print("{} ranks, {} ports each, {}: TL steps, TB in M/B of the {}\n", first.ranks,
              first.degree, flags.one_way ? "one-way fibres" : "two-way cables",
              Name(shown.costed()));
+  if (shown.by_flow)
+    fmt::print("frontier in TL, TB and f, of {} networks; f of {} of them was solved\n",
+               shown.by_flow->looked_at, shown.by_flow->solved);
   if (!shown.sizes.empty() || !flags.output.empty())
     fmt::print("links of {} and {} each way, {} a rank\n", FormatDurationPs(shown.link.alpha_ps),
                FormatBandwidth(shown.link.bandwidth),
@@ -144,9 +147,15 @@ void PrintDesignsJson(const DesignFlags& flags, const ShownDesigns& shown,
   out["tl_bound"] = bound.tl;
   out["tb_bound"] = cli::ToJson(bound.tb);
   out["from_database"] = shown.from_database;
+  out["dimensions"] = Json::array({"tl", "tb"});
+  if (shown.by_flow) out["dimensions"].push_back("f");
+  if (shown.by_flow) {
+    out["networks"] = shown.by_flow->looked_at;
+    out["flows_solved"] = shown.by_flow->solved;
+  }
   out["frontier"] = Json::array();
   for (size_t i = 0; i < shown.designs.size(); ++i) {
-    Json row = ToJson(shown, shown.designs[i], bound);
+    Json row = JsonOf(shown, shown.designs[i], bound);
     if (!shown.flows.empty()) {
       const FlowLimits& flow = shown.flows[i];
       row["f"] = cli::ToJson(flow.lower);

@@ -18,7 +18,7 @@
 namespace tutti::cli {
 namespace {
 
-struct Flags {
+struct DiffFlags {
   std::string a, b, size = "1KiB,1MiB,1GiB";
   int32_t links = 5;
   SimFlags sim;
@@ -65,7 +65,7 @@ Result<std::vector<BestRange>> BestOf(const Compared& all, const SimOptions& opt
                           options);
 }
 
-Result<Compared> Compare(const ScheduleFile& a, const ScheduleFile& b, const Flags& flags,
+Result<Compared> Compare(const ScheduleFile& a, const ScheduleFile& b, const DiffFlags& flags,
                          const std::vector<int64_t>& sizes) {
   Compared all{SideOf(a), SideOf(b), {}, false, {}, {}, {}, {}};
   const ScheduleOn one{a.topology, a.schedule}, other{b.topology, b.schedule};
@@ -123,7 +123,7 @@ std::string FiguresText(const Compared& all) {
   return table.ToString();
 }
 
-std::string LinksText(const Compared& all, const Flags& flags) {
+std::string LinksText(const Compared& all, const DiffFlags& flags) {
   if (all.links.empty()) return "every link carries as much in both\n";
   Table table({"link", "a (M)", "b (M)"});
   const auto shown = std::min(static_cast<size_t>(flags.links), all.links.size());
@@ -164,7 +164,7 @@ std::string BehindText(const Compared& all) {
       LinkName(all.a.file.topology, all.behind->on));
 }
 
-void PrintText(const Compared& all, const Flags& flags) {
+void PrintText(const Compared& all, const DiffFlags& flags) {
   fmt::print("{}\n", FiguresText(all));
   for (const std::string& reason : all.reasons) fmt::print("not comparable: {}\n", reason);
   if (!all.reasons.empty()) return;
@@ -198,7 +198,7 @@ Json JsonOf(const CriticalChain& chain) {
           {"messages", chain.messages.size()}};
 }
 
-void PrintJson(const Compared& all, const Flags& flags) {
+void PrintJson(const Compared& all, const DiffFlags& flags) {
   Json out;
   out["equal"] = all.equal;
   out["comparable"] = all.reasons.empty();
@@ -235,7 +235,7 @@ void PrintJson(const Compared& all, const Flags& flags) {
   Print(out);
 }
 
-int Run(const Program& program, const Flags& flags) {
+int Run(const Program& program, const DiffFlags& flags) {
   const Result<std::vector<int64_t>> sizes = ParseSizes(flags.size);
   if (!sizes) return Report(sizes.error());
   const Result<ScheduleFile> a = LoadScheduleFile(flags.a);
@@ -254,7 +254,7 @@ int Run(const Program& program, const Flags& flags) {
 }  // namespace
 
 void AddDiff(Program& program) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<DiffFlags>();
   Command command = program.AddCommand(
       program.line.root(), "diff",
       "How two schedules differ: links, times, where one falls behind; exit code 1 where they do",

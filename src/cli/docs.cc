@@ -25,6 +25,60 @@ constexpr const char* kUnits =
     "either bits or bytes (64Mb as a size, 50gb/s) both readings are named and nothing is done. A "
     "blank may stand before the unit: '50 GB/s'.";
 
+// What programs and commands read of the environment.
+struct Variable {
+  const char* names;  // separated by blanks
+  const char* description;
+};
+constexpr Variable kVariables[] = {
+    {.names = "TUTTI_SCHEDULES",
+     .description = "Folder with the schedule library of communicators"},
+    {.names = "TUTTI_HOST",
+     .description =
+         "Address of this host, or its name, at which ranks reach the one that makes a unique id"},
+    {.names = "TUTTI_SHARED_MEMORY", .description = "0: ranks of one host talk over TCP, too"},
+    {.names = "TUTTI_FIXED_ORDER",
+     .description = "1: communicators reduce in one order wherever the ranks are"},
+    {.names = "TUTTI_SILENCE",
+     .description =
+         "Seconds after which a silent process ends a communicator (default: 10), 0: never"},
+    {.names = "TUTTI_SERVICE",
+     .description = "Socket of the daemon that runs a program's collectives"},
+    {.names = "TUTTI_SERVICE_TOKEN", .description = "Who the program is, where the daemon asks"},
+    {.names = "TUTTI_SECRET",
+     .description = "Of 'tutti run' with --transport tcp: the job's secret, 32 hexadecimal digits"},
+    {.names = "TUTTI_ALLTOALLV",
+     .description =
+         "Of MPI programs that preload libtutti_mpi.so: the algorithm of MPI_Alltoallv and "
+         "MPI_Alltoall, auto (the default) or an algorithm (docs/guide/mpi.md)"},
+    {.names = "TUTTI_ALLREDUCE TUTTI_ALLGATHER TUTTI_ALLGATHERV TUTTI_REDUCE_SCATTER "
+              "TUTTI_REDUCE_SCATTER_BLOCK TUTTI_BCAST TUTTI_REDUCE TUTTI_GATHER TUTTI_SCATTER "
+              "TUTTI_BARRIER",
+     .description =
+         "Of the same programs: who serves the MPI function of that name, auto (the default: what "
+         "is "
+         "measured to be faster), native (the MPI library) or shared (shared memory of a node)"},
+    {.names = "TUTTI_REORDER",
+     .description =
+         "1: floating-point reductions of these may take another order than the MPI library's"},
+    {.names = "TUTTI_VERBOSE",
+     .description = "1: rank 0 reports at the end what was served how; 2: every rank does"},
+    {.names = "TUTTI_CHECK",
+     .description = "1: counts are compared between ranks before each exchange"},
+    {.names = "TUTTI_TEMPORARY_LIMIT",
+     .description = "Bytes a rank: calls that may need more beside the program's buffers go to the "
+                    "MPI library"},
+    {.names = "TUTTI_HOST_BUFFERS", .description = "1: no buffer lies in an accelerator's memory"},
+    {.names = "TUTTI_RANKS_PER_NODE",
+     .description = "8, or 4,32 for two levels: groups of consecutive ranks in place of the nodes "
+                    "that are found"},
+    {.names = "TUTTI_MPI_FILE",
+     .description =
+         "File of what was measured on this cluster (default: tutti/mpi in XDG_CONFIG_HOME or "
+         "~/.config)"},
+    {.names = "TUTTI_NCCL_TABLE", .description = "Table of the tuner plug-in that NCCL loads"},
+};
+
 struct Page {
   std::string path;  // "topo show"
   Command command;
@@ -116,6 +170,9 @@ std::string Index(const std::vector<Page>& pages) {
   for (const Page& page : pages)
     text += fmt::format(".TP\n\\fB{}\\fR\n{}. See tutti\\-{}(1).\n", Roff(page.path),
                         Roff(page.command.description()), Roff(FileName(page.path)));
+  text += ".SH ENVIRONMENT\n";
+  for (const Variable& variable : kVariables)
+    text += fmt::format(".TP\n\\fB{}\\fR\n{}.\n", Roff(variable.names), Roff(variable.description));
   return text;
 }
 
@@ -146,6 +203,13 @@ std::string Reference(const Command& root) {
       for (const OptionInfo& option : Options(page.command, positional))
         text += fmt::format("| `{}` | {} |\n", Spelling(option), Description(option));
     text += fmt::format("\n{}\n", page.command.footer());
+  }
+  text += "\n## Environment\n\n| | |\n|---|---|\n";
+  for (const Variable& variable : kVariables) {
+    std::string names = variable.names;
+    for (size_t at = 0; (at = names.find(' ', at)) != std::string::npos; at += 3)
+      names.replace(at, 1, "` `");
+    text += fmt::format("| `{}` | {} |\n", names, variable.description);
   }
   return text;
 }

@@ -17,7 +17,7 @@
 namespace tutti::cli {
 namespace {
 
-struct Flags {
+struct ExplainFlags {
   ScheduleSource source;
   SimFlags sim;
   std::string size = "1KiB,1MiB,1GiB";
@@ -25,7 +25,7 @@ struct Flags {
 };
 
 // What is known of a schedule at one size.
-struct AtSize {
+struct ExplainedSize {
   int64_t size = 0;
   Evaluation evaluation;
   CriticalChain chain;
@@ -40,10 +40,10 @@ struct Explained {
   ScheduleShape shape;
   std::vector<LinkTraffic> traffic;
   std::optional<CutTraffic> cut;
-  std::vector<AtSize> sizes;
+  std::vector<ExplainedSize> sizes;
 };
 
-Result<Explained> Explain(const ScheduleFile& file, const Flags& flags,
+Result<Explained> Explain(const ScheduleFile& file, const ExplainFlags& flags,
                           const std::vector<int64_t>& sizes) {
   const Topology& topology = file.topology;
   const Schedule& schedule = file.schedule;
@@ -58,7 +58,7 @@ Result<Explained> Explain(const ScheduleFile& file, const Flags& flags,
     options.size_bytes = size;
     Result<CriticalChain> chain = FindCriticalChain(topology, schedule, options);
     if (!chain) return tl::unexpected(chain.error());
-    AtSize at{size, Evaluate(topology, schedule, size, *bounds), *std::move(chain), {}};
+    ExplainedSize at{size, Evaluate(topology, schedule, size, *bounds), *std::move(chain), {}};
     if (schedule.kind == ScheduleKind::kStep && !topology.has_host_limits())
       for (StepTime& step : StepTimes(topology, schedule, size))
         if (!at.slowest_step || step.seconds > at.slowest_step->seconds)
@@ -86,15 +86,15 @@ std::string BoxesText(const Boxes& boxes) {
 
 std::string FirstLine(const Explained& known) {
   const Schedule& schedule = known.schedule;
-  return fmt::format("{} on {} by {}: {}{}, {}, {} a shard, {}\n", Name(schedule.collective.kind()),
-                     NameOf(known.topology),
-                     schedule.algorithm.empty() ? "an unknown algorithm" : schedule.algorithm,
-                     Plural(known.topology.num_ranks(), "rank"), BoxesText(known.boxes),
-                     schedule.kind == ScheduleKind::kStep
-                         ? Plural(schedule.num_steps, "step")
-                         : "timed for " + ReadableSize(schedule.size_bytes),
-                     Plural(schedule.units_per_shard, "chunk"),
-                     Plural(static_cast<int64_t>(schedule.transfers.size()), "transfer"));
+  return fmt::format(
+      "{}{} on {} by {}: {}{}, {}, {} a shard, {}\n", Name(schedule.collective.kind()),
+      GroupsText(schedule.collective), NameOf(known.topology),
+      schedule.algorithm.empty() ? "an unknown algorithm" : schedule.algorithm,
+      Plural(known.topology.num_ranks(), "rank"), BoxesText(known.boxes),
+      schedule.kind == ScheduleKind::kStep ? Plural(schedule.num_steps, "step")
+                                           : "timed for " + ReadableSize(schedule.size_bytes),
+      Plural(schedule.units_per_shard, "chunk"),
+      Plural(static_cast<int64_t>(schedule.transfers.size()), "transfer"));
 }
 
 std::string HeightText(const TreesShape& trees) {
@@ -206,7 +206,7 @@ std::string SizesText(const Explained& known) {
   Table table({"size", "time", "bound", "reached", "busbw", "simulated", "latency", "bandwidth",
                "waiting"});
   const double factor = known.schedule.collective.BusFactor().ToDouble();
-  for (const AtSize& at : known.sizes) {
+  for (const ExplainedSize& at : known.sizes) {
     const double algbw =
         at.evaluation.time_s > 0 ? static_cast<double>(at.size) / at.evaluation.time_s : 0;
     const auto part = [&at](double seconds) {
@@ -221,7 +221,7 @@ std::string SizesText(const Explained& known) {
 }
 
 std::string ChainText(const Explained& known) {
-  const AtSize& at = known.sizes.back();
+  const ExplainedSize& at = known.sizes.back();
   if (at.chain.messages.empty()) return "";
   std::string text;
   if (at.slowest_step)
@@ -305,7 +305,7 @@ void DescribeLimit(const Explained& known, Json& out) {
   out["limit"] = json;
 }
 
-Json RowOf(const Explained& known, const AtSize& at) {
+Json RowOf(const Explained& known, const ExplainedSize& at) {
   Json row;
   DescribeEvaluation(known.schedule, at.evaluation, at.size, row);
   row["simulated_s"] = at.chain.time_s;
@@ -341,11 +341,11 @@ void PrintJson(const Explained& known) {
   DescribeSchedule(known.schedule, out);
   DescribeShape(known, out);
   DescribeLimit(known, out);
-  for (const AtSize& at : known.sizes) out["rows"].push_back(RowOf(known, at));
+  for (const ExplainedSize& at : known.sizes) out["rows"].push_back(RowOf(known, at));
   Print(out);
 }
 
-int Run(const Program& program, const Flags& flags) {
+int Run(const Program& program, const ExplainFlags& flags) {
   const Result<std::vector<int64_t>> sizes = ParseSizes(flags.size);
   if (!sizes) return Report(sizes.error());
   const int64_t largest = *std::max_element(sizes->begin(), sizes->end());
@@ -366,7 +366,7 @@ int Run(const Program& program, const Flags& flags) {
 }  // namespace
 
 void AddExplain(Program& program) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<ExplainFlags>();
   Command command = program.AddCommand(
       program.line.root(), "explain",
       "How a schedule works and what limits it: shape, busiest link, limiting cut, longest chain",

@@ -25,7 +25,7 @@ namespace {
 // More are not compared by eye.
 constexpr size_t kMaxResults = 8;
 
-struct Flags {
+struct ExploreFlags {
   std::vector<std::string> files;
   std::string output, size;
   SimFlags sim;
@@ -184,7 +184,7 @@ Status AddResults(const Explored& one, const std::string& label, SimOptions opti
   return {};
 }
 
-int Explore(const Program& program, const Flags& flags) {
+int Explore(const Program& program, const ExploreFlags& flags) {
   if (const Status kept = KeepInputs(flags.output, flags.files); !kept) return Report(kept.error());
   const Result<std::list<Explored>> all = LoadAll(flags.files);
   if (!all) return Report(all.error());
@@ -209,7 +209,7 @@ int Explore(const Program& program, const Flags& flags) {
 }  // namespace
 
 void AddExplore(Program& program) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<ExploreFlags>();
   Command command = program.AddCommand(
       program.line.root(), "explore",
       "One page of several results: schedules side by side, simulated beside executed",

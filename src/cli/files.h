@@ -18,7 +18,7 @@ Result<FileKind> KindOfInput(const std::string& path, std::initializer_list<File
 // MSCCL XML or an MSCCL++ plan, whole. kInvalidArgument: more than 2^28 bytes, which no judge reads.
 Result<std::string> ReadForeignPlan(const std::string& path);
 
-// Of `lower --to plan-file`. kCorrupt: damaged, with the path.
+// A file written by `lower --to plan-file`. kCorrupt: damaged, with the path.
 Result<Plan> ReadPlanFile(const std::string& path);
 
 // The files that a network expression names.

@@ -19,7 +19,7 @@
 namespace tutti::cli {
 namespace {
 
-struct Flags {
+struct FlowFlags {
   std::vector<std::string> topologies;
   std::string demand_path, output, start_path;
   ConcurrentFlowOptions options;
@@ -72,7 +72,7 @@ void Describe(const Topology& topology, const HostedFlow& hosted, Json& out) {
   out["verified"] = true;
 }
 
-void PrintOne(const Topology& topology, const HostedFlow& hosted, const Flags& flags) {
+void PrintOne(const Topology& topology, const HostedFlow& hosted, const FlowFlags& flags) {
   const ConcurrentFlow& flow = hosted.flow;
   fmt::print("all-to-all on {}, in units of the smallest link ({})\n", NameOf(topology),
              BytesPerSecond(static_cast<double>(topology.min_bandwidth())));
@@ -128,7 +128,7 @@ std::vector<size_t> BundleOfLinks(const Topology& network, const ConcurrentFlow&
 }
 
 // Drawn on the network that was solved, whose host limits are links.
-void AddToPage(const HostedFlow& hosted, PageData& data) {
+void AddFlowToPage(const HostedFlow& hosted, PageData& data) {
   const std::vector<size_t> bundle_of = BundleOfLinks(hosted.network, hosted.flow);
   PageFlow shown{hosted.f_lower,
                  hosted.f_upper,
@@ -148,7 +148,7 @@ Result<HostedFlow> SolveAndCheck(const Topology& topology, const ConcurrentFlowO
 }
 
 // One network: everything that is known of its flow.
-int FlowOf(const Program& program, const Flags& flags) {
+int FlowOf(const Program& program, const FlowFlags& flags) {
   std::vector<std::string> inputs = FilesOf(flags.topologies[0]);
   inputs.insert(inputs.end(), {flags.start_path, flags.demand_path});
   if (const Status kept = KeepInputs(flags.output, inputs); !kept) return Report(kept.error());
@@ -170,7 +170,7 @@ int FlowOf(const Program& program, const Flags& flags) {
     if (const Status written = WriteFlowFile(flags.output, flow->network, flow->flow); !written)
       return Report(written.error());
   PageData data("flow");
-  if (flags.html.given()) AddToPage(*flow, data);
+  if (flags.html.given()) AddFlowToPage(*flow, data);
   if (const Status written = flags.html.Write(data); !written) return Report(written.error());
   if (!program.json) {
     PrintOne(*topology, *flow, flags);
@@ -183,7 +183,7 @@ int FlowOf(const Program& program, const Flags& flags) {
 }
 
 // Several networks: a row each.
-int FlowsOf(const Program& program, const Flags& flags) {
+int FlowsOf(const Program& program, const FlowFlags& flags) {
   Table table({"topology", "ranks", "links", "degree", "diameter", "f", "f at most", "gap",
                "of limit", "took"});
   Json out;
@@ -211,7 +211,7 @@ int FlowsOf(const Program& program, const Flags& flags) {
          moore ? Percent((flow->f_lower / *moore).ToDouble()) : "-", Seconds(flow->flow.seconds)});
     out["rows"].push_back(std::move(row));
     answer = std::max(answer, AnswerOf(flow->flow, flags.options));
-    if (flags.html.given()) AddToPage(*flow, data);
+    if (flags.html.given()) AddFlowToPage(*flow, data);
   }
   if (const Status written = flags.html.Write(data); !written) return Report(written.error());
   if (program.json) {
@@ -222,7 +222,7 @@ int FlowsOf(const Program& program, const Flags& flags) {
   return answer;
 }
 
-int Flow(const Program& program, Flags flags) {
+int Flow(const Program& program, FlowFlags flags) {
   if (!flags.demand_path.empty()) {
     Result<std::vector<int64_t>> demand = ReadDemand(flags.demand_path);
     if (!demand) return Report(demand.error());
@@ -241,7 +241,7 @@ int Flow(const Program& program, Flags flags) {
 }  // namespace
 
 void AddFlow(Program& program) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<FlowFlags>();
   Command command =
       program.AddCommand(program.line.root(), "flow",
                          "The rate of all-to-all that a network carries, proven from both sides",

@@ -19,14 +19,14 @@
 namespace tutti::cli {
 namespace {
 
-struct Flags {
+struct LowerFlags {
   std::string path, format, output;
   // By name of the option: those of all formats.
   std::map<std::string_view, std::string> values;
   std::map<std::string_view, bool> switches;
 };
 
-FormatOptionValues ValuesOf(const Flags& flags) {
+FormatOptionValues ValuesOf(const LowerFlags& flags) {
   FormatOptionValues values;
   for (const auto& [name, value] : flags.values) values.Set(name, value);
   for (const auto& [name, on] : flags.switches) values.Set(name, on ? "on" : "");
@@ -42,7 +42,7 @@ std::string NamesOf(bool routings) {
   return names;
 }
 
-Result<LoweredText> LowerRouting(const Flags& flags, const LoweringFormat& format) {
+Result<LoweredText> LowerRouting(const LowerFlags& flags, const LoweringFormat& format) {
   if (format.routing == nullptr)
     return InvalidArgument(
         fmt::format("{} holds a routing; it is lowered {}", flags.path, NamesOf(true)));
@@ -56,12 +56,20 @@ Result<LoweredText> LowerRouting(const Flags& flags, const LoweringFormat& forma
   return format.routing(file->topology, file->routing, ValuesOf(flags));
 }
 
-Result<LoweredText> LowerSchedule(const Flags& flags, const LoweringFormat& format) {
+Result<LoweredText> LowerSchedule(const LowerFlags& flags, const LoweringFormat& format) {
   if (format.schedule == nullptr)
     return InvalidArgument(
         fmt::format("{} holds a schedule; --to {} is for routings", flags.path, flags.format));
   const Result<ScheduleFile> file = ReadScheduleFile(flags.path);
   if (!file) return tl::unexpected(file.error());
+  if (file->schedule.collective.has_groups() && !format.groups) {
+    std::string takers;
+    for (const LoweringFormat& each : LoweringFormats())
+      if (each.groups) takers += fmt::format("{}--to {}", takers.empty() ? "" : " or ", each.name);
+    return InvalidArgument(
+        fmt::format("{} is of groups of ranks, which --to {} has no words for; it is lowered {}",
+                    flags.path, flags.format, takers));
+  }
   return format.schedule(file->topology, file->schedule, ValuesOf(flags));
 }
 
@@ -85,7 +93,7 @@ Status WriteFiles(const std::vector<std::pair<std::string, std::string>>& files)
   return {};
 }
 
-int Lower(const Program& program, const Flags& flags) {
+int Lower(const Program& program, const LowerFlags& flags) {
   const Result<FileKind> kind = KindOfInput(
       flags.path, {FileKind::kSchedule, FileKind::kSymmetricSchedule, FileKind::kRouting});
   if (!kind) return Report(kind.error());
@@ -107,14 +115,17 @@ int Lower(const Program& program, const Flags& flags) {
   if (!lowered->files.empty()) out["files"] = files.size();
   for (const auto& [key, value] : lowered->details) out[key] = value;
   if (lowered->judged) out["verified"] = true;
+  if (!lowered->note.empty()) out["note"] = lowered->note;
   if (program.json)
     Print(out);
-  else if (flags.output != "/dev/stdout")
+  else if (flags.output != "/dev/stdout") {
     fmt::print("{} written to {} ({} bytes){}\n", flags.format,
                lowered->files.empty()
                    ? flags.output
                    : fmt::format("{} .. {}", files.front().first, files.back().first),
                bytes, lowered->judged ? ", checked as " + lowered->judged_as : "");
+    if (!lowered->note.empty()) fmt::print("note: {}\n", lowered->note);
+  }
   return kDone;
 }
 
@@ -132,7 +143,7 @@ std::string HelpOfFormats() {
   return help;
 }
 
-void AddOptionsOfFormats(Command& command, Flags& flags) {
+void AddOptionsOfFormats(Command& command, LowerFlags& flags) {
   for (const FormatOption* option : LoweringFormatOptions()) {
     const std::string flag = fmt::format("--{}", option->name);
     if (option->is_switch) {
@@ -148,7 +159,7 @@ void AddOptionsOfFormats(Command& command, Flags& flags) {
 }  // namespace
 
 void AddLower(Program& program) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<LowerFlags>();
   Command command = program.AddCommand(
       program.line.root(), "lower", "Write a schedule or routing in the format of a real runtime",
       "tutti lower torus.sched --to msccl-xml --dialect rccl -o torus.xml");

@@ -36,7 +36,7 @@ using tune::PathCost;
 using tune::Situation;
 using tune::TuningDatabase;
 
-struct Flags {
+struct MpiFlags {
   std::string library = "openmpi";
   int32_t ranks = 0;  // 0: as many as there are cores, 2 at least
   int32_t ranks_per_node = 0;
@@ -45,14 +45,14 @@ struct Flags {
   std::vector<std::string> launcher_arguments;
 };
 
-Launch LaunchOf(const Flags& flags, Library library) {
+Launch LaunchOf(const MpiFlags& flags, Library library) {
   return {.library = library,
           .ranks = flags.ranks,
           .hostfile = flags.hostfile,
           .launcher_arguments = flags.launcher_arguments};
 }
 
-std::string PathOf(const Flags& flags) {
+std::string PathOf(const MpiFlags& flags) {
   return tune::TuningDatabasePath(
       flags.file.empty() ? std::getenv("TUTTI_MPI_FILE") : flags.file.c_str(),
       std::getenv("XDG_CONFIG_HOME"), std::getenv("HOME"));
@@ -89,17 +89,17 @@ void Describe(const MpiCluster& cluster, Json& out) {
   out["ranks_per_node"] = cluster.largest_node;
 }
 
-Json ToJson(const PathCost& path) {
+Json JsonOf(const PathCost& path) {
   return {{"latency_s", path.latency_s},
           {"flow_s_per_byte", path.flow_s_per_byte},
           {"node_s_per_byte", path.node_s_per_byte},
           {"origin", tune::Name(path.origin)}};
 }
 
-Json ToJson(const CostModel& model) {
+Json JsonOf(const CostModel& model) {
   return {{"mpi", tune::Name(model.library)},
-          {"inside", ToJson(model.inside)},
-          {"between", ToJson(model.between)},
+          {"inside", JsonOf(model.inside)},
+          {"between", JsonOf(model.between)},
           {"send_s", model.send_s},
           {"receive_s", model.receive_s},
           {"copy_s", model.copy_s},
@@ -145,7 +145,7 @@ struct Question {
   std::vector<int64_t> sizes;
 };
 
-Result<Question> QuestionOf(const Flags& flags) {
+Result<Question> QuestionOf(const MpiFlags& flags) {
   const Result<Library> library = tune::ParseLibrary(flags.library);
   if (!library) return tl::unexpected(library.error());
   const Result<std::vector<int64_t>> sizes = ParseSizes(flags.sizes);
@@ -162,7 +162,7 @@ void KeepMeasured(const TuningDatabase& before, CostModel& model) {
   }
 }
 
-int Calibrate(const Program& program, const Flags& flags) {
+int Calibrate(const Program& program, const MpiFlags& flags) {
   const Result<Library> library = tune::ParseLibrary(flags.library);
   if (!library) return Report(library.error());
   if (flags.ranks == 1) {
@@ -191,7 +191,7 @@ int Calibrate(const Program& program, const Flags& flags) {
   if (const Status saved = tune::UpdateTuningDatabase(path, database); !saved) {
     return Report(saved.error());
   }
-  Json out = ToJson(*model);
+  Json out = JsonOf(*model);
   Describe(output->cluster, out);
   return PrintWritten(program, std::move(out), output->cluster, TextOf(*model), path);
 }
@@ -221,7 +221,7 @@ Result<std::map<int64_t, std::vector<TimedAlgorithm>>> ParseTimes(
   return times;
 }
 
-int Tune(const Program& program, const Flags& flags) {
+int Tune(const Program& program, const MpiFlags& flags) {
   const Result<Question> question = QuestionOf(flags);
   if (!question) return Report(question.error());
   constexpr int64_t kLargest = int64_t{1} << 26;
@@ -289,7 +289,7 @@ int Tune(const Program& program, const Flags& flags) {
   return PrintWritten(program, std::move(out), output->cluster, table.ToString(), path);
 }
 
-int Show(const Program& program, const Flags& flags) {
+int Show(const Program& program, const MpiFlags& flags) {
   const std::string path = PathOf(flags);
   const Result<TuningDatabase> database = Remembered(path);
   if (!database) return Report(database.error());
@@ -302,7 +302,7 @@ int Show(const Program& program, const Flags& flags) {
     text += "nothing is remembered yet: see tutti mpi calibrate --help\n";
   }
   for (const auto& [library, model] : database->models) {
-    out["models"].push_back(ToJson(model));
+    out["models"].push_back(JsonOf(model));
     text += "\n" + TextOf(model);
   }
   Table table({"MPI", "ranks", "a node", "mean block up to", "best", "seconds", "MPI's own"});
@@ -362,7 +362,7 @@ std::string TextOf(const std::vector<UsedPath>& used) {
   return parts.empty() ? "one rank sends nothing" : fmt::format("{}", fmt::join(parts, "; "));
 }
 
-int Predict(const Program& program, const Flags& flags) {
+int Predict(const Program& program, const MpiFlags& flags) {
   const Result<Question> question = QuestionOf(flags);
   if (!question) return Report(question.error());
   const Result<TuningDatabase> database = Remembered(PathOf(flags));
@@ -410,17 +410,17 @@ int Predict(const Program& program, const Flags& flags) {
   return kDone;
 }
 
-void AddFileFlag(Command command, Flags& flags) {
+void AddFileFlag(Command command, MpiFlags& flags) {
   command.AddOption("--file", flags.file,
                     "The file that remembers; default: TUTTI_MPI_FILE, else tutti/mpi in "
                     "XDG_CONFIG_HOME or ~/.config");
 }
 
-void AddLibraryFlag(Command command, Flags& flags) {
+void AddLibraryFlag(Command command, MpiFlags& flags) {
   command.AddOption("--mpi", flags.library, "openmpi, mpich or smpi (SimGrid)").ShowDefault();
 }
 
-void AddSizesFlag(Command command, Flags& flags, const char* given) {
+void AddSizesFlag(Command command, MpiFlags& flags, const char* given) {
   flags.sizes = given;
   command
       .AddOption("-s,--size", flags.sizes,
@@ -430,7 +430,7 @@ void AddSizesFlag(Command command, Flags& flags, const char* given) {
 
 constexpr int kMaxRanks = 1 << 20;
 
-void AddLaunchFlags(Command command, Flags& flags) {
+void AddLaunchFlags(Command command, MpiFlags& flags) {
   AddLibraryFlag(command, flags);
   command.AddOption("-n,--ranks", flags.ranks, "Ranks to run; 0: as many as this machine has cores")
       .ShowDefault()
@@ -448,17 +448,17 @@ void AddMpi(Program& program) {
       "mpi", "All-to-all-v of MPI programs: calibrate, tune, show, predict");
   mpi.NeedsSubcommand();
   const auto add = [&](const char* name, const char* description, const char* example,
-                       int (*run)(const Program&, const Flags&), auto add_flags) {
-    auto flags = std::make_shared<Flags>();
+                       int (*run)(const Program&, const MpiFlags&), auto add_flags) {
+    auto flags = std::make_shared<MpiFlags>();
     Command command = program.AddCommand(mpi, name, description, example);
     add_flags(command, *flags);
     command.Runs([&program, flags, run] { return run(program, *flags); });
   };
   add("calibrate", "Measure latencies, bandwidths and copies; under a minute",
       "tutti mpi calibrate --ranks 16 -- --oversubscribe", Calibrate,
-      [](Command command, Flags& flags) { AddLaunchFlags(command, flags); });
+      [](Command command, MpiFlags& flags) { AddLaunchFlags(command, flags); });
   add("tune", "Measure which algorithm is best for each size of blocks, and remember it",
-      "tutti mpi tune --ranks 16 --size 64,1KiB,16KiB", Tune, [](Command command, Flags& flags) {
+      "tutti mpi tune --ranks 16 --size 64,1KiB,16KiB", Tune, [](Command command, MpiFlags& flags) {
         AddLaunchFlags(command, flags);
         AddSizesFlag(command, flags, "16,64,256,1KiB,4KiB,16KiB,64KiB");
         command.AddOption("--turns", flags.turns, "Batches of each algorithm")
@@ -469,10 +469,10 @@ void AddMpi(Program& program) {
             .Within(1, 1000);
       });
   add("show", "What is remembered of this cluster", "tutti mpi show", Show,
-      [](Command command, Flags& flags) { AddFileFlag(command, flags); });
+      [](Command command, MpiFlags& flags) { AddFileFlag(command, flags); });
   add("predict", "Predicted times of every algorithm",
       "tutti mpi predict --ranks 1024 --ranks-per-node 32 --size 512", Predict,
-      [](Command command, Flags& flags) {
+      [](Command command, MpiFlags& flags) {
         AddLibraryFlag(command, flags);
         AddFileFlag(command, flags);
         command.AddOption("-n,--ranks", flags.ranks, "Ranks").Required().Within(1, kMaxRanks);

@@ -43,7 +43,7 @@ Result<std::string> FindLauncher(Library library) {
                                                      fmt::join(names, ", "), tune::Name(library)));
 }
 
-Result<std::vector<std::string>> CommandLine(const Launch& launch, const std::string& program,
+Result<std::vector<std::string>> MpirunWords(const Launch& launch, const std::string& program,
                                              const std::vector<std::string>& arguments) {
   const Result<std::string> launcher = FindLauncher(launch.library);
   if (!launcher) return tl::unexpected(launcher.error());
@@ -81,7 +81,7 @@ Status RunAndRead(const std::vector<std::string>& words,
 
 Result<MpiOutput> MeasureMpi(const Launch& launch, const std::string& program,
                              const std::vector<std::string>& arguments) {
-  const auto words = CommandLine(launch, program, arguments);
+  const auto words = MpirunWords(launch, program, arguments);
   if (!words) return tl::unexpected(words.error());
   MpiOutput output;
   std::unique_ptr<ProgressScope> progress;

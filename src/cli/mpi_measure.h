@@ -21,7 +21,7 @@ struct Launch {
 
 struct MpiCluster {
   int ranks = 0, nodes = 0, largest_node = 0;
-  // Of the machine with the most ranks for its cores, where they have to take turns; else 0.
+  // Ranks a core on the machine with the most ranks for its cores, where they have to take turns; else 0.
   int crowded_ranks = 0, crowded_cores = 0;
 
   bool crowded() const { return crowded_ranks > 0; }

@@ -16,6 +16,7 @@
 #include "tutti/sched/routing_chunks.h"
 #include "tutti/store/routing_store.h"
 #include "tutti/topo/expression.h"
+#include "tutti/topo/group_network.h"
 #include "tutti/verify/layers.h"
 #include "tutti/verify/routing.h"
 
@@ -91,12 +92,12 @@ Result<Task> MakeTask(const Topology& topology, const CollectiveFlags& collectiv
 Result<std::optional<Rational>> LimitOf(const Topology& topology, const RoutingFlags& flags,
                                         const Task& task, const Deadline& deadline) {
   if (flags.no_bound) return std::optional<Rational>();
-  return LimitOfRate(topology, task.options.demand, flags.gap >= 0 ? flags.gap : kLimitGap,
+  return LimitOfRate(topology, task.collective, flags.gap >= 0 ? flags.gap : kLimitGap,
                      deadline.Left())
       .map([](Rational limit) { return std::optional(std::move(limit)); });
 }
 
-struct Made {
+struct MadeRouting {
   Routed routed;
   double synthesis_s = 0;
   RoutingReport report;
@@ -110,7 +111,7 @@ struct Made {
 };
 
 // Layers for the routing, and other paths where its own take more than are allowed.
-Status PutInLayers(const Topology& topology, const Task& task, Made& made) {
+Status PutInLayers(const Topology& topology, const Task& task, MadeRouting& made) {
   Routing& routing = made.routed.routing;
   if (const Status assigned = AssignLayers(*task.layering, topology, kMaxRoutingLayers, routing);
       !assigned)
@@ -126,11 +127,14 @@ Status PutInLayers(const Topology& topology, const Task& task, Made& made) {
   return {};
 }
 
-Result<Made> Make(const Router& router, const Topology& topology, const Task& task, bool verify) {
+Result<MadeRouting> Make(const Router& router, const Topology& topology, const Task& task,
+                         bool verify) {
   const auto before = std::chrono::steady_clock::now();
-  Result<Routed> routed = RunRouter(router, topology, task.options);
+  Result<Routed> routed = task.collective.has_groups()
+                              ? RunRouterOfGroups(router, topology, task.collective, task.options)
+                              : RunRouter(router, topology, task.options);
   if (!routed) return tl::unexpected(routed.error());
-  Made made{*std::move(routed), 0, {}, {}, {}, {}};
+  MadeRouting made{*std::move(routed), 0, {}, {}, {}, {}};
   made.f_unlimited = RoutingRate(topology, made.routed.routing) / (Rational(1) - made.routed.loss);
   if (task.layering != nullptr)
     if (const Status layered = PutInLayers(topology, task, made); !layered)
@@ -141,7 +145,8 @@ Result<Made> Make(const Router& router, const Topology& topology, const Task& ta
                                    : LimitUnitsByLoss(topology, routing);
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - before;
   made.synthesis_s = elapsed.count();
-  made.f_upper = made.routed.f_upper;
+  // What a router proves of an unwinding is no limit of the network that it stands for.
+  (topology.original() == nullptr ? made.f_upper : made.routed.paths_upper) = made.routed.f_upper;
   if (!verify) {
     made.f = RoutingRate(topology, made.routed.routing);
     return made;
@@ -160,11 +165,11 @@ Result<Made> Make(const Router& router, const Topology& topology, const Task& ta
   return made;
 }
 
-bool HitLimit(const Task& task, const Made& made) {
+bool HitLimit(const Task& task, const MadeRouting& made) {
   return task.options.max_seconds > 0 && made.synthesis_s >= task.options.max_seconds;
 }
 
-void Describe(const Topology& topology, const Task& task, const Made& made, int64_t size,
+void Describe(const Topology& topology, const Task& task, const MadeRouting& made, int64_t size,
               Json& out) {
   const Routing& routing = made.routed.routing;
   const double time_s = SecondsAt(topology, routing, task.collective, made.f, size);
@@ -198,14 +203,14 @@ void Describe(const Topology& topology, const Task& task, const Made& made, int6
   if (task.options.max_seconds > 0) out["time_limit_hit"] = HitLimit(task, made);
 }
 
-void PrintText(const Topology& topology, const Task& task, const Made& made,
+void PrintText(const Topology& topology, const Task& task, const MadeRouting& made,
                const RoutingJob& job) {
   const Routing& routing = made.routed.routing;
-  const int64_t ranks = topology.num_ranks();
-  fmt::print("{} on {} by {}: {} paths ({:.3g} a pair), made in {}, {}\n",
-             Name(task.collective.kind()), NameOf(topology), routing.algorithm, routing.num_paths(),
-             static_cast<double>(routing.num_paths()) / static_cast<double>(ranks * (ranks - 1)),
-             Seconds(made.synthesis_s), job.verify ? "verified" : "not verified");
+  fmt::print(
+      "{}{} on {} by {}: {} paths ({:.3g} a pair), made in {}, {}\n", Name(task.collective.kind()),
+      GroupsText(task.collective), NameOf(topology), routing.algorithm, routing.num_paths(),
+      static_cast<double>(routing.num_paths()) / static_cast<double>(task.collective.num_pairs()),
+      Seconds(made.synthesis_s), job.verify ? "verified" : "not verified");
   fmt::print("  f            {} reached: {} between each pair at once\n", Exact(made.f),
              BytesPerSecond(made.f.ToDouble() * static_cast<double>(topology.min_bandwidth())));
   if (made.f_upper) {
@@ -264,21 +269,34 @@ int32_t RoutingFlags::MaxChunksOfSchedule() const {
   return static_cast<int32_t>(std::min(MaxChunks().value_or(kMost), kMost));
 }
 
-Result<Rational> LimitOfRate(const Topology& topology, const std::vector<int64_t>& demand,
-                             double gap, double max_seconds) {
+Result<Rational> LimitOfRate(const Topology& topology, const Collective& collective, double gap,
+                             double max_seconds) {
+  if (const Topology* const original = topology.original())
+    return LimitOfRate(*original, collective, gap, max_seconds).map([&](const Rational& rate) {
+      return rate * Rational(original->min_bandwidth(), topology.min_bandwidth());
+    });
+  if (collective.has_groups()) {
+    const Result<GroupNetwork> group = MakeGroupNetwork(
+        topology, collective.JoinedRanks(), [&](NodeId node) { return collective.IsIdle(node); });
+    if (!group) return tl::unexpected(group.error());
+    const Rational unit = collective.RateOverJoined() *
+                          Rational(group->network.min_bandwidth(), topology.min_bandwidth());
+    return LimitOfRate(group->network, collective.Joined(), gap, max_seconds)
+        .map([&](const Rational& rate) { return rate * unit; });
+  }
   ConcurrentFlowOptions options;
   options.gap = gap;
   options.max_seconds = max_seconds;
-  options.demand = demand;
+  options.demand = collective.demand();
   const Result<ConcurrentFlow> flow = SolveConcurrentFlow(topology, options);
   if (!flow) return tl::unexpected(flow.error());
-  const std::optional<Rational> of_hosts = HostRate(topology, demand);
+  const std::optional<Rational> of_hosts = HostRate(topology, collective.demand());
   return of_hosts ? std::min(*of_hosts, flow->f_upper) : flow->f_upper;
 }
 
 double SecondsAt(const Topology& topology, const Routing& routing, const Collective& collective,
                  const Rational& f, int64_t size) {
-  // Of M, between two ranks.
+  // Part of M between two ranks.
   const Rational mean = MeanDemand(routing) / Rational(collective.weight_of_size());
   return (mean * Rational(size) / (f * Rational(topology.min_bandwidth()))).ToDouble();
 }
@@ -343,7 +361,7 @@ int SynthesizeRouting(const Program& program, const Topology& topology,
   const Deadline deadline(flags.time_limit);
   const Result<Task> task = MakeTask(topology, collective, flags, job.seed);
   if (!task) return Report(task.error());
-  Result<Made> made = Make(*FindRouter(job.algorithm), topology, *task, job.verify);
+  Result<MadeRouting> made = Make(*FindRouter(job.algorithm), topology, *task, job.verify);
   if (!made) return Report(made.error());
   if (!made->f_upper) {
     Result<std::optional<Rational>> limit = LimitOf(topology, flags, *task, deadline);
@@ -358,6 +376,7 @@ int SynthesizeRouting(const Program& program, const Topology& topology,
     Json out;
     DescribeTopology(topology, out);
     out["collective"] = Name(task->collective.kind());
+    DescribeGroups(task->collective, out);
     Describe(topology, *task, *made, job.size_bytes, out);
     out["peak_rss_bytes"] = PeakRssBytes();
     out["verified"] = job.verify ? Json(true) : Json(nullptr);
@@ -384,7 +403,7 @@ Result<std::string> CompareRouters(const Topology& topology, const CollectiveFla
   bool some = false;
   for (const Router* router : routers) {
     if (CancelRequested()) return tl::unexpected(CancelledError());
-    Result<Made> made = Make(*router, topology, *task, true);
+    Result<MadeRouting> made = Make(*router, topology, *task, true);
     if (!made) {
       if (made.error().code == ErrorCode::kCancelled) return tl::unexpected(made.error());
       out["rows"].push_back({{"algorithm", router->name}, {"error", made.error().message}});

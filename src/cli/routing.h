@@ -25,7 +25,7 @@ struct RoutingFlags {
   std::string layering;                // empty and no number of layers: none are made
   std::optional<int32_t> layers = {};  // at most; 0: as many as it takes
 
-  // Of --max-chunks: nullopt for none, 0 for auto.
+  // From --max-chunks: nullopt for none, 0 for auto.
   std::optional<int64_t> MaxChunks() const;
   // The same for algorithms that make schedules; 0: their default.
   int32_t MaxChunksOfSchedule() const;
@@ -57,10 +57,11 @@ Result<std::string> CompareRouters(const Topology& topology, const CollectiveFla
                                    const std::vector<int64_t>& sizes, Json& out,
                                    std::string& reasons);
 
-// No routing of this network has a larger rate: by the flow that any routing is, and by the host
-// limits. As close to the best as `gap`.
-Result<Rational> LimitOfRate(const Topology& topology, const std::vector<int64_t>& demand,
-                             double gap, double max_seconds);
+// No routing of this all-to-all(v), also within groups, has a larger rate on this network: by the flow
+// that any routing is, and by the host limits. As close to the best as `gap`. Of an unwinding it is
+// the limit of the network that was unwound, in links of the unwinding.
+Result<Rational> LimitOfRate(const Topology& topology, const Collective& collective, double gap,
+                             double max_seconds);
 inline constexpr double kLimitGap = 1e-3;
 
 // Seconds for size M when every pair sends at rate f: what the busiest link or host needs.

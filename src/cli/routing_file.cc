@@ -18,7 +18,7 @@ namespace tutti::cli {
 namespace {
 
 std::string_view CollectiveName(const Routing& routing) {
-  return routing.demand.empty() ? "all-to-all" : "all-to-allv";
+  return routing.demand.empty() || !routing.groups.empty() ? "all-to-all" : "all-to-allv";
 }
 
 // What all three say of a routing.
@@ -26,6 +26,9 @@ void DescribeRouting(const RoutingFile& file, const RoutingReport& report, Json&
   const Routing& routing = file.routing;
   DescribeTopology(file.topology, out);
   out["collective"] = CollectiveName(routing);
+  if (!routing.groups.empty())
+    if (const Result<Collective> collective = CollectiveOf(routing))
+      DescribeGroups(*collective, out);
   out["algorithm"] = routing.algorithm;
   out["seed"] = routing.seed;
   out["paths"] = report.paths;
@@ -49,8 +52,8 @@ struct KnownRouting {
     return SecondsAt(file.topology, file.routing, collective, f_upper, size);
   }
   std::string Title() const {
-    return fmt::format("{} on {} by {}", CollectiveName(file.routing), NameOf(file.topology),
-                       file.routing.algorithm);
+    return fmt::format("{}{} on {} by {}", CollectiveName(file.routing), GroupsText(collective),
+                       NameOf(file.topology), file.routing.algorithm);
   }
 };
 
@@ -65,7 +68,7 @@ Result<KnownRouting> ReadKnown(const std::string& path) {
                                  report.num_violations, report.violations.front().message));
   Result<Collective> collective = CollectiveOf(file->routing);
   if (!collective) return Within(path, collective.error());
-  Result<Rational> limit = LimitOfRate(file->topology, file->routing.demand, kLimitGap, 0);
+  Result<Rational> limit = LimitOfRate(file->topology, *collective, kLimitGap, 0);
   if (!limit) return tl::unexpected(limit.error());
   return KnownRouting{*std::move(file), std::move(report), *std::move(collective),
                       *std::move(limit)};

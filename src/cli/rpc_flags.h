@@ -39,7 +39,7 @@ inline rpc::RpcSecurity SecurityOf(const RpcFlags& flags) {
           .insecure = flags.insecure};
 }
 
-// Of a controller: where daemons attach.
+// A controller's: where daemons attach.
 class AttachmentPoint {
  public:
   std::unique_ptr<controller::DaemonLink> LinkTo(const std::string& host) {
@@ -62,7 +62,7 @@ class AttachmentPoint {
   std::unique_ptr<rpc::RpcServer> server_;
 };
 
-// Of a daemon.
+// A daemon's.
 class DaemonAttachment {
  public:
   Status Start(const std::string& address, const RpcFlags& flags, const std::string& host,

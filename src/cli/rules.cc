@@ -29,7 +29,7 @@
 namespace tutti::cli {
 namespace {
 
-struct Flags {
+struct RulesFlags {
   std::vector<std::string> topologies;
   std::string format, output, collectives, base, by = "simulation";
   std::optional<int32_t> nodes;
@@ -40,7 +40,7 @@ struct Flags {
 // An algorithm may make another schedule of each; between them holds that of the smaller.
 constexpr std::array<int64_t, 5> kMadeFor{1 << 10, 1 << 15, 1 << 20, 1 << 25, 1 << 30};
 // Beyond so many transfers nothing is simulated at many sizes: the cost decides.
-constexpr size_t kMaxToSimulate = 200'000;
+constexpr size_t kMaxTransfersToSimulate = 200'000;
 
 // Where all ranks are called "box.gpu": the number of boxes. 0: not known.
 int32_t NodesOf(const Topology& topology) {
@@ -57,7 +57,7 @@ int32_t NodesOf(const Topology& topology) {
 // The schedules of one collective on one network.
 class Candidates {
  public:
-  Candidates(const Flags& flags, const std::string& expression, const Topology& topology,
+  Candidates(const RulesFlags& flags, const std::string& expression, const Topology& topology,
              CollectiveKind kind)
       : flags_(flags), expression_(expression), topology_(topology) {
     collective_.name = std::string(Name(kind));
@@ -87,7 +87,7 @@ class Candidates {
   const std::string& reasons() const { return reasons_; }
 
   Result<std::vector<BestRange>> Best() const {
-    if (flags_.by == "cost" || transfers_ > kMaxToSimulate) return BestByCost(held_);
+    if (flags_.by == "cost" || transfers_ > kMaxTransfersToSimulate) return BestByCost(held_);
     return BestBySimulation(held_, flags_.sim.Make());
   }
 
@@ -120,7 +120,7 @@ class Candidates {
     return Made{on, std::move(*schedule)};
   }
 
-  const Flags& flags_;
+  const RulesFlags& flags_;
   const std::string& expression_;
   const Topology& topology_;
   CollectiveFlags collective_;
@@ -133,7 +133,7 @@ class Candidates {
 // The rules of all networks, and what is said of them.
 class Rules {
  public:
-  Rules(const Flags& flags, const RuleFormat& format) : flags_(flags), format_(format) {}
+  Rules(const RulesFlags& flags, const RuleFormat& format) : flags_(flags), format_(format) {}
 
   Status Add(const std::string& expression, const Topology& topology, CollectiveKind kind) {
     Candidates candidates(flags_, expression, topology, kind);
@@ -186,7 +186,7 @@ class Rules {
     text_ += fmt::format("{}: {}\n", title, cli::Text(theirs));
   }
 
-  const Flags& flags_;
+  const RulesFlags& flags_;
   const RuleFormat& format_;
   std::vector<CollectiveRules> rules_;
   Json json_ = Json::array();
@@ -194,7 +194,8 @@ class Rules {
 };
 
 // Those named, or all that the format has a choice for.
-Result<std::vector<CollectiveKind>> CollectivesOf(const Flags& flags, const RuleFormat& format) {
+Result<std::vector<CollectiveKind>> CollectivesOf(const RulesFlags& flags,
+                                                  const RuleFormat& format) {
   const std::vector<CollectiveKind> has = format.Collectives();
   if (flags.collectives.empty()) return has;
   std::vector<CollectiveKind> kinds;
@@ -213,7 +214,7 @@ Result<std::vector<CollectiveKind>> CollectivesOf(const Flags& flags, const Rule
   return kinds;
 }
 
-Status CheckInputsAreKept(const Flags& flags) {
+Status CheckInputsAreKept(const RulesFlags& flags) {
   std::vector<std::string> inputs{flags.base};
   for (const std::string& expression : flags.topologies)
     for (std::string& file : FilesOf(expression)) inputs.push_back(std::move(file));
@@ -221,7 +222,7 @@ Status CheckInputsAreKept(const Flags& flags) {
 }
 
 // Nothing where the format has none.
-Result<std::string> ReadBase(const Flags& flags, const RuleFormat& format) {
+Result<std::string> ReadBase(const RulesFlags& flags, const RuleFormat& format) {
   if (flags.base.empty() == format.needs_base)
     return InvalidArgument(format.needs_base
                                ? fmt::format("--to {} needs --base, the library's own file, to put "
@@ -232,7 +233,7 @@ Result<std::string> ReadBase(const Flags& flags, const RuleFormat& format) {
   return ReadFile(flags.base);
 }
 
-int MakeRules(const Program& program, const Flags& flags) {
+int MakeRules(const Program& program, const RulesFlags& flags) {
   const RuleFormat& format = *FindRuleFormat(flags.format);
   const Result<std::vector<CollectiveKind>> kinds = CollectivesOf(flags, format);
   if (!kinds) return Report(kinds.error());
@@ -269,7 +270,7 @@ int MakeRules(const Program& program, const Flags& flags) {
   return kDone;
 }
 
-std::string HelpOfFormats() {
+std::string HelpOfRuleFormats() {
   std::string help;
   for (const RuleFormat& format : RuleFormats())
     help += fmt::format("{}{} ({})", help.empty() ? "" : ", ", format.name, format.description);
@@ -279,7 +280,7 @@ std::string HelpOfFormats() {
 }  // namespace
 
 void AddRules(Program& program) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<RulesFlags>();
   Command command = program.AddCommand(
       program.line.root(), "rules",
       "Write which of its algorithms a library should take at which size: NCCL, Open MPI, MPICH",
@@ -290,7 +291,7 @@ void AddRules(Program& program) {
       .Required();
   std::vector<std::string> names;
   for (const RuleFormat& format : RuleFormats()) names.emplace_back(format.name);
-  command.AddOption("--to", flags->format, HelpOfFormats()).Required().OneOf(names);
+  command.AddOption("--to", flags->format, HelpOfRuleFormats()).Required().OneOf(names);
   command.AddOption("-o,--output", flags->output, "File to write").Required();
   command.AddOption("-c,--collectives", flags->collectives,
                     "Collectives, separated by commas; default: all that the format has a choice "

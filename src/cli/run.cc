@@ -29,19 +29,19 @@
 namespace tutti::cli {
 namespace {
 
-struct Flags {
+struct RunFlags {
   std::string path, size, type = "float", op = "sum", trace, dialect = "executor-nccl";
   std::string transport = "shared";
   RemoteFlags remote;
   std::string least, most, step = "1M";
   int32_t factor = 1;  // 1: by steps
   int32_t iterations = 20, warmup = 1;
-  bool no_check = false, predict = false;
+  bool no_check = false, predict = false, fixed_order = false;
   HtmlFlag html;
 };
 
 // The sizes from -b to -e as nccl-tests steps through them: times -f, else plus -i.
-Result<std::vector<int64_t>> SweptSizes(const Flags& flags) {
+Result<std::vector<int64_t>> SweptSizes(const RunFlags& flags) {
   constexpr size_t kMaxSizes = 10'000;
   const auto parse = [](const char* flag, const std::string& text) -> Result<int64_t> {
     const Result<int64_t> size = ParseSizeBytes(text);
@@ -70,7 +70,7 @@ Result<std::vector<int64_t>> SweptSizes(const Flags& flags) {
   return sizes;
 }
 
-Result<std::vector<int64_t>> SizesOf(const Flags& flags) {
+Result<std::vector<int64_t>> SizesOf(const RunFlags& flags) {
   if (flags.least.empty() == flags.size.empty())
     return InvalidArgument(flags.size.empty()
                                ? "no size: give --size, or -b and -e as in nccl-tests"
@@ -104,11 +104,18 @@ std::string Columns(const RunReport& report) {
                      report.algbw / 1e9, report.busbw / 1e9, wrong);
 }
 
-Json ToJson(const RunReport& report) {
-  return {{"time_us", report.time_s * 1e6},
-          {"algbw", report.algbw / 1e9},
-          {"busbw", report.busbw / 1e9},
-          {"wrong", report.wrong < 0 ? Json(nullptr) : Json(report.wrong)}};
+// The digest of results in --fixed-order; "N/A": not checked.
+std::string DigestOf(const RunReport& report) {
+  return report.wrong < 0 ? "N/A" : fmt::format("{:016x}", report.digest);
+}
+
+Json JsonOf(const RunFlags& flags, const RunReport& report) {
+  Json json{{"time_us", report.time_s * 1e6},
+            {"algbw", report.algbw / 1e9},
+            {"busbw", report.busbw / 1e9},
+            {"wrong", report.wrong < 0 ? Json(nullptr) : Json(report.wrong)}};
+  if (flags.fixed_order) json["digest"] = report.wrong < 0 ? Json(nullptr) : Json(DigestOf(report));
+  return json;
 }
 
 struct Job {
@@ -129,10 +136,11 @@ struct Job {
   }
 };
 
-RunOptions OptionsOf(const Flags& flags, const Job& job, int64_t size) {
+RunOptions OptionsOf(const RunFlags& flags, const Job& job, int64_t size) {
   return {.size_bytes = size,
           .type = job.type,
           .op = job.op,
+          .fixed_order = flags.fixed_order,
           .transport = job.transport,
           .warmup = flags.warmup,
           .iterations = flags.iterations,
@@ -142,7 +150,7 @@ RunOptions OptionsOf(const Flags& flags, const Job& job, int64_t size) {
 }
 
 // What the file holds, ready to run.
-Status LoadSchedule(const Flags& flags, Job& job) {
+Status LoadSchedule(const RunFlags& flags, Job& job) {
   Result<ScheduleFile> file = ReadScheduleFile(flags.path);
   if (!file) return tl::unexpected(file.error());
   Result<Plan> plan = tutti::Lower(file->topology, file->schedule);
@@ -154,7 +162,7 @@ Status LoadSchedule(const Flags& flags, Job& job) {
 }
 
 // A plan whose network nobody knows any more; it is judged before it runs.
-Status LoadPlan(const Flags& flags, Job& job) {
+Status LoadPlan(const RunFlags& flags, Job& job) {
   Result<Plan> plan = ReadPlanFile(flags.path);
   if (!plan) return tl::unexpected(plan.error());
   if (const std::vector<PlanFault> faults = CheckPlan(*plan); !faults.empty())
@@ -164,7 +172,7 @@ Status LoadPlan(const Flags& flags, Job& job) {
   return {};
 }
 
-Status LoadForeign(const Flags& flags, FileKind kind, Job& job) {
+Status LoadForeign(const RunFlags& flags, FileKind kind, Job& job) {
   if (!flags.trace.empty())
     return InvalidArgument("--trace is for schedules: " + flags.path + " is " +
                            std::string(Describe(kind)));
@@ -189,11 +197,9 @@ Result<int64_t> SizeThatRuns(const Job& job, const RunOptions& options) {
 }
 
 // A page holds a predicted and an executed result a size.
-Status CheckPage(const Flags& flags, const Job& job) {
+Status CheckPage(const RunFlags& flags, const Job& job) {
   constexpr size_t kMaxSizes = 8;
   if (!flags.html.given()) return {};
-  if (job.remote)
-    return InvalidArgument("--html is for ranks on this host, without --hosts and launchers");
   if (job.sizes.size() > kMaxSizes)
     return InvalidArgument(
         fmt::format("--html shows at most {} sizes, got {}", kMaxSizes, job.sizes.size()));
@@ -201,7 +207,7 @@ Status CheckPage(const Flags& flags, const Job& job) {
 }
 
 // All that can be refused is refused here, before anything is printed.
-Result<Job> MakeJob(const Flags& flags) {
+Result<Job> MakeJob(const RunFlags& flags) {
   Result<std::vector<int64_t>> sizes = SizesOf(flags);
   if (!sizes) return tl::unexpected(sizes.error());
   const Result<DataType> type = ParseDataType(flags.type);
@@ -218,6 +224,9 @@ Result<Job> MakeJob(const Flags& flags) {
     return tl::unexpected(kept.error());
   Job job{std::move(*sizes), *type, *op, *transport, {}, {}, {}, {}, {}, {}};
   const bool foreign = *kind == FileKind::kMscclXml || *kind == FileKind::kMscclppPlan;
+  if (foreign && flags.fixed_order)
+    return InvalidArgument(fmt::format("--fixed-order is for schedules and plans: {} is {}",
+                                       flags.path, Describe(*kind)));
   if (foreign && *transport != Transport::kShared)
     return InvalidArgument(fmt::format("--transport {} is for schedules: {} is {}", flags.transport,
                                        flags.path, Describe(*kind)));
@@ -239,8 +248,6 @@ Result<Job> MakeJob(const Flags& flags) {
     if (!bounds) return tl::unexpected(bounds.error());
     job.bounds = std::move(*bounds);
   }
-  if (job.remote && !flags.trace.empty())
-    return InvalidArgument("--trace is for ranks on this host, without --hosts and launchers");
   for (int64_t size : job.sizes) {
     const Result<int64_t> real = SizeThatRuns(job, OptionsOf(flags, job, size));
     if (!real) return Within(fmt::format("--size {}", FormatSize(size)), real.error());
@@ -248,20 +255,25 @@ Result<Job> MakeJob(const Flags& flags) {
   return job;
 }
 
-void PrintHeader(const Flags& flags, const Job& job) {
+void PrintHeader(const RunFlags& flags, const Job& job) {
   const Collective& collective = job.collective();
   fmt::print("# {} {} {}: {} {}, warmup iters: {} iters: {} validation: {}\n",
              Name(collective.kind()), job.plan ? "on" : "from", job.subject, collective.num_ranks(),
              job.remote ? job.remote->where() : "local ranks", flags.warmup, flags.iterations,
              flags.no_check ? 0 : 1);
   if (job.transport != Transport::kShared) fmt::print("# transport: {}\n", Name(job.transport));
+  if (flags.fixed_order)
+    fmt::print(
+        "# fixed order: the plan's, so the same bits, and digest of all results, on every "
+        "transport, tile size and placement\n");
   if (!flags.least.empty())
     fmt::print("# minBytes {} maxBytes {} step: {}\n", job.sizes.front(), job.sizes.back(),
                flags.factor > 1 ? fmt::format("{}(factor)", flags.factor)
                                 : fmt::format("{}(bytes)", flags.step));
   fmt::print("#\n");
   for (size_t line = 0; line < kHeader.size(); ++line)
-    fmt::print("{}{}\n", kHeader[line], flags.predict ? kPredictHeader[line] : "");
+    fmt::print("{}{}{}\n", kHeader[line], flags.predict ? kPredictHeader[line] : "",
+               flags.fixed_order && line == 1 ? "            digest" : "");
 }
 
 // The columns of one row; nothing for a way that the file is not for.
@@ -312,7 +324,7 @@ Result<Promise> PromiseOf(const Job& job, int64_t size) {
 }
 
 // What was predicted of one size, and the last iteration that was executed.
-Status AddResults(const Flags& flags, const Job& job, const RunReport& run, PageData& data) {
+Status AddResults(const RunFlags& flags, const Job& job, const RunReport& run, PageData& data) {
   const auto& [topology, schedule] = *job.file;
   const std::string size = ReadableSize(run.size_bytes);
   const PageSchedule facts{
@@ -328,7 +340,7 @@ Status AddResults(const Flags& flags, const Job& job, const RunReport& run, Page
 }
 
 // Prints the row of one size, or adds it to `rows`.
-void ShowRow(bool json, const Job& job, size_t i, const Ways& reports,
+void ShowRow(bool json, const RunFlags& flags, const Job& job, size_t i, const Ways& reports,
              const std::optional<Promise>& promise, Json& rows) {
   const Collective& collective = job.collective();
   const RunReport& any = reports.any();
@@ -343,8 +355,8 @@ void ShowRow(bool json, const Job& job, size_t i, const Ways& reports,
                   {"type", Name(job.type)},
                   {"redop", redop},
                   {"root", root},
-                  {"out_of_place", reports.apart ? ToJson(*reports.apart) : Json(nullptr)},
-                  {"in_place", reports.in_place ? ToJson(*reports.in_place) : Json(nullptr)},
+                  {"out_of_place", reports.apart ? JsonOf(flags, *reports.apart) : Json(nullptr)},
+                  {"in_place", reports.in_place ? JsonOf(flags, *reports.in_place) : Json(nullptr)},
                   {"wrong", any.wrong < 0 ? Json(nullptr) : Json(wrong)}});
   if (promise) {
     rows.back()["predicted_us"] = promise->simulated_s * 1e6;
@@ -360,11 +372,12 @@ void ShowRow(bool json, const Job& job, size_t i, const Ways& reports,
   if (promise)
     fmt::print("  {:>9.1f} {:>8.1f}", promise->simulated_s * 1e6,
                any.time_s > 0 ? promise->bound_s / any.time_s * 100 : 0);
+  if (flags.fixed_order) fmt::print("  {:>16}", DigestOf(any));
   fmt::print("\n");
   std::fflush(stdout);
 }
 
-int Run(const Program& program, const Flags& flags) {
+int Run(const Program& program, const RunFlags& flags) {
   if (const std::optional<int> code = ServeIfNotFirst(flags.remote, flags.transport)) return *code;
   const Result<Job> job = MakeJob(flags);
   if (!job) return Report(job.error());
@@ -385,7 +398,7 @@ int Run(const Program& program, const Flags& flags) {
   out["rows"] = Json::array();
   if (!program.json) PrintHeader(flags, *job);
   int64_t wrong = 0;
-  double busbw_sum = 0;
+  double busbw_sum = 0, clock_error_s = 0;
   PageData data("run");
   for (size_t i = 0; i < job->sizes.size(); ++i) {
     const Result<Ways> reports = RunAll(*job, OptionsOf(flags, *job, job->sizes[i]));
@@ -396,7 +409,7 @@ int Run(const Program& program, const Flags& flags) {
       if (!promised) return Report(promised.error());
       promise = *promised;
     }
-    ShowRow(program.json, *job, i, *reports, promise, out["rows"]);
+    ShowRow(program.json, flags, *job, i, *reports, promise, out["rows"]);
     if (flags.html.given())
       if (const Status added = AddResults(flags, *job, *reports->apart, data); !added)
         return Report(added.error());
@@ -410,6 +423,8 @@ int Run(const Program& program, const Flags& flags) {
     }
     busbw_sum += busbw / ways;
     if (flags.trace.empty() || i + 1 < job->sizes.size()) continue;
+    clock_error_s = reports->apart->clock_error_s;
+    out["clock_error_us"] = job->remote ? Json(clock_error_s * 1e6) : Json(nullptr);
     const std::string trace = ToChromeTrace(*job->plan, *reports->apart);
     if (const Status written = WriteFileAtomically(flags.trace, trace); !written)
       return Report(written.error());
@@ -426,7 +441,10 @@ int Run(const Program& program, const Flags& flags) {
                : wrong == 0   ? "OK"
                               : "FAILED",
                average);
-    if (!flags.trace.empty()) fmt::print("# Timeline             : {}\n", flags.trace);
+    if (!flags.trace.empty())
+      fmt::print(
+          "# Timeline             : {}{}\n", flags.trace,
+          job->remote ? fmt::format(" (clocks of ranks within {})", Seconds(clock_error_s)) : "");
     if (flags.html.given()) fmt::print("# Page                 : {}\n", flags.html.path());
   }
   return wrong == 0 ? kDone : kAnswerIsNo;
@@ -435,7 +453,7 @@ int Run(const Program& program, const Flags& flags) {
 }  // namespace
 
 void AddRun(Program& program) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<RunFlags>();
   Command command = program.AddCommand(
       program.line.root(), "run",
       "Execute a schedule, a plan, MSCCL XML or an MSCCL++ plan over real buffers and check every "
@@ -464,6 +482,9 @@ void AddRun(Program& program) {
                  "float (float32), double (float64), half (float16), bfloat16, int32, int64 or "
                  "uint8")
       .ShowDefault();
+  command.AddFlag("--fixed-order", flags->fixed_order,
+                  "Reduce in the order of the plan whatever the tiles: the same bits on every "
+                  "transport, tile size and placement, shown by a digest of all results");
   command.AddOption("--op", flags->op, "sum, prod, min, max or avg").ShowDefault();
   command.AddOption("-n,--iters", flags->iterations, "Timed iterations")
       .ShowDefault()
@@ -476,8 +497,9 @@ void AddRun(Program& program) {
       .ShowDefault();
   command
       .AddOption("--transport", flags->transport,
-                 "What carries the messages: shared (memory) or tcp (on this host by the loopback "
-                 "interface; under mpirun, torchrun or Slurm, or with --hosts, between hosts)")
+                 "What carries the messages: shared (memory), tcp (on this host by the loopback "
+                 "interface; under mpirun, torchrun or Slurm, or with --hosts, between hosts) or "
+                 "mpi (under mpirun)")
       .ShowDefault();
   AddRemoteFlags(command, flags->remote);
   command.AddFlag(

@@ -4,13 +4,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <utility>
 
 #include "common.h"
+#include "tutti/base/cancel.h"
+#include "tutti/base/host_port.h"
+#include "tutti/base/process.h"
 
 namespace tutti::cli {
 namespace {
@@ -18,6 +20,7 @@ namespace {
 constexpr uint16_t kDefaultPort = 21357;
 constexpr double kTimeToEnd_s = 2;
 constexpr const char* kLoopback = "127.0.0.1";
+constexpr const char* kLoopback6 = "::1";
 
 struct Root {
   std::string host;
@@ -25,15 +28,11 @@ struct Root {
 };
 
 Result<Root> ParseRoot(const std::string& text) {
-  const size_t colon = text.find(':');
-  Root root{text.substr(0, colon), 0};
-  if (colon == std::string::npos && !text.empty()) return root;
-  const char* begin = text.data() + std::min(colon, text.size() - 1) + 1;
-  const char* end = text.data() + text.size();
-  const auto [at, error] = std::from_chars(begin, end, root.port);
-  if (root.host.empty() || error != std::errc() || at != end || root.port == 0)
-    return InvalidArgument(fmt::format("--root '{}', wanted HOST or HOST:PORT", text));
-  return root;
+  const std::optional<HostPort> parsed = ParseHostPort(text);
+  if (!parsed)
+    return InvalidArgument(fmt::format(
+        "--root '{}', wanted HOST or HOST:PORT, an address of IP version 6 in brackets", text));
+  return Root{parsed->host, parsed->port.value_or(0)};
 }
 
 Result<std::optional<JobRank>> FindJobOfProcess() {
@@ -52,7 +51,7 @@ Result<Root> RootOf(const JobRank& job, const RemoteFlags& flags) {
   return given;
 }
 
-// Of TUTTI_SECRET, else what all ranks know; which is none before who can read it, too.
+// From TUTTI_SECRET, else what all ranks know; which is none before who can read it, too.
 Result<JobSecret> SecretOf(const JobRank& job) {
   constexpr const char* kName = "TUTTI_SECRET";
   if (const char* text = std::getenv(kName)) {
@@ -63,7 +62,7 @@ Result<JobSecret> SecretOf(const JobRank& job) {
   return JobSecret{job.identity, ~job.identity};
 }
 
-// Of a rank that ended: what the coordinator said of it, the first process says.
+// When a rank has ended: what the coordinator said of it, the first process says.
 int ExitCodeOf(const Status& served) {
   if (served) return kDone;
   return served.error().code == ErrorCode::kCancelled ? kBadInput : Report(served.error());
@@ -75,7 +74,26 @@ std::string ThisProgram() {
   return error ? "tutti" : path.string();
 }
 
+// Where its ranks are programs of an MPI library: which one's.
+Result<std::string> MpiOf(const JobRank& job) {
+  if (job.launcher == "Open MPI") return "openmpi";
+  if (job.launcher == "Hydra") return "mpich";
+  return InvalidArgument(
+      fmt::format("--transport mpi is for ranks that mpirun of Open MPI or MPICH started, and {} "
+                  "started these",
+                  job.launcher));
+}
+
+// The program of one rank.
+Result<std::string> RankProgram(const JobRank& job, Transport transport) {
+  if (transport != Transport::kMpi) return ThisProgram();
+  const Result<std::string> mpi = MpiOf(job);
+  if (!mpi) return tl::unexpected(mpi.error());
+  return FindProgram("tutti-mpi-rank-" + *mpi, "build it with -DTUTTI_MPI=ON");
+}
+
 void PrintLine(const std::string& host, std::string_view line) {
+  if (CancelRequested()) return;  // who is ended because of it says so, too
   fmt::print(stderr, "{}: {}\n", host, line);
 }
 
@@ -102,7 +120,9 @@ std::vector<std::string> Joined(std::vector<std::string> words,
 }  // namespace
 
 void AddRemoteFlags(Command& command, RemoteFlags& flags) {
-  command.AddOption("--hosts", flags.hosts, "Hosts and how many ranks each has, h0:2,h1:2");
+  command.AddOption(
+      "--hosts", flags.hosts,
+      "Hosts and how many ranks each has, h0:2,h1:2; an address of IP version 6 in brackets");
   command
       .AddOption("--launch", flags.launch,
                  "Command that starts a program on a host, {host} in place of its name; "
@@ -121,15 +141,39 @@ void AddRemoteFlags(Command& command, RemoteFlags& flags) {
       .WithinReal(0.1, 1e6);
 }
 
+namespace {
+
+// This rank as a process of an MPI library's, to its end.
+int RunMpiRank(const JobRank& job, const Root& root, const JobSecret& secret) {
+  const Result<std::string> program = RankProgram(job, Transport::kMpi);
+  if (!program) return Report(program.error());
+  HostProcesses process(
+      [](const std::string&, std::string_view line) { fmt::print(stderr, "{}\n", line); });
+  process.Start(
+      fmt::format("rank {}", job.rank),
+      Joined({*program}, RankWords(HostPortText(root.host, root.port), job.num_ranks, job.rank, 1)),
+      ToText(secret));
+  process.Wait();
+  const Status ended = process.health();
+  // The launcher may end the first rank before that can say so. What fails otherwise says why itself, or the first does.
+  if (process.was_killed() && !CancelRequested()) return Report(ended.error());
+  return ended ? kDone : kBadInput;
+}
+
+}  // namespace
+
 std::optional<int> ServeIfNotFirst(const RemoteFlags& flags, const std::string& transport) {
-  if (transport != Name(Transport::kTcp) || !flags.hosts.empty()) return std::nullopt;
+  if (!ParseTransport(transport) || !flags.hosts.empty()) return std::nullopt;
   const Result<std::optional<JobRank>> job = FindJobOfProcess();
   if (!job) return Report(job.error());
   if (!*job || (*job)->rank == 0) return std::nullopt;
+  // The first rank starts processes for all of them.
+  if (transport == Name(Transport::kShared)) return (*job)->one_host ? kDone : kBadInput;
   const Result<Root> root = RootOf(**job, flags);
   if (!root) return Report(root.error());
   const Result<JobSecret> secret = SecretOf(**job);
   if (!secret) return Report(secret.error());
+  if (transport == Name(Transport::kMpi)) return RunMpiRank(**job, *root, *secret);
   return ExitCodeOf(ServeRank({.host = root->host,
                                .port = root->port,
                                .rank = (*job)->rank,
@@ -138,8 +182,24 @@ std::optional<int> ServeIfNotFirst(const RemoteFlags& flags, const std::string& 
                                .patience_s = flags.timeout_s}));
 }
 
-RemoteRanks::RemoteRanks(const RemoteFlags& flags, int32_t num_ranks)
-    : flags_(flags), num_ranks_(num_ranks), processes_(PrintLine) {}
+RemoteRanks::RemoteRanks(const RemoteFlags& flags, Transport transport, int32_t num_ranks)
+    : flags_(flags), transport_(transport), num_ranks_(num_ranks), processes_(PrintLine) {}
+
+// Ranks that share memory and were started by a launcher: one process starts them all.
+Status RemoteRanks::CheckLocal(int32_t num_ranks) {
+  const Result<std::optional<JobRank>> job = FindJobOfProcess();
+  if (!job) return tl::unexpected(job.error());
+  if (!*job || (*job)->num_ranks == 1) return {};
+  if (!(*job)->one_host)
+    return InvalidArgument(
+        fmt::format("the ranks that {} started are on several hosts and share no "
+                    "memory: give --transport tcp or mpi",
+                    (*job)->launcher));
+  if (num_ranks != 0 && (*job)->num_ranks != num_ranks)
+    return InvalidArgument(fmt::format("the plan is for {} ranks, {} started {}", num_ranks,
+                                       (*job)->launcher, (*job)->num_ranks));
+  return {};
+}
 
 RemoteRanks::~RemoteRanks() {
   coordinator_.reset();  // which ends the ranks
@@ -148,11 +208,13 @@ RemoteRanks::~RemoteRanks() {
 
 Result<std::unique_ptr<RemoteRanks>> RemoteRanks::Plan(const RemoteFlags& flags,
                                                        Transport transport, int32_t num_ranks) {
-  if (transport != Transport::kTcp) {
-    if (!flags.hosts.empty()) return InvalidArgument("--hosts needs --transport tcp");
+  if (transport != Transport::kTcp && !flags.hosts.empty())
+    return InvalidArgument("--hosts needs --transport tcp");
+  if (transport == Transport::kShared) {
+    if (Status local = CheckLocal(num_ranks); !local) return tl::unexpected(local.error());
     return nullptr;
   }
-  std::unique_ptr<RemoteRanks> ranks(new RemoteRanks(flags, num_ranks));
+  std::unique_ptr<RemoteRanks> ranks(new RemoteRanks(flags, transport, num_ranks));
   if (!flags.hosts.empty()) {
     Result<std::vector<HostRanks>> hosts = PlaceOnHosts(flags.hosts, num_ranks);
     if (!hosts) return Within("--hosts", hosts.error());
@@ -168,6 +230,9 @@ Result<std::unique_ptr<RemoteRanks>> RemoteRanks::Plan(const RemoteFlags& flags,
   }
   Result<std::optional<JobRank>> job = FindJobOfProcess();
   if (!job) return tl::unexpected(job.error());
+  if (!*job && transport == Transport::kMpi)
+    return InvalidArgument(
+        "--transport mpi is for ranks that mpirun starts: mpirun -np 4 tutti run ...");
   if (!*job) return nullptr;
   if (num_ranks == 0) ranks->num_ranks_ = (*job)->num_ranks;
   if ((*job)->num_ranks != ranks->num_ranks_)
@@ -205,27 +270,30 @@ Status RemoteRanks::StartHosts(uint16_t port) {
     if (!host.is_local()) words = LaunchWords(flags_.launch, host.host);
     words.push_back(host.is_local() || flags_.program.empty() ? ThisProgram() : flags_.program);
     processes_.Start(host.host,
-                     Joined(std::move(words), RankWords(fmt::format("{}:{}", root, port),
-                                                        num_ranks_, host.first, host.count)),
+                     Joined(std::move(words), RankWords(HostPortText(root, port), num_ranks_,
+                                                        host.first, host.count)),
                      ToText(secret_));
   }
   return {};
 }
 
 Status RemoteRanks::StartFirst(uint16_t port) {
-  processes_.Start(
-      "rank 0",
-      Joined({ThisProgram()}, RankWords(fmt::format("{}:{}", root_host_, port), num_ranks_, 0, 1)),
-      ToText(secret_));
+  const Result<std::string> program = RankProgram(*job_, transport_);
+  if (!program) return tl::unexpected(program.error());
+  processes_.Start("rank 0",
+                   Joined({*program}, RankWords(HostPortText(root_host_, port), num_ranks_, 0, 1)),
+                   ToText(secret_));
   return {};
 }
 
 Status RemoteRanks::Start() {
   const bool all_local =
-      job_ ? root_host_ == kLoopback
+      job_ ? root_host_ == kLoopback || root_host_ == kLoopback6
            : root_host_.empty() && std::all_of(hosts_.begin(), hosts_.end(),
                                                [](const HostRanks& h) { return h.is_local(); });
-  Result<Coordinator> coordinator = Coordinator::Listen({.host = all_local ? kLoopback : "0.0.0.0",
+  Result<Coordinator> coordinator = Coordinator::Listen({.host = !all_local ? Coordinator::AnyHost()
+                                                                 : root_host_.empty() ? kLoopback
+                                                                                      : root_host_,
                                                          .port = root_port_,
                                                          .num_ranks = num_ranks_,
                                                          .secret = secret_,

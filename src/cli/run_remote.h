@@ -42,16 +42,18 @@ class RemoteRanks {
   // "ranks on 2 hosts", "ranks of Open MPI".
   std::string where() const;
   Status Start();
-  // Of the runs that follow; it must outlive them.
+  // For the runs that follow; it must outlive them.
   Status SetPlan(const tutti::Plan& plan);
   Result<RunReport> Run(const RunOptions& options);
 
  private:
-  RemoteRanks(const RemoteFlags& flags, int32_t num_ranks);
+  RemoteRanks(const RemoteFlags& flags, Transport transport, int32_t num_ranks);
+  static Status CheckLocal(int32_t num_ranks);
   Status StartHosts(uint16_t port);
   Status StartFirst(uint16_t port);
 
   RemoteFlags flags_;
+  Transport transport_;
   int32_t num_ranks_;
   std::vector<HostRanks> hosts_;
   std::optional<JobRank> job_;

@@ -21,13 +21,13 @@ Status Prove(const ScheduleFile& file, const std::string& name) {
                    fmt::format("{} is not correct: {}", name, report.violations.front().message));
 }
 
-Result<Topology> NetworkOf(const ScheduleSource& source, const Synthesizer* synthesizer,
-                           const SynthOptions& options) {
+Result<Unwound> NetworkOf(const ScheduleSource& source, const Synthesizer* synthesizer,
+                          const SynthOptions& options) {
   Result<Topology> topology = ParseTopology(source.what);
-  if (!topology || synthesizer != nullptr || !TriesUnwindings(*topology, source.collective))
-    return topology;
-  return Unwind(source.what, kTrySeveral, synthesizer, source.collective, options)
-      .map([](Unwound unwound) { return std::move(unwound.topology); });
+  if (!topology) return tl::unexpected(topology.error());
+  if (synthesizer != nullptr || !TriesUnwindings(*topology, source.collective))
+    return Unwound{*std::move(topology)};
+  return Unwind(source.what, kTrySeveral, synthesizer, source.collective, options);
 }
 
 Result<ScheduleFile> MakeSchedule(const ScheduleSource& source, int64_t size,
@@ -39,19 +39,22 @@ Result<ScheduleFile> MakeSchedule(const ScheduleSource& source, int64_t size,
                        .size_bytes = size,
                        .link_model = link_model,
                        .auto_chunks = source.chunks.is_auto()};
-  Result<Topology> topology = NetworkOf(source, *synthesizer, options);
-  if (!topology) return tl::unexpected(topology.error());
+  Result<Unwound> network = NetworkOf(source, *synthesizer, options);
+  if (!network) return tl::unexpected(network.error());
+  Topology* const topology = &network->topology;
   const bool one_shard = *synthesizer != nullptr && (*synthesizer)->one_shard_all_reduce;
-  const Result<Collective> collective = source.collective.Make(*topology, one_shard);
+  CollectiveFlags wanted = source.collective;
+  if (const Status looked = wanted.FindBest(*topology, *synthesizer, options); !looked)
+    return tl::unexpected(looked.error());
+  const Result<Collective> collective = wanted.Make(*topology, one_shard);
   if (!collective) return tl::unexpected(collective.error());
   Result<Schedule> schedule =
-      *synthesizer != nullptr
-          ? RunSynthesizer(**synthesizer, *topology, *collective, options)
-          : ChooseSynthesizer(*topology, *collective, options).map([](AutoChoice choice) {
-              return std::move(choice.schedule);
-            });
+      *synthesizer != nullptr ? RunSynthesizer(**synthesizer, *topology, *collective, options)
+                              : ChooseOn(*network, *collective, options).map([](AutoChoice choice) {
+                                  return std::move(choice.schedule);
+                                });
   if (!schedule) return tl::unexpected(schedule.error());
-  ScheduleFile file{*std::move(topology), *std::move(schedule)};
+  ScheduleFile file{std::move(*topology), *std::move(schedule)};
   if (const Status proven = Prove(file, "the schedule of '" + source.algorithm + "'"); !proven)
     return tl::unexpected(proven.error());
   return file;
@@ -74,7 +77,8 @@ void ScheduleSource::AddTo(Command command) {
 Result<ScheduleFile> LoadSchedule(const ScheduleSource& source, const Command& command,
                                   int64_t size, LinkModel link_model) {
   if (!source.algorithm.empty()) return MakeSchedule(source, size, link_model);
-  for (const char* option : {"--collective", "--root", "--demand", "--chunks", "--seed"})
+  for (const char* option : {"--collective", "--root", "--demand", "--group", "--groups",
+                             "--others", "--placement", "--chunks", "--seed"})
     if (command.Has(option))
       return InvalidArgument(
           fmt::format("{} is for making a schedule of a network: name an algorithm, or auto, "

@@ -10,9 +10,11 @@
 #include <vector>
 
 #include "common.h"
+#include "html.h"
 #include "service_answer.h"
 #include "service_bench.h"
 #include "service_load.h"
+#include "service_page.h"
 #include "service_policy.h"
 #include "tutti/base/cancel.h"
 #include "tutti/base/file.h"
@@ -23,13 +25,14 @@
 namespace tutti::cli {
 namespace {
 
-struct Flags {
+struct ServiceFlags {
   std::string admin, communicator, tenant, output, memory, flows;
   std::vector<std::string> schedules;
-  int32_t weight = 0, processes = 0, ranks = 0, times = 0;
+  int32_t weight = 0, processes = 0, ranks = 0, times = 0, chunks_ms = 0;
+  HtmlFlag html;
 };
 
-Result<Json> Ask(const Flags& flags, const Json& request) {
+Result<Json> Ask(const ServiceFlags& flags, const Json& request) {
   return AskService(flags.admin.empty() ? service::DefaultFolder() + "/admin.sock" : flags.admin,
                     request);
 }
@@ -100,21 +103,36 @@ void PrintPending(const Json& answer) {
     fmt::print("{}: ask the daemon at {}\n", Cell(of["communicator"]), Cell(of["root"]));
 }
 
-int RunTrace(const Program& program, const Flags& flags) {
-  const Result<Json> answer =
-      Ask(flags, {{"command", "trace"}, {"communicator", flags.communicator}});
+int RunTrace(const Program& program, const ServiceFlags& flags) {
+  if (flags.output.empty() && !flags.html.given())
+    return Report({ErrorCode::kInvalidArgument,
+                   "neither -o nor --html says where the trace is to be written"});
+  if (const Status apart = flags.html.Check({}, flags.output); !apart) return Report(apart.error());
+  Json request{{"command", "trace"}, {"communicator", flags.communicator}};
+  if (flags.chunks_ms > 0) request["chunks_ms"] = flags.chunks_ms;
+  const Result<Json> answer = Ask(flags, request);
   if (!answer) return Report(answer.error());
-  if (const Status written = WriteFileAtomically(flags.output, answer->dump() + "\n"); !written)
-    return Report(written.error());
+  if (!flags.output.empty())
+    if (const Status written = WriteFileAtomically(flags.output, answer->dump() + "\n"); !written)
+      return Report(written.error());
   const size_t events = answer->at("traceEvents").size();
-  if (program.json)
-    Print({{"written", flags.output}, {"events", events}});
-  else
-    fmt::print("wrote {} ({} events, for chrome://tracing)\n", flags.output, events);
+  if (flags.html.given()) {
+    PageData data("service trace");
+    data.AddOperations(OperationsOf(flags.communicator, *answer));
+    if (const Status written = flags.html.Write(data); !written) return Report(written.error());
+  }
+  if (program.json) {
+    Print(
+        {{"written", flags.output.empty() ? flags.html.path() : flags.output}, {"events", events}});
+  } else {
+    if (!flags.output.empty())
+      fmt::print("wrote {} ({} events, for chrome://tracing)\n", flags.output, events);
+    fmt::print("{}", flags.html.Text());
+  }
   return kDone;
 }
 
-int RunReconfigure(const Program& program, const Flags& flags) {
+int RunReconfigure(const Program& program, const ServiceFlags& flags) {
   Json request{{"command", "reconfigure"}, {"communicator", flags.communicator}};
   request["schedules"] = Json::array();
   for (const std::string& path : flags.schedules) {
@@ -144,7 +162,7 @@ int RunReconfigure(const Program& program, const Flags& flags) {
   return kDone;
 }
 
-int RunQuota(const Program& program, const Flags& flags) {
+int RunQuota(const Program& program, const ServiceFlags& flags) {
   Json request{{"command", "quota"}, {"tenant", flags.tenant}};
   if (flags.weight > 0) request["weight"] = flags.weight;
   if (flags.processes > 0) request["processes"] = flags.processes;
@@ -158,7 +176,7 @@ int RunQuota(const Program& program, const Flags& flags) {
 }
 
 // Rates between two looks.
-int RunTop(const Program& program, const Flags& flags) {
+int RunTop(const Program& program, const ServiceFlags& flags) {
   constexpr double kPeriod_s = 1;
   std::map<std::string, std::pair<int64_t, int64_t>> before;  // operations, bytes
   for (int32_t look = 0; look <= flags.times && !CancelRequested(); ++look) {
@@ -200,7 +218,7 @@ void AddService(Program& program) {
   service.NeedsSubcommand();
   const auto add = [&](const std::string& name, const std::string& description,
                        const std::string& example) {
-    auto flags = std::make_shared<Flags>();
+    auto flags = std::make_shared<ServiceFlags>();
     Command command = program.AddCommand(service, name, description, example);
     command.AddOption(
         "--admin", flags->admin,
@@ -228,7 +246,12 @@ void AddService(Program& program) {
     auto [command, flags] = add("trace", "The last operations of a communicator, as a Chrome trace",
                                 "tutti service trace c-1a2b3c4d -o trace.json");
     command.AddOption("communicator", flags->communicator, "As 'comms' calls it").Required();
-    command.AddOption("-o,--output", flags->output, "File to write").Required();
+    command.AddOption("-o,--output", flags->output, "File to write; needed without --html");
+    command
+        .AddOption("--chunks", flags->chunks_ms,
+                   "Milliseconds from now on in which each chunk of its operations is traced, too")
+        .Within(1, 60'000);
+    flags->html.AddTo(command);
     command.Runs([&program, flags = flags] { return RunTrace(program, *flags); });
   }
   AddServiceBench(program, service);

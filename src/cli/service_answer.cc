@@ -16,6 +16,15 @@ Result<Json> AskService(const std::string& socket, const Json& request) {
   return answer;
 }
 
+Result<CollectiveKind> TimedCollective(const std::string& name) {
+  const Result<CollectiveKind> kind = ParseCollectiveKind(name);
+  if (!kind) return MakeError(kind.error().code, "--collective: " + kind.error().message);
+  if (*kind != CollectiveKind::kAllReduce && *kind != CollectiveKind::kAllGather)
+    return InvalidArgument(
+        fmt::format("--collective: got '{}', wanted all-reduce or all-gather", name));
+  return *kind;
+}
+
 std::string Cell(const Json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }

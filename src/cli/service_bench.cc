@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common.h"
+#include "service_answer.h"
 #include "tutti/base/units.h"
 #include "tutti/communicator.h"
 #include "tutti/service/daemon.h"
@@ -17,7 +18,7 @@
 namespace tutti::cli {
 namespace {
 
-struct Flags {
+struct ServiceBenchFlags {
   std::string socket, collective = "all-reduce", size = "8,1KiB,64KiB,1MiB", id_file;
   int32_t ranks = 2, first = 0, batches = 11;
   std::optional<int32_t> here;
@@ -26,13 +27,13 @@ struct Flags {
 
 using service::PairedBenchRow;
 
-Result<UniqueId> IdOf(const Flags& flags) {
+Result<UniqueId> IdOf(const ServiceBenchFlags& flags) {
   if (flags.id_file.empty()) return MakeUniqueId(flags.socket);
   constexpr double kPatience_s = 60;
   return ShareUniqueIdByFile(flags.id_file, flags.first, kPatience_s);
 }
 
-void PrintRows(const Flags& flags, const std::vector<PairedBenchRow>& rows) {
+void PrintRows(const ServiceBenchFlags& flags, const std::vector<PairedBenchRow>& rows) {
   std::vector<std::string> header = {"size (B)", "time", "algbw"};
   if (!flags.alone) header.insert(header.end(), {"in process", "added"});
   Table table(header);
@@ -49,7 +50,7 @@ void PrintRows(const Flags& flags, const std::vector<PairedBenchRow>& rows) {
   fmt::print("{}", table.ToString());
 }
 
-Json ToJson(const Flags& flags, const std::vector<PairedBenchRow>& rows) {
+Json JsonOf(const ServiceBenchFlags& flags, const std::vector<PairedBenchRow>& rows) {
   Json json{{"collective", flags.collective}, {"ranks", flags.ranks}};
   for (const PairedBenchRow& row : rows) {
     Json of{{"bytes", row.bytes}, {"seconds", row.service_s}};
@@ -59,13 +60,11 @@ Json ToJson(const Flags& flags, const std::vector<PairedBenchRow>& rows) {
   return json;
 }
 
-int Run(const Program& program, Flags flags) {
+int Run(const Program& program, ServiceBenchFlags flags) {
   const Result<std::vector<int64_t>> sizes = ParseSizes(flags.size);
   if (!sizes) return Report({sizes.error().code, "--size: " + sizes.error().message});
-  const Result<CollectiveKind> kind = ParseCollectiveKind(flags.collective);
-  if (!kind) return Report({kind.error().code, "--collective: " + kind.error().message});
-  if (*kind != CollectiveKind::kAllReduce && *kind != CollectiveKind::kAllGather)
-    return Report({ErrorCode::kInvalidArgument, "--collective: wanted all-reduce or all-gather"});
+  const Result<CollectiveKind> kind = TimedCollective(flags.collective);
+  if (!kind) return Report(kind.error());
   const int32_t here = flags.here.value_or(flags.ranks - flags.first);
   if (flags.first + here > flags.ranks || here < 1)
     return Report({ErrorCode::kInvalidArgument,
@@ -90,7 +89,7 @@ int Run(const Program& program, Flags flags) {
                                .id = *id});
   if (!rows) return Report(rows.error());
   if (program.json)
-    Print(ToJson(flags, *rows));
+    Print(JsonOf(flags, *rows));
   else
     PrintRows(flags, *rows);
   return kDone;
@@ -99,7 +98,7 @@ int Run(const Program& program, Flags flags) {
 }  // namespace
 
 void AddServiceBench(Program& program, Command service) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<ServiceBenchFlags>();
   Command command = program.AddCommand(
       service, "bench", "Time collectives under the service, beside the same ranks without it",
       "tutti service bench --ranks 4 --size 8,1MiB");

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "common.h"
+#include "service_answer.h"
 #include "tutti/base/cancel.h"
 #include "tutti/base/estimate.h"
 #include "tutti/base/file.h"
@@ -23,7 +24,7 @@
 namespace tutti::cli {
 namespace {
 
-struct Flags {
+struct ServiceLoadFlags {
   std::string socket, collective = "all-reduce", size = "1MiB", id_file, output, until;
   std::vector<int32_t> here;
   int32_t ranks = 2, iterations = 10, warm = 1;
@@ -41,7 +42,7 @@ double RealSeconds() {
 
 class Load {
  public:
-  Load(const Flags& flags, int64_t bytes, CollectiveKind kind, Communicator& ranks)
+  Load(const ServiceLoadFlags& flags, int64_t bytes, CollectiveKind kind, Communicator& ranks)
       : flags_(flags),
         count_(std::max<int64_t>(1, bytes / static_cast<int64_t>(sizeof(float)))),
         kind_(kind),
@@ -74,18 +75,30 @@ class Load {
  private:
   float* data() const { return static_cast<float*>(data_); }
 
-  // All ranks have to say the same: where time limits, rank 0 says.
+  // All ranks have to say the same: where time limits, rank 0 says, and for how many iterations that holds, so that few of
+  // them wait for its word.
   Result<bool> GoesOn(int32_t iteration) {
     if (flags_.seconds <= 0 && flags_.until.empty())
       return iteration < flags_.iterations && !CancelRequested();
-    if (iteration < 0) return true;
-    if (iteration == 0) until_s_ = RealSeconds() + flags_.seconds;
+    if (iteration < next_word_) return true;
+    const double now_s = RealSeconds();
+    if (iteration == 0) until_s_ = now_s + flags_.seconds;
     const bool is_over =
-        flags_.until.empty() ? RealSeconds() >= until_s_ : std::filesystem::exists(flags_.until);
-    int32_t goes_on = is_over || CancelRequested() ? 0 : 1;
-    if (const Status told = ranks_.Broadcast(&goes_on, &goes_on, 1, DataType::kInt32, 0); !told)
+        flags_.until.empty() ? now_s >= until_s_ : std::filesystem::exists(flags_.until);
+    int32_t more = is_over || CancelRequested() ? 0 : Within(now_s - word_s_, iteration - word_);
+    if (const Status told = ranks_.Broadcast(&more, &more, 1, DataType::kInt32, 0); !told)
       return tl::unexpected(told.error());
-    return goes_on != 0;
+    word_ = iteration;
+    word_s_ = now_s;
+    next_word_ = iteration + more;
+    return more > 0;
+  }
+  // Iterations that take about a quarter of a second, as so many took `seconds`.
+  static int32_t Within(double seconds, int32_t iterations) {
+    constexpr double kSeconds = 0.25, kMost = 64;
+    return iterations == 0 || seconds <= 0
+               ? 1
+               : static_cast<int32_t>(std::clamp(kSeconds * iterations / seconds, 1.0, kMost));
   }
   int64_t shard() const { return count_ / ranks_.num_ranks(); }
   // A few elements that tell a wrong result.
@@ -111,16 +124,19 @@ class Load {
     return ranks_.AllGather(data() + shard() * ranks_.rank(), data(), shard(), DataType::kFloat32);
   }
 
-  const Flags& flags_;
+  const ServiceLoadFlags& flags_;
   int64_t count_;
   CollectiveKind kind_;
   Communicator& ranks_;
   void* data_ = nullptr;
   double until_s_ = 0;
+  int32_t word_ = 0,
+          next_word_ = 0;  // iterations of rank 0's last and next word on whether it goes on
+  double word_s_ = 0;      // when the last was
 };
 
-Result<std::vector<Iteration>> RunRank(const Flags& flags, int64_t bytes, CollectiveKind kind,
-                                       const UniqueId& id, int32_t rank) {
+Result<std::vector<Iteration>> RunRank(const ServiceLoadFlags& flags, int64_t bytes,
+                                       CollectiveKind kind, const UniqueId& id, int32_t rank) {
   constexpr double kPatience_s = 60;
   Result<Communicator> joined = Communicator::Join(
       id, flags.ranks, rank, {.timeout_s = kPatience_s, .service = flags.socket});
@@ -133,7 +149,7 @@ double BusFactor(CollectiveKind kind, int32_t ranks) {
   return kind == CollectiveKind::kAllReduce ? 2 * share : share;
 }
 
-Json ToJson(const Flags& flags, int64_t bytes, CollectiveKind kind,
+Json JsonOf(const ServiceLoadFlags& flags, int64_t bytes, CollectiveKind kind,
             const std::vector<Iteration>& iterations) {
   Json json{{"collective", flags.collective}, {"ranks", flags.ranks}, {"bytes", bytes}};
   std::vector<double> seconds;
@@ -149,13 +165,11 @@ Json ToJson(const Flags& flags, int64_t bytes, CollectiveKind kind,
   return json;
 }
 
-int Run(const Program& program, Flags flags) {
+int Run(const Program& program, ServiceLoadFlags flags) {
   const Result<int64_t> bytes = ParseSizeBytes(flags.size);
   if (!bytes) return Report({bytes.error().code, "--size: " + bytes.error().message});
-  const Result<CollectiveKind> kind = ParseCollectiveKind(flags.collective);
-  if (!kind) return Report({kind.error().code, "--collective: " + kind.error().message});
-  if (*kind != CollectiveKind::kAllReduce && *kind != CollectiveKind::kAllGather)
-    return Report({ErrorCode::kInvalidArgument, "--collective: wanted all-reduce or all-gather"});
+  const Result<CollectiveKind> kind = TimedCollective(flags.collective);
+  if (!kind) return Report(kind.error());
   if (flags.here.empty())
     for (int32_t rank = 0; rank < flags.ranks; ++rank) flags.here.push_back(rank);
   for (const int32_t rank : flags.here)
@@ -182,7 +196,7 @@ int Run(const Program& program, Flags flags) {
   for (std::thread& thread : threads) thread.join();
   for (const auto& answer : answers)
     if (!*answer) return Report(answer->error());
-  const Json json = ToJson(flags, *bytes, *kind, **answers.front());
+  const Json json = JsonOf(flags, *bytes, *kind, **answers.front());
   if (!flags.output.empty())
     if (const Status written = WriteFileAtomically(flags.output, json.dump() + "\n"); !written)
       return Report(written.error());
@@ -198,7 +212,7 @@ int Run(const Program& program, Flags flags) {
 }  // namespace
 
 void AddServiceLoad(Program& program, Command service) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<ServiceLoadFlags>();
   Command command = program.AddCommand(
       service, "load",
       "Ranks of a tenant that communicate and compute in turn, as a training job does",

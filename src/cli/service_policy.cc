@@ -15,14 +15,14 @@
 namespace tutti::cli {
 namespace {
 
-struct Flags {
-  std::string controller, policy, communicator, preferred, background;
+struct ServicePolicyFlags {
+  std::string controller, policy, communicator, preferred, background, routes;
   std::vector<std::string> victims;
-  bool by_size = false, rings_only = false;
+  bool by_size = false, rings_only = false, follow = false;
   int32_t channels = -1, reserved_routes = -1, reserved_from = -1;
 };
 
-Result<Json> Ask(const Flags& flags, const Json& request) {
+Result<Json> Ask(const ServicePolicyFlags& flags, const Json& request) {
   return AskService(
       flags.controller.empty() ? service::DefaultFolder() + "/controller.sock" : flags.controller,
       request);
@@ -34,7 +34,7 @@ std::string Join(const Json& list) {
   return text;
 }
 
-Status AddChoice(const Flags& flags, Json& request) {
+Status AddChoice(const ServicePolicyFlags& flags, Json& request) {
   if (!flags.policy.empty()) request["policy"] = flags.policy;
   if (flags.channels >= 0) request["channels"] = flags.channels;
   if (flags.reserved_routes >= 0) request["reserved_routes"] = flags.reserved_routes;
@@ -80,6 +80,16 @@ void PrintPolicies(const Json& answer) {
   fmt::print("{}", table.ToString());
 }
 
+void PrintApplied(const Json& answer) {
+  for (const Json& applied : answer["applied"])
+    if (const std::string error = applied["error"]; error.empty())
+      fmt::print("{}: in force after {}, held for {}\n", Cell(applied["communicator"]),
+                 Seconds(applied["seconds"].get<double>()),
+                 Seconds(applied["hold_s"].get<double>()));
+    else
+      fmt::print("{}: {}\n", Cell(applied["communicator"]), error);
+}
+
 void PrintDecision(const Json& answer) {
   Table table({"communicator", "tenant", "rings", "changes", "routes of its flows"},
               Table::Last::kProse);
@@ -100,13 +110,7 @@ void PrintDecision(const Json& answer) {
   for (const Json& fault : answer["certificate_faults"])
     fmt::print("not isolated: {}\n", Cell(fault));
   for (const Json& left_out : answer["left_out"]) fmt::print("left out: {}\n", Cell(left_out));
-  for (const Json& applied : answer["applied"])
-    if (const std::string error = applied["error"]; error.empty())
-      fmt::print("{}: in force after {}, held for {}\n", Cell(applied["communicator"]),
-                 Seconds(applied["seconds"].get<double>()),
-                 Seconds(applied["hold_s"].get<double>()));
-    else
-      fmt::print("{}: {}\n", Cell(applied["communicator"]), error);
+  PrintApplied(answer);
 }
 
 void PrintReasons(const Json& answer) {
@@ -131,7 +135,10 @@ void PrintWindows(const Json& answer) {
   const auto seconds = [&](const char* key) {
     return Seconds(answer[key].get<double>() / kNsASecond);
   };
-  if (answer["period_ns"] == 0)
+  if (answer.contains("follows"))
+    fmt::print("others are silent while {} communicates, at most {} at a stretch\n",
+               Cell(answer["follows"]), seconds("patience_ns"));
+  else if (answer["period_ns"] == 0)
     fmt::print("all may always send\n");
   else
     fmt::print("period {}, of which others may send {} (sends {}, guard {})\n",
@@ -139,14 +146,57 @@ void PrintWindows(const Json& answer) {
                seconds("guard_ns"));
 }
 
-int Apply(const Program& program, const Flags& flags, bool dry_run) {
+int WhetherApplied(const Json& answer) {
+  for (const Json& applied : answer.at("applied"))
+    if (!applied["error"].get<std::string>().empty()) return kAnswerIsNo;
+  return kDone;
+}
+
+int Apply(const Program& program, const ServicePolicyFlags& flags, bool dry_run) {
   Json request{{"command", "apply"}, {"dry_run", dry_run}};
   if (const Status added = AddChoice(flags, request); !added) return Report(added.error());
   const Result<Json> answer = Ask(flags, request);
-  if (const int shown = ShowAnswer(program, answer, PrintDecision); shown != kDone) return shown;
-  for (const Json& applied : answer->at("applied"))
-    if (!applied["error"].get<std::string>().empty()) return kAnswerIsNo;
-  return kDone;
+  const int shown = ShowAnswer(program, answer, PrintDecision);
+  return shown == kDone ? WhetherApplied(*answer) : shown;
+}
+
+// What an operator decides for one communicator.
+int Install(const Program& program, const ServicePolicyFlags& flags) {
+  const Result<std::string> text = ReadFile(flags.routes);
+  if (!text) return Report(text.error());
+  Json request = Json::parse(*text, nullptr, false);
+  if (!request.is_object())
+    return Report({ErrorCode::kCorrupt, flags.routes + ": is no JSON object"});
+  for (const auto& [key, value] : request.items())
+    if (key != "rings" && key != "route" && key != "routes")
+      return Report({ErrorCode::kInvalidArgument,
+                     fmt::format("{}: {}: there are rings, route and routes", flags.routes, key)});
+  request["command"] = "install";
+  request["communicator"] = flags.communicator;
+  const Result<Json> answer = Ask(flags, request);
+  const int shown = ShowAnswer(program, answer, PrintApplied);
+  return shown == kDone ? WhetherApplied(*answer) : shown;
+}
+
+// How a policy is to choose.
+void AddChoiceOptions(Command& command, ServicePolicyFlags& flags) {
+  command
+      .AddOption("--channels", flags.channels,
+                 "Rings a communicator; 0: as many as routes times its ranks in a host")
+      .Within(0, 1024);
+  command
+      .AddOption("--reserved-routes", flags.reserved_routes,
+                 "How many routes, from the first on, are for preferred classes (pfa)")
+      .Within(0, 1 << 20);
+  command.AddOption("--reserved-from", flags.reserved_from, "The least of these classes")
+      .Within(1, 1 << 20);
+  command.AddFlag("--by-size", flags.by_size,
+                  "Beside rings schedules of few steps, for the sizes at which they take less");
+  command.AddFlag("--rings-only", flags.rings_only, "Rings at every size, again");
+  command.AddOption(
+      "--background", flags.background,
+      "File with the traffic of others by link, bytes/s: {\"leaf0 -> spine1\": 9000000}; "
+      "flows are fitted beside it");
 }
 
 }  // namespace
@@ -157,31 +207,12 @@ void AddServicePolicy(Program& program, Command service) {
   policy.NeedsSubcommand();
   const auto add = [&](const std::string& name, const std::string& description,
                        const std::string& example) {
-    auto flags = std::make_shared<Flags>();
+    auto flags = std::make_shared<ServicePolicyFlags>();
     Command command = program.AddCommand(policy, name, description, example);
     command.AddOption("--controller", flags->controller,
                       "Socket of the controller; else $XDG_RUNTIME_DIR/tutti/controller.sock or "
                       "/run/tutti/controller.sock");
     return std::pair(command, flags);
-  };
-  const auto add_choice = [](Command& command, Flags& flags) {
-    command
-        .AddOption("--channels", flags.channels,
-                   "Rings a communicator; 0: as many as routes times its ranks in a host")
-        .Within(0, 1024);
-    command
-        .AddOption("--reserved-routes", flags.reserved_routes,
-                   "How many routes, from the first on, are for preferred classes (pfa)")
-        .Within(0, 1 << 20);
-    command.AddOption("--reserved-from", flags.reserved_from, "The least of these classes")
-        .Within(1, 1 << 20);
-    command.AddFlag("--by-size", flags.by_size,
-                    "Beside rings schedules of few steps, for the sizes at which they take less");
-    command.AddFlag("--rings-only", flags.rings_only, "Rings at every size, again");
-    command.AddOption(
-        "--background", flags.background,
-        "File with the traffic of others by link, bytes/s: {\"leaf0 -> spine1\": 9000000}; "
-        "flows are fitted beside it");
   };
   {
     auto [command, flags] =
@@ -205,7 +236,7 @@ void AddServicePolicy(Program& program, Command service) {
                       "collectives run; it holds from then on",
                       "tutti service policy apply ffa");
     command.AddOption("policy", flags->policy, "As 'list' calls it; else the one that holds");
-    add_choice(command, *flags);
+    AddChoiceOptions(command, *flags);
     command.Runs(
         [&program, flags = flags, dry_run = dry_run] { return Apply(program, *flags, dry_run); });
   }
@@ -214,7 +245,7 @@ void AddServicePolicy(Program& program, Command service) {
         add("explain", "Why the flows of a communicator take the routes that they take",
             "tutti service policy explain c-1a2b3c4d");
     command.AddOption("communicator", flags->communicator, "As 'show' calls it").Required();
-    add_choice(command, *flags);
+    AddChoiceOptions(command, *flags);
     command.Runs([&program, flags = flags] {
       Json request{{"command", "explain"}, {"communicator", flags->communicator}};
       if (const Status added = AddChoice(*flags, request); !added) return Report(added.error());
@@ -222,16 +253,36 @@ void AddServicePolicy(Program& program, Command service) {
     });
   }
   {
+    auto [command, flags] = add(
+        "install", "Have one communicator use given rings and routes, until a policy is applied",
+        "tutti service policy install c-1a2b3c4d --routes routes.json");
+    command.AddOption("communicator", flags->communicator, "As 'show' calls it").Required();
+    command
+        .AddOption(
+            "--routes", flags->routes,
+            "JSON file: routes of single flows (a list of from, to, channel, route), route (of all "
+            "others; else the network decides), rings (else by locality)")
+        .Required();
+    command.Runs([&program, flags = flags] { return Install(program, *flags); });
+  }
+  {
     auto [command, flags] =
         add("windows",
-            "Keep communicators silent while a preferred one sends, as its trace predicts; without "
-            "--preferred all may always send again",
+            "Keep communicators silent while a preferred one sends, as its trace predicts or its "
+            "daemons say; without --preferred all may always send again",
             "tutti service policy windows c-5e6f7a8b --preferred c-1a2b3c4d");
     command.AddOption("communicators", flags->victims, "Those that keep silent").Required();
     command.AddOption("--preferred", flags->preferred, "The one that finds the network idle");
+    command.AddFlag("--follow", flags->follow,
+                    "By what its daemons say, collective by collective: it needs no period, and "
+                    "hosts no common clock");
     command.Runs([&program, flags = flags] {
-      const Json request{
-          {"command", "windows"}, {"preferred", flags->preferred}, {"victims", flags->victims}};
+      if (flags->follow && flags->preferred.empty())
+        return Report({ErrorCode::kInvalidArgument, "--follow: needs --preferred"});
+      const Json request{{"command", "windows"},
+                         {"preferred", flags->preferred},
+                         {"victims", flags->victims},
+                         {"follow", flags->follow}};
       return ShowAnswer(program, Ask(*flags, request), PrintWindows);
     });
   }

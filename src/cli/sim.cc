@@ -19,7 +19,7 @@
 namespace tutti::cli {
 namespace {
 
-struct Flags {
+struct SimulationFlags {
   std::string path, size, trace;
   SimFlags sim;
   SwitchedFlags switched;
@@ -30,7 +30,7 @@ struct Flags {
 };
 
 // Flags of schedules do not go with routings, nor the other way round; the timeline is no input.
-Status CheckFlags(const Flags& flags, bool is_routing) {
+Status CheckFlags(const SimulationFlags& flags, bool is_routing) {
   for (const char* of_schedules :
        {"--link-model", "--mode", "--trace", "--bins", "--html", "--network", "--ecmp", "--routes"})
     if (is_routing && flags.command->Has(of_schedules))
@@ -59,11 +59,11 @@ std::vector<LinkId> BusiestLinks(const SimReport& report, int32_t most) {
 }
 
 // What is printed of the simulations of one schedule.
-class Printed {
+class SimPrinter {
  public:
   // `switched` may be null.
-  Printed(const ScheduleFile& file, const Flags& flags, size_t num_sizes,
-          const SwitchedNetwork* switched)
+  SimPrinter(const ScheduleFile& file, const SimulationFlags& flags, size_t num_sizes,
+             const SwitchedNetwork* switched)
       : file_(file), flags_(flags), one_size_(num_sizes == 1), switched_(switched) {
     DescribeTopology(file.topology, json_);
     DescribeSchedule(file.schedule, json_);
@@ -155,7 +155,7 @@ class Printed {
   }
 
   const ScheduleFile& file_;
-  const Flags& flags_;
+  const SimulationFlags& flags_;
   const bool one_size_;
   const SwitchedNetwork* switched_;
   Json json_;
@@ -166,7 +166,7 @@ class Printed {
   Table over_switches_{{}};
 };
 
-int SimulateScheduleFile(const Program& program, const Flags& flags,
+int SimulateScheduleFile(const Program& program, const SimulationFlags& flags,
                          const std::vector<int64_t>& sizes) {
   const Result<ScheduleFile> file = ReadScheduleFile(flags.path);
   if (!file) return Report(file.error());
@@ -178,7 +178,7 @@ int SimulateScheduleFile(const Program& program, const Flags& flags,
   options.record_messages = !flags.trace.empty() || flags.bins > 0 || flags.html.given();
   PageData data("sim");
   const int32_t network = data.AddNetwork(file->topology);
-  Printed printed(*file, flags, sizes.size(), *switched ? &**switched : nullptr);
+  SimPrinter printed(*file, flags, sizes.size(), *switched ? &**switched : nullptr);
   for (const int64_t size : sizes) {
     options.size_bytes = size;
     const Result<SimReport> report = tutti::Simulate(file->topology, file->schedule, options);
@@ -210,7 +210,7 @@ int SimulateScheduleFile(const Program& program, const Flags& flags,
   return kDone;
 }
 
-int Simulate(const Program& program, const Flags& flags) {
+int Simulate(const Program& program, const SimulationFlags& flags) {
   const Result<std::vector<int64_t>> sizes = ParseSizes(flags.size);
   if (!sizes) return Report(sizes.error());
   if (!flags.trace.empty() && sizes->size() != 1)
@@ -229,7 +229,7 @@ int Simulate(const Program& program, const Flags& flags) {
 }  // namespace
 
 void AddSim(Program& program) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<SimulationFlags>();
   Command command =
       program.AddCommand(program.line.root(), "sim",
                          "Simulate a schedule event by event, or the flows of a routing: time, "

@@ -161,7 +161,7 @@ void SwitchedNetwork::Describe(const SwitchedTimes& times, Json& out) const {
     out["pinned"] = {{"policy", policy_},
                      {"time_s", times.pinned->time_s},
                      {"busbw", times.pinned->busbw},
-                     {"most_flows_on_a_link", times.pinned->most_on_a_link}};
+                     {"most_flows_on_a_link", times.pinned->max_on_a_link}};
 }
 
 std::vector<std::string> SwitchedNetwork::Columns() const {

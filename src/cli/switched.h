@@ -19,7 +19,7 @@ struct SwitchedFlags {
   bool given() const { return !seeds.empty() || !policy.empty(); }
 };
 
-// Of one schedule and size. Times are those of steps with a barrier.
+// Results for one schedule and size. Times are those of steps with a barrier.
 struct SwitchedTimes {
   std::vector<double> by_seed_s;  // of --ecmp, in the order of its seeds
   Estimate ecmp;

@@ -32,7 +32,7 @@
 namespace tutti::cli {
 namespace {
 
-struct Flags {
+struct SynthFlags {
   std::string topology, algorithm, size = "1GiB", output, policy, unwind, wait = "auto";
   CollectiveFlags collective;
   RoutingFlags routing;
@@ -50,6 +50,7 @@ struct Flags {
 struct Network {
   Topology topology;
   std::optional<Unwound> unwound;
+  double elapsed_s = 0;  // to find it
 };
 
 // A schedule too large for memory, or only its cost.
@@ -68,8 +69,8 @@ Status VerifyWritten(const std::string& path, const std::string& algorithm) {
   return RequireVerified(*report, algorithm, "the file is removed");
 }
 
-Result<Streamed> Stream(const Flags& flags, const Topology& topology, const Collective& collective,
-                        const SynthOptions& options) {
+Result<Streamed> Stream(const SynthFlags& flags, const Topology& topology,
+                        const Collective& collective, const SynthOptions& options) {
   if (flags.output.empty() && !flags.cost_only)
     return InvalidArgument(
         "a streamed schedule is written to a file as it is made: -o FILE, or "
@@ -101,7 +102,7 @@ Result<Streamed> Stream(const Flags& flags, const Topology& topology, const Coll
   return streamed;
 }
 
-int SynthesizeStreamed(const Program& program, const Flags& flags, const Network& network,
+int SynthesizeStreamed(const Program& program, const SynthFlags& flags, const Network& network,
                        const Collective& collective, const SynthOptions& options) {
   const Topology& topology = network.topology;
   const Result<Streamed> streamed = Stream(flags, topology, collective, options);
@@ -136,8 +137,8 @@ int SynthesizeStreamed(const Program& program, const Flags& flags, const Network
 }
 
 // By which of both ways a schedule is made. Says so where memory decides it.
-Result<bool> Streams(const Flags& flags, const Topology& topology, const Collective& collective,
-                     const SynthOptions& options) {
+Result<bool> Streams(const SynthFlags& flags, const Topology& topology,
+                     const Collective& collective, const SynthOptions& options) {
   const bool asked = flags.stream || flags.cost_only;
   if (flags.algorithm != "ten") {
     if (!asked) return false;
@@ -157,8 +158,8 @@ Result<bool> Streams(const Flags& flags, const Topology& topology, const Collect
   return true;
 }
 
-// Of a name that is a router's and a synthesizer's the file asked for decides.
-bool MakesRouting(const Flags& flags) {
+// Where a name is a router's and a synthesizer's, the file asked for decides.
+bool MakesRouting(const SynthFlags& flags) {
   if (FindRouter(flags.algorithm) == nullptr) return false;
   return flags.output.ends_with(".routes") || flags.output.ends_with(".routes.json") ||
          !FindSynthesizer(flags.algorithm);
@@ -167,9 +168,10 @@ bool MakesRouting(const Flags& flags) {
 // By the one that is named, or by the best of all, which `choice` then tells of.
 Result<Schedule> Make(const Synthesizer* synthesizer, const Topology& topology,
                       const Collective& collective, const SynthOptions& options,
-                      std::optional<AutoChoice>& choice) {
+                      std::optional<Unwound>& unwound, std::optional<AutoChoice>& choice) {
   if (synthesizer != nullptr) return RunSynthesizer(*synthesizer, topology, collective, options);
-  Result<AutoChoice> chosen = ChooseSynthesizer(topology, collective, options);
+  Result<AutoChoice> chosen = unwound ? ChooseOn(*unwound, collective, options)
+                                      : ChooseSynthesizer(topology, collective, options);
   if (!chosen) return tl::unexpected(chosen.error());
   if (options.notes != nullptr) *options.notes = chosen->notes;
   Schedule schedule = std::move(chosen->schedule);
@@ -177,7 +179,7 @@ Result<Schedule> Make(const Synthesizer* synthesizer, const Topology& topology,
   return schedule;
 }
 
-int MakeRouting(const Program& program, const Flags& flags) {
+int MakeRouting(const Program& program, const SynthFlags& flags) {
   if (!flags.policy.empty() || !flags.unwind.empty() || flags.wait != "auto" ||
       flags.chunks.is_auto() || flags.no_final_pass || flags.multicast || flags.html.given())
     return Report(
@@ -195,7 +197,7 @@ int MakeRouting(const Program& program, const Flags& flags) {
 }
 
 // `synthesizer`: none for the best of all, which unwinds switches by itself.
-Result<Network> MakeNetwork(const Flags& flags, const Synthesizer* synthesizer,
+Result<Network> MakeNetwork(const SynthFlags& flags, const Synthesizer* synthesizer,
                             const SynthOptions& options) {
   std::string_view how = flags.unwind;
   if (how.empty()) {
@@ -205,13 +207,15 @@ Result<Network> MakeNetwork(const Flags& flags, const Synthesizer* synthesizer,
       return Network{std::move(*topology), std::nullopt};
     how = kTrySeveral;
   }
+  const auto before = std::chrono::steady_clock::now();
   Result<Unwound> unwound = Unwind(flags.topology, how, synthesizer, flags.collective, options);
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - before;
   if (!unwound) return tl::unexpected(unwound.error());
   Topology topology = unwound->topology;
-  return Network{std::move(topology), std::move(*unwound)};
+  return Network{std::move(topology), std::move(*unwound), elapsed.count()};
 }
 
-SynthOptions OptionsOf(const Flags& flags, int64_t size, SynthNotes& notes) {
+SynthOptions OptionsOf(const SynthFlags& flags, int64_t size, SynthNotes& notes) {
   return {.chunks = flags.chunks.count(),
           .seed = flags.seed,
           .size_bytes = size,
@@ -233,24 +237,27 @@ SynthOptions OptionsOf(const Flags& flags, int64_t size, SynthNotes& notes) {
 }
 
 // A proven schedule, and what is printed of it.
-struct Made {
+struct ProvenSchedule {
   Schedule schedule;
   double elapsed_s = 0;
   std::optional<AutoChoice> choice;
   Evaluation evaluation;
-  // Of the flow that the steps were made from, which may prove more than the bound in its time.
+  // Over the flow that the steps were made from, which may prove more than the bound in its time.
   std::optional<Rational> tb_loss;
 };
 
-Result<Made> MakeProven(const Flags& flags, const Synthesizer* synthesizer,
-                        const Topology& topology, const Collective& collective,
-                        const SynthOptions& options) {
+Result<ProvenSchedule> MakeProven(const SynthFlags& flags, const Synthesizer* synthesizer,
+                                  Network& network, const Collective& collective,
+                                  const SynthOptions& options) {
+  const Topology& topology = network.topology;
   const auto before = std::chrono::steady_clock::now();
   std::optional<AutoChoice> choice;
-  Result<Schedule> schedule = Make(synthesizer, topology, collective, options, choice);
-  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - before;
+  Result<Schedule> schedule =
+      Make(synthesizer, topology, collective, options, network.unwound, choice);
+  const std::chrono::duration<double> made = std::chrono::steady_clock::now() - before;
+  const double elapsed_s = network.elapsed_s + made.count();
   if (!schedule) return tl::unexpected(schedule.error());
-  spdlog::debug("made {} transfers in {}", schedule->transfers.size(), Seconds(elapsed.count()));
+  spdlog::debug("made {} transfers in {}", schedule->transfers.size(), Seconds(elapsed_s));
   if (!flags.no_verify) {
     const VerifyReport report = Verify(topology, schedule->collective, *schedule);
     if (const Status proven = RequireVerified(report, schedule->algorithm, "nothing was written");
@@ -264,12 +271,12 @@ Result<Made> MakeProven(const Flags& flags, const Synthesizer* synthesizer,
   std::optional<Rational> tb_loss;
   if (options.notes->tb_limit && schedule->kind == ScheduleKind::kStep)
     tb_loss = evaluation.cost.tb - std::max(*options.notes->tb_limit, bounds->tb);
-  return Made{*std::move(schedule), elapsed.count(), std::move(choice), std::move(evaluation),
-              std::move(tb_loss)};
+  return ProvenSchedule{*std::move(schedule), elapsed_s, std::move(choice), std::move(evaluation),
+                        std::move(tb_loss)};
 }
 
-void PrintJson(const Flags& flags, const Network& network, const SynthOptions& options,
-               const Made& made) {
+void PrintJson(const SynthFlags& flags, const Network& network, const SynthOptions& options,
+               const ProvenSchedule& made) {
   const SynthNotes& notes = *options.notes;
   Json out;
   DescribeTopology(network.topology, out);
@@ -277,9 +284,13 @@ void PrintJson(const Flags& flags, const Network& network, const SynthOptions& o
   DescribeEvaluation(made.schedule, made.evaluation, options.size_bytes, out);
   if (network.unwound) DescribeUnwound(*network.unwound, out);
   if (made.choice) DescribeChoice(*made.choice, out);
+  DescribePlacement(flags.collective, out);
   if (notes.gap) out["gap"] = *notes.gap;
   if (notes.chunk_loss > 0) out["chunk_loss"] = notes.chunk_loss;
   if (!notes.remark.empty()) out["remark"] = notes.remark;
+  for (const StepPoint& point : notes.frontier)
+    out["frontier"].push_back(
+        {{"tl", point.tl}, {"tb", ToJson(point.tb)}, {"tb_limit", ToJson(point.tb_limit)}});
   if (made.tb_loss) out["tb_loss"] = ToJson(*made.tb_loss);
   out["synthesis_s"] = made.elapsed_s;
   out["peak_rss_bytes"] = PeakRssBytes();
@@ -288,7 +299,8 @@ void PrintJson(const Flags& flags, const Network& network, const SynthOptions& o
 }
 
 // The schedule on the clock of its prediction: steps with barriers.
-Status WritePage(const Flags& flags, const Topology& topology, const Made& made, int64_t size) {
+Status WritePage(const SynthFlags& flags, const Topology& topology, const ProvenSchedule& made,
+                 int64_t size) {
   if (!flags.html.given()) return {};
   PageData data("synth");
   PageSchedule facts{.label = made.schedule.algorithm,
@@ -301,11 +313,12 @@ Status WritePage(const Flags& flags, const Topology& topology, const Made& made,
   return flags.html.Write(data);
 }
 
-void PrintText(const Flags& flags, const Network& network, const SynthOptions& options,
-               const Made& made) {
+void PrintText(const SynthFlags& flags, const Network& network, const SynthOptions& options,
+               const ProvenSchedule& made) {
   const Schedule& schedule = made.schedule;
-  fmt::print("{} on {} by {}: {} transfers, {} chunk{} a shard, made in {}, {}\n",
-             Name(schedule.collective.kind()), NameOf(network.topology), schedule.algorithm,
+  fmt::print("{}{} on {} by {}: {} transfers, {} chunk{} a shard, made in {}, {}\n",
+             Name(schedule.collective.kind()), GroupsText(schedule.collective),
+             NameOf(network.topology), schedule.algorithm,
              Count(static_cast<int64_t>(schedule.transfers.size())),
              Count(schedule.units_per_shard), schedule.units_per_shard == 1 ? "" : "s",
              Seconds(made.elapsed_s), flags.no_verify ? "not verified" : "verified");
@@ -314,14 +327,20 @@ void PrintText(const Flags& flags, const Network& network, const SynthOptions& o
     fmt::print("  loss         {} M/B: all that steps and whole chunks cost over 1/f\n",
                Exact(*made.tb_loss));
   if (!options.notes->remark.empty()) fmt::print("  {}\n", options.notes->remark);
+  for (const StepPoint& point : options.notes->frontier)
+    fmt::print("  TL {:<3} all-gather: least TB {}, {}\n", point.tl, point.tb.ToString(),
+               point.tb == point.tb_limit
+                   ? "proven"
+                   : fmt::format("proven to {:.6g}", point.tb_limit.ToDouble()));
   if (made.choice) fmt::print("{}", ChoiceText(*made.choice));
+  fmt::print("{}", PlacementText(flags.collective));
   if (!flags.output.empty()) fmt::print("written to {}\n", flags.output);
   fmt::print("{}", flags.html.Text());
 }
 
 // A million ranks: their translations tell from one of them what all do. Nothing where it is made
 // in full.
-std::optional<int> SynthesizeInSymmetry(const Program& program, const Flags& flags,
+std::optional<int> SynthesizeInSymmetry(const Program& program, const SynthFlags& flags,
                                         const Synthesizer* synthesizer, const Topology& topology,
                                         const Collective& collective, const SynthOptions& options) {
   const std::string algorithm = synthesizer != nullptr ? flags.algorithm : kSymmetricAlgorithm;
@@ -338,9 +357,9 @@ std::optional<int> SynthesizeInSymmetry(const Program& program, const Flags& fla
                               .by_choice = synthesizer == nullptr});
 }
 
-int Synthesize(const Program& program, const Flags& flags) {
+int Synthesize(const Program& program, SynthFlags flags) {
   std::vector<std::string> inputs = FilesOf(flags.topology);
-  inputs.push_back(flags.collective.demand_path);
+  for (std::string& input : flags.collective.Inputs()) inputs.push_back(std::move(input));
   if (const Status kept = KeepInputs(flags.output, inputs); !kept) return Report(kept.error());
   if (const Status kept = flags.html.Check(inputs, flags.output); !kept)
     return Report(kept.error());
@@ -356,9 +375,11 @@ int Synthesize(const Program& program, const Flags& flags) {
   if (synthesizer != nullptr)
     if (const Status has = CheckSynthOptions(*synthesizer, options); !has)
       return Report(has.error());
-  const Result<Network> network = MakeNetwork(flags, synthesizer, options);
+  Result<Network> network = MakeNetwork(flags, synthesizer, options);
   if (!network) return Report(network.error());
   const Topology& topology = network->topology;
+  if (const Status looked = flags.collective.FindBest(topology, synthesizer, options); !looked)
+    return Report(looked.error());
   const Result<Collective> collective =
       flags.collective.Make(topology, synthesizer != nullptr && synthesizer->one_shard_all_reduce);
   if (!collective) return Report(collective.error());
@@ -376,7 +397,8 @@ int Synthesize(const Program& program, const Flags& flags) {
       return Report(shown.error());
   if (*streams) return SynthesizeStreamed(program, flags, *network, *collective, options);
 
-  const Result<Made> made = MakeProven(flags, synthesizer, topology, *collective, options);
+  const Result<ProvenSchedule> made =
+      MakeProven(flags, synthesizer, *network, *collective, options);
   if (!made) return Report(made.error());
   if (!flags.output.empty())
     if (const Status written = WriteScheduleFile(flags.output, topology, made->schedule); !written)
@@ -393,7 +415,7 @@ int Synthesize(const Program& program, const Flags& flags) {
 }  // namespace
 
 void AddSynth(Program& program) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<SynthFlags>();
   Command command = program.AddCommand(
       program.line.root(), "synth", "Make a schedule, prove it correct and print its cost",
       "tutti synth 'torus(4,4)' -c all-reduce -a bfb -o torus.sched");
@@ -415,7 +437,8 @@ void AddSynth(Program& program) {
   flags->links.AddTo(command);
   command
       .AddOption("--steps", flags->steps,
-                 "Steps of a time-stepped all-to-all (tsmcf, mcf); 0: what takes the least time")
+                 "Steps of a time-stepped all-to-all (tsmcf, mcf) or of an all-gather (step-lp); "
+                 "0: what takes the least time")
       .Within(0, 1 << 20);
   command.AddOption("--size", flags->size, "Size M that the printed time is for").ShowDefault();
   command
@@ -424,9 +447,10 @@ void AddSynth(Program& program) {
                  "default")
       .Within(0, 1 << 20);
   command
-      .AddOption("--trees", flags->trees,
-                 "Spanning trees a root at most (forest), where fewer are worth what they lose; 0: "
-                 "what the optimum takes")
+      .AddOption(
+          "--trees", flags->trees,
+          "Spanning trees a root at most (forest), the optimum's number or fewer; 0: what is "
+          "fastest at --size")
       .Within(0, 1 << 20);
   std::string policies;
   for (const TenPolicy& policy : TenPolicies())

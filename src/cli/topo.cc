@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "common.h"
+#include "diameter.h"
 #include "files.h"
 #include "html.h"
 #include "topo_import.h"
@@ -107,28 +108,30 @@ std::string MooreText(const MooreSteps& steps) {
 }
 
 // What is shown of a network beside its bounds.
-struct Facts {
+struct NetworkFacts {
   bool bidirectional = false;
+  FarthestRange diameter;
   NodeOrbits orbits;
   std::optional<IntersectionArray> array;
   MooreSteps moore;
   std::optional<Rational> moore_flow;
 };
 
-Facts FactsOf(const Topology& topology) {
-  Facts facts{.bidirectional = IsBidirectional(topology),
-              .orbits = FindNodeOrbits(topology),
-              .array = {},
-              .moore = {},
-              .moore_flow = MooreFlowOf(topology)};
+NetworkFacts FactsOf(const Topology& topology) {
+  NetworkFacts facts{.bidirectional = IsBidirectional(topology),
+                     .diameter = DiameterRangeOf(topology),
+                     .orbits = FindNodeOrbits(topology),
+                     .array = {},
+                     .moore = {},
+                     .moore_flow = MooreFlowOf(topology)};
   facts.array = ArrayOf(topology, facts.orbits);
   facts.moore = MooreStepsOf(topology, facts.bidirectional);
   return facts;
 }
 
-Json JsonOf(const Topology& topology, const Facts& facts) {
+Json JsonOf(const Topology& topology, const NetworkFacts& facts) {
   Json out;
-  DescribeTopology(topology, out);
+  DescribeTopologyWith(topology, facts.diameter, out);
   out["homogeneous"] = topology.is_homogeneous();
   out["bidirectional"] = facts.bidirectional;
   if (const Topology* const original = topology.original()) out["unwound_from"] = original->name();
@@ -143,7 +146,12 @@ Json JsonOf(const Topology& topology, const Facts& facts) {
   return out;
 }
 
-std::string TextOf(const Topology& topology, const Facts& facts, int32_t diameter) {
+std::string HopsText(const FarthestRange& hops) {
+  return hops.least == hops.most ? std::to_string(hops.least)
+                                 : fmt::format("{} to {}", hops.least, hops.most);
+}
+
+std::string TextOf(const Topology& topology, const NetworkFacts& facts) {
   std::string text = fmt::format("{}\n", NameOf(topology));
   text +=
       fmt::format("  ranks        {}{}\n", topology.num_ranks(),
@@ -158,7 +166,8 @@ std::string TextOf(const Topology& topology, const Facts& facts, int32_t diamete
     text +=
         fmt::format("  limits       those of {}, whose switches were unwound\n", NameOf(*original));
   text += fmt::format("  degree       {}\n", DegreeText(topology));
-  text += fmt::format("  diameter     {} hops{}\n", diameter, MooreText(facts.moore));
+  text +=
+      fmt::format("  diameter     {} hops{}\n", HopsText(facts.diameter), MooreText(facts.moore));
   text +=
       fmt::format("  symmetry     {}\n", facts.orbits.num_orbits() == 1
                                              ? "vertex-transitive"
@@ -204,6 +213,9 @@ Json JsonOf(const ProvenBounds& proven) {
 
 // By the ending of the path: a picture, or the network as JSON.
 Status WriteNetwork(const std::string& path, const Topology& topology) {
+  for (const char* ending : {".png", ".pdf", ".eps", ".ps", ".jpg", ".gif"})
+    if (path.ends_with(ending))
+      return InvalidArgument(fmt::format("{}: pictures are written as .svg, not {}", path, ending));
   return path.ends_with(".svg") ? WriteFileAtomically(path, NetworkSvg(topology))
                                 : WriteTopologyFile(path, topology);
 }
@@ -216,7 +228,7 @@ int Show(const Program& program, const std::string& expression, const std::strin
     return Report(kept.error());
   const Result<Topology> topology = ParseTopology(expression);
   if (!topology) return Report(topology.error());
-  const Facts facts = FactsOf(*topology);
+  const NetworkFacts facts = FactsOf(*topology);
   Json out = JsonOf(*topology, facts);
   Table table({"collective", "steps >=", "latency >=", "TB >= (M/B)", "seconds a GB >=", "because"},
               Table::Last::kProse);
@@ -243,7 +255,7 @@ int Show(const Program& program, const std::string& expression, const std::strin
     Print(out);
     return kDone;
   }
-  fmt::print("{}{}", TextOf(*topology, facts, out["diameter"].get<int32_t>()), table.ToString());
+  fmt::print("{}{}", TextOf(*topology, facts), table.ToString());
   if (!output.empty()) fmt::print("\nwritten to {}\n", output);
   if (html.given()) fmt::print("\n{}", html.Text());
   return kDone;

@@ -29,7 +29,7 @@
 namespace tutti::cli {
 namespace {
 
-struct Flags {
+struct TrainFlags {
   std::string workload, topology, algorithms;
   int64_t batch = 0, tensor = 0;
   std::string bucket = "25MiB";
@@ -41,7 +41,7 @@ struct Flags {
   HtmlFlag html;
 };
 
-Result<Accelerator> MakeAccelerator(const Flags& flags) {
+Result<Accelerator> MakeAccelerator(const TrainFlags& flags) {
   const auto refused = [](const char* flag, const std::string& text, const char* accepted) {
     return InvalidArgument(fmt::format("{} is '{}'; accepted {}", flag, text, accepted));
   };
@@ -63,7 +63,7 @@ Result<Accelerator> MakeAccelerator(const Flags& flags) {
 }
 
 // What is trained, where.
-struct Job {
+struct TrainJob {
   TrainingWorkload workload;
   TrainingSplit split = {};
   Accelerator accelerator = kA100Fp16;
@@ -73,7 +73,7 @@ struct Job {
   int64_t largest_tensor_bytes = 0, largest_gradient_bytes = 0;  // of one collective
 };
 
-Result<Job> MakeJob(const Flags& flags, const Topology& topology) {
+Result<TrainJob> MakeJob(const TrainFlags& flags, const Topology& topology) {
   Result<TrainingWorkload> workload = LoadTrainingWorkload(flags.workload);
   if (!workload) return tl::unexpected(workload.error());
   const Result<Accelerator> accelerator = MakeAccelerator(flags);
@@ -83,7 +83,7 @@ Result<Job> MakeJob(const Flags& flags, const Topology& topology) {
   if (!bucket) return Within("--bucket", bucket.error());
   if (*bucket < 1) return InvalidArgument("--bucket is 0; accepted are 1 byte and more");
 
-  Job job{.workload = *std::move(workload)};
+  TrainJob job{.workload = *std::move(workload)};
   job.accelerator = *accelerator;
   job.bucket_bytes = *bucket;
   job.split.batch = flags.batch > 0 ? flags.batch : job.workload.batch;
@@ -116,12 +116,12 @@ Result<Job> MakeJob(const Flags& flags, const Topology& topology) {
 }
 
 // A name and what it stands for; nothing: the best of all.
-struct Entry {
+struct TrainEntry {
   std::string name;
   const Synthesizer* synthesizer = nullptr;
 };
 
-Result<Schedule> Synthesize(const Entry& entry, const Topology& network,
+Result<Schedule> Synthesize(const TrainEntry& entry, const Topology& network,
                             const Collective& collective, const SynthOptions& options) {
   if (entry.synthesizer != nullptr)
     return RunSynthesizer(*entry.synthesizer, network, collective, options);
@@ -131,7 +131,7 @@ Result<Schedule> Synthesize(const Entry& entry, const Topology& network,
 }
 
 // A proven all-reduce schedule for one network, made for the largest size, or nothing to reduce.
-Result<std::optional<ScheduleTimes>> MakeTimes(const Flags& flags, const Entry& entry,
+Result<std::optional<ScheduleTimes>> MakeTimes(const TrainFlags& flags, const TrainEntry& entry,
                                                const std::optional<Topology>& network,
                                                int64_t largest_bytes) {
   if (!network || largest_bytes == 0) return std::optional<ScheduleTimes>();
@@ -159,7 +159,8 @@ Result<std::optional<ScheduleTimes>> MakeTimes(const Flags& flags, const Entry& 
   return std::optional<ScheduleTimes>(std::in_place, *network, *std::move(schedule), sim);
 }
 
-Result<TrainingTimeline> TrainBy(const Entry& entry, const Flags& flags, const Job& job) {
+Result<TrainingTimeline> TrainBy(const TrainEntry& entry, const TrainFlags& flags,
+                                 const TrainJob& job) {
   Result<std::optional<ScheduleTimes>> tensor =
       MakeTimes(flags, entry, job.groups.tensor, job.largest_tensor_bytes);
   if (!tensor) return tl::unexpected(tensor.error());
@@ -190,7 +191,7 @@ double IdealSeconds(const Bounds& bounds, int64_t bytes) {
 struct Limits {
   std::optional<Bounds> tensor, data;
 };
-Result<Limits> LimitsOf(const Job& job) {
+Result<Limits> LimitsOf(const TrainJob& job) {
   Limits limits;
   const auto find = [](const std::optional<Topology>& network,
                        std::optional<Bounds>& out) -> Status {
@@ -210,7 +211,7 @@ Result<Limits> LimitsOf(const Job& job) {
   return limits;
 }
 
-TrainingTimeline TrainAt(LimitSeconds seconds, const Limits& limits, const Job& job) {
+TrainingTimeline TrainAt(LimitSeconds seconds, const Limits& limits, const TrainJob& job) {
   const auto asked = [seconds](const std::optional<Bounds>& bounds) {
     return [seconds, &bounds](int64_t bytes) {
       return bounds ? static_cast<int64_t>(std::floor(seconds(*bounds, bytes) *
@@ -227,7 +228,7 @@ double InSeconds(int64_t ps) {
   return static_cast<double>(ps) / static_cast<double>(kPicosecondsPerSecond);
 }
 
-Json ToJson(const TrainingTimeline& line) {
+Json JsonOf(const TrainingTimeline& line) {
   Json row;
   row["iteration_s"] = InSeconds(line.iteration_ps);
   row["forward_s"] = InSeconds(line.compute_ps - line.backward_compute_ps);
@@ -252,7 +253,7 @@ std::vector<std::string> Cells(const std::string& name, const TrainingTimeline& 
                   static_cast<double>(std::max<int64_t>(line.iteration_ps, 1)))};
 }
 
-void Describe(const Job& job, Json& out) {
+void Describe(const TrainJob& job, Json& out) {
   out["workload"] = job.workload.name;
   out["parameters"] = job.workload.Parameters();
   out["forward_flops"] = job.workload.ForwardFlops();
@@ -265,7 +266,7 @@ void Describe(const Job& job, Json& out) {
   out["launch_s"] = InSeconds(job.accelerator.launch_ps);
 }
 
-std::string Text(const Job& job, const Topology& topology, const Flags& flags) {
+std::string Text(const TrainJob& job, const Topology& topology, const TrainFlags& flags) {
   std::string text = fmt::format(
       "{} on {}: {} replica{} of {} rank{}, {} sample{} each ({})\n", job.workload.name,
       NameOf(topology), job.split.replicas, job.split.replicas == 1 ? "" : "s", job.split.tensor,
@@ -316,22 +317,23 @@ PageTraining::Row PageRow(const std::string& name, const TrainingTimeline& line)
   return row;
 }
 
-Status WriteTraining(const Flags& flags, const Topology& topology, const PageTraining& training) {
+Status WriteTraining(const TrainFlags& flags, const Topology& topology,
+                     const PageTraining& training) {
   if (!flags.html.given()) return {};
   PageData data("train");
   data.AddTraining(data.AddNetwork(topology), training);
   return flags.html.Write(data);
 }
 
-int Train(const Program& program, const Flags& flags) {
+int Train(const Program& program, const TrainFlags& flags) {
   std::vector<std::string> inputs = FilesOf(flags.topology);
   inputs.push_back(flags.workload);
   if (const Status kept = flags.html.Check(inputs, ""); !kept) return Report(kept.error());
   const Result<Topology> topology = ParseTopology(flags.topology);
   if (!topology) return Report(topology.error());
-  const Result<Job> job = MakeJob(flags, *topology);
+  const Result<TrainJob> job = MakeJob(flags, *topology);
   if (!job) return Report(job.error());
-  std::vector<Entry> chosen;
+  std::vector<TrainEntry> chosen;
   for (const std::string& name : SplitAtCommas(flags.algorithms)) {
     chosen.push_back({name});
     if (name == kAutoName) continue;
@@ -355,7 +357,7 @@ int Train(const Program& program, const Flags& flags) {
       .how = fmt::format("simulated, links {}, steps {}", flags.sim.links.name, flags.sim.mode)};
   std::string reasons;
   bool some = false;
-  for (const Entry& entry : chosen) {
+  for (const TrainEntry& entry : chosen) {
     if (CancelRequested()) return Report(CancelledError());
     const Result<TrainingTimeline> line = TrainBy(entry, flags, *job);
     if (!line) {
@@ -367,7 +369,7 @@ int Train(const Program& program, const Flags& flags) {
     some = true;
     Json row;
     row["algorithm"] = entry.name;
-    row.update(ToJson(*line));
+    row.update(JsonOf(*line));
     row["efficiency"] = InSeconds(bound.iteration_ps) / InSeconds(line->iteration_ps);
     out["rows"].push_back(row);
     table.AddRow(Cells(entry.name, *line, bound));
@@ -376,8 +378,8 @@ int Train(const Program& program, const Flags& flags) {
   page.rows.push_back(PageRow("bound", bound));
   if (const Status written = WriteTraining(flags, *topology, page); !written)
     return Report(written.error());
-  out["bound"] = ToJson(bound);
-  out["ideal"] = ToJson(ideal);
+  out["bound"] = JsonOf(bound);
+  out["ideal"] = JsonOf(ideal);
   out["peak_rss_bytes"] = PeakRssBytes();
   if (program.json) {
     Print(out);
@@ -395,7 +397,7 @@ int Train(const Program& program, const Flags& flags) {
 }  // namespace
 
 void AddTrain(Program& program) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<TrainFlags>();
   Command command = program.AddCommand(
       program.line.root(), "train",
       "Simulate an iteration of training: what computes, what communicates, what of that shows",

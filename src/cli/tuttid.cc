@@ -3,28 +3,36 @@
 #include <spdlog/spdlog.h>
 #include <sys/prctl.h>
 
+#include <atomic>
 #include <charconv>
 #include <csignal>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "common.h"
 #include "daemon_program.h"
 #include "flags.h"
 #include "rpc_flags.h"
+#include "service_manager.h"
 #include "tutti/service/daemon.h"
 
 namespace tutti::cli {
 namespace {
 
 const service::Daemon* running = nullptr;
+std::atomic<bool> reload_asked = false;
 
 extern "C" void OnEnd(int) {
   if (running != nullptr) running->Stop();
 }
+extern "C" void OnReload(int) { reload_asked = true; }
 
 struct Flags {
-  std::string config, socket, admin, listen, host, controller;
+  std::string config, socket, admin, listen, host, controller, metrics, ras;
   RpcFlags rpc;
 };
 
@@ -56,20 +64,53 @@ Result<service::DaemonOptions> OptionsOf(const Flags& flags) {
   if (!flags.socket.empty()) options.socket = flags.socket;
   if (!flags.admin.empty()) options.admin = flags.admin;
   if (!flags.host.empty()) options.host = flags.host;
+  if (!flags.metrics.empty()) options.metrics.listen = flags.metrics;
+  if (!flags.ras.empty()) options.ras.listen = flags.ras;
   if (!flags.listen.empty())
     if (const std::string fault = TakeListen(flags.listen, options); !fault.empty())
       return InvalidArgument(fault);
   options.log = [](const std::string& line) { spdlog::info("{}", line); };
+  options.version = TUTTI_VERSION;
   return options;
 }
 
-int Serve(const Flags& flags) {
+// A configuration that is wrong changes nothing.
+void Reload(const Flags& flags, service::Daemon& daemon) {
   const Result<service::DaemonOptions> options = OptionsOf(flags);
+  if (!options) {
+    spdlog::error("not reloaded: {}", options.error().message);
+    return;
+  }
+  const std::vector<std::string> unlike = daemon.Reload(*options);
+  if (unlike.empty())
+    spdlog::info("reloaded: {} tenants are configured", options->tenants.size());
+  else
+    spdlog::warn("reloaded but for {}, which take a restart", fmt::join(unlike, ", "));
+}
+
+int Serve(const Flags& flags) {
+  ServiceManager manager = ServiceManager::OfEnvironment();
+  Result<service::DaemonOptions> options = OptionsOf(flags);
   if (!options) return Fail(options.error().message);
-  const Result<service::Daemon> daemon = service::Daemon::Start(*options);
-  if (!daemon) return Fail(daemon.error().message);
+  Result<std::map<std::string, int>> passed = manager.TakeSockets();
+  if (!passed) return Fail(passed.error().message);
+  options->passed = std::move(*passed);
+  std::optional<service::Daemon> daemon;
+  options->tick = [&] {
+    manager.Beat();
+    if (!reload_asked.exchange(false)) return;
+    manager.Reloading();
+    Reload(flags, *daemon);
+    manager.Ready("serves");
+  };
+  {
+    Result<service::Daemon> started = service::Daemon::Start(*options);
+    if (!started) return Fail(started.error().message);
+    daemon.emplace(std::move(*started));
+  }
   running = &*daemon;
   for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, OnEnd);
+  std::signal(SIGHUP, OnReload);
   std::signal(SIGPIPE, SIG_IGN);
   prctl(PR_SET_DUMPABLE, 0);  // what tenants share with it cannot be looked at through /proc
   spdlog::info("tenants at {}, operators at {}, other daemons at {}", daemon->options().socket,
@@ -81,8 +122,10 @@ int Serve(const Flags& flags) {
     if (!attached) return Fail("--controller: " + attached.error().message);
     spdlog::info("attaches to the controller at {}", flags.controller);
   }
-  const_cast<service::Daemon&>(*daemon).Run();
+  manager.Ready("serves");
+  daemon->Run();
   running = nullptr;
+  manager.Stopping();
   spdlog::info("ended");
   return kDone;
 }
@@ -103,6 +146,12 @@ void Describe(Command root) {
   root.AddOption("--host", flags->host, "Name of this host in reports; else the system's");
   root.AddOption("--controller", flags->controller,
                  "Address and port of the controller of the cluster, to attach to");
+  root.AddOption("--metrics", flags->metrics,
+                 "Address and port, or path, of metrics for Prometheus; else of the configuration, "
+                 "else none");
+  root.AddOption("--ras", flags->ras,
+                 "Address and port, or path, of the RAS text protocol; else of the configuration, "
+                 "else none");
   flags->rpc.AddTo(root);
   root.SetFooter("Example:\n  tuttid --listen 10.0.0.1:7600");
   root.Runs([flags] { return Serve(*flags); });

@@ -12,6 +12,8 @@ namespace tutti::cli {
 Result<Unwound> Unwind(const std::string& expression, std::string_view how,
                        const Synthesizer* synthesizer, const CollectiveFlags& collective,
                        const SynthOptions& options) {
+  if (collective.has_groups())
+    return InvalidArgument("--unwind does not go with groups: they are of the network's own links");
   if (how == kTrySeveral) {
     const Result<CollectiveKind> kind = ParseCollectiveKind(collective.name);
     if (!kind) return tl::unexpected(kind.error());
@@ -30,6 +32,7 @@ Result<Unwound> Unwind(const std::string& expression, std::string_view how,
 }
 
 bool TriesUnwindings(const Topology& topology, const CollectiveFlags& collective) {
+  if (collective.has_groups()) return false;
   const Result<CollectiveKind> kind = ParseCollectiveKind(collective.name);
   return kind && TriesUnwindings(topology, *kind);
 }
@@ -53,12 +56,12 @@ std::string UnwoundText(const Unwound& unwound) {
   if (unwound.degree == 0)
     return unwound.tried.empty() ? "no switches to unwind" : "no unwinding is faster";
   std::string text = fmt::format("unwound with degree {}", unwound.degree);
-  if (unwound.tried.size() < 2) return text;
-  text += ", of ";
-  for (size_t i = 0; i < unwound.tried.size(); ++i)
-    text += fmt::format("{}{} ({})", i == 0 ? "" : ", ", unwound.tried[i].first,
+  for (size_t i = 0; unwound.tried.size() > 1 && i < unwound.tried.size(); ++i)
+    text += fmt::format("{}{} ({})", i == 0 ? ", of " : ", ", unwound.tried[i].first,
                         Seconds(unwound.tried[i].second));
-  return text;
+  // 0 is timed through the switches themselves.
+  return text +
+         "; times are of links between ranks: chunks wait in no switch, and each pays one alpha";
 }
 
 void DescribeUnwound(const Unwound& unwound, Json& out) {

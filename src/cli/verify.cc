@@ -27,7 +27,7 @@
 namespace tutti::cli {
 namespace {
 
-struct Flags {
+struct VerifyFlags {
   std::string path, topology, dialect = "executor-nccl";
   int32_t most = 20;
   bool stream = false;
@@ -56,7 +56,7 @@ int Answer(const Program& program, Json out, const std::string& subject, int64_t
   return violations == 0 ? kDone : kAnswerIsNo;
 }
 
-int JudgeXml(const Program& program, const Flags& flags) {
+int JudgeXml(const Program& program, const VerifyFlags& flags) {
   const Result<MscclDialect> dialect = ParseMscclDialect(flags.dialect);
   if (!dialect) return Report(dialect.error());
   const Result<std::string> text = ReadForeignPlan(flags.path);
@@ -72,7 +72,7 @@ int JudgeXml(const Program& program, const Flags& flags) {
                 static_cast<int64_t>(faults->size()), shown);
 }
 
-int JudgeMscclpp(const Program& program, const Flags& flags) {
+int JudgeMscclpp(const Program& program, const VerifyFlags& flags) {
   const Result<std::string> text = ReadForeignPlan(flags.path);
   if (!text) return Report(text.error());
   const Result<MscclppVerdict> verdict = CheckMscclpp(*text);
@@ -92,7 +92,7 @@ int JudgeMscclpp(const Program& program, const Flags& flags) {
                 static_cast<int64_t>(verdict->faults.size()), shown);
 }
 
-int JudgePlanFile(const Program& program, const Flags& flags) {
+int JudgePlanFile(const Program& program, const VerifyFlags& flags) {
   const Result<Plan> plan = ReadPlanFile(flags.path);
   if (!plan) return Report(plan.error());
   const std::vector<PlanFault> faults = CheckPlan(*plan);
@@ -112,7 +112,7 @@ int JudgePlanFile(const Program& program, const Flags& flags) {
 
 // Whether --topology, where it is given, names the network of the file. `ordered`: the file's links
 // are in canonical order.
-Status CheckTopology(const Flags& flags, const Topology& of_file, bool ordered) {
+Status CheckTopology(const VerifyFlags& flags, const Topology& of_file, bool ordered) {
   if (flags.topology.empty()) return {};
   Result<Topology> other = ParseTopology(flags.topology);
   if (!other) return tl::unexpected(other.error());
@@ -135,7 +135,7 @@ int AnswerReport(const Program& program, Json out, const std::string& subject,
   return Answer(program, std::move(out), subject, report.num_violations, shown);
 }
 
-int JudgeSymmetric(const Program& program, const Flags& flags) {
+int JudgeSymmetric(const Program& program, const VerifyFlags& flags) {
   const Result<SymmetricFile> file = ReadSymmetricFile(flags.path);
   if (!file) return Report(file.error());
   const Topology& topology = file->topology;
@@ -162,7 +162,7 @@ int JudgeSymmetric(const Program& program, const Flags& flags) {
 }
 
 // Block by block where that is asked for, or where the whole would fill half of the memory.
-Result<bool> Streams(const Flags& flags, const ScheduleReader& reader) {
+Result<bool> Streams(const VerifyFlags& flags, const ScheduleReader& reader) {
   const Status streams = CheckStreamable(reader.header());
   if (flags.stream && !streams) return tl::unexpected(streams.error());
   const VerifyMemory memory =
@@ -170,7 +170,7 @@ Result<bool> Streams(const Flags& flags, const ScheduleReader& reader) {
   return flags.stream || (streams && memory.in_memory_bytes > AvailableMemoryBytes() / 2);
 }
 
-int AnswerOf(const Program& program, const Flags& flags, const Topology& topology,
+int AnswerOf(const Program& program, const VerifyFlags& flags, const Topology& topology,
              const Schedule& schedule, uint64_t num_transfers, const VerifyReport& report) {
   if (report.cancelled) return Report(CancelledError());
   Json out;
@@ -185,7 +185,7 @@ int AnswerOf(const Program& program, const Flags& flags, const Topology& topolog
 }
 
 // The schedule with what is wrong with it, on the clock of the size it was made for.
-Status WritePage(const Flags& flags, const ScheduleFile& file, const VerifyReport& report) {
+Status WritePage(const VerifyFlags& flags, const ScheduleFile& file, const VerifyReport& report) {
   constexpr int64_t kSize = int64_t{1} << 30;  // what `synth` takes for schedules of any size
   if (!flags.html.given()) return {};
   const Result<Bounds> bounds = BoundsOf(file.topology, file.schedule.collective);
@@ -202,7 +202,7 @@ Status WritePage(const Flags& flags, const ScheduleFile& file, const VerifyRepor
   return flags.html.Write(data);
 }
 
-int JudgeSchedule(const Program& program, const Flags& flags) {
+int JudgeSchedule(const Program& program, const VerifyFlags& flags) {
   const Result<std::unique_ptr<ScheduleReader>> reader = ScheduleReader::Open(flags.path);
   if (!reader) return Report(reader.error());
   if (const Status same = CheckTopology(flags, (*reader)->topology(), false); !same)
@@ -229,7 +229,7 @@ int JudgeSchedule(const Program& program, const Flags& flags) {
                   report);
 }
 
-int Judge(const Program& program, const Flags& flags) {
+int Judge(const Program& program, const VerifyFlags& flags) {
   const Result<FileKind> kind = KindOfInput(
       flags.path, {FileKind::kSchedule, FileKind::kSymmetricSchedule, FileKind::kRouting,
                    FileKind::kMscclXml, FileKind::kMscclppPlan, FileKind::kPlanFile});
@@ -251,7 +251,7 @@ int Judge(const Program& program, const Flags& flags) {
 }  // namespace
 
 void AddVerify(Program& program) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<VerifyFlags>();
   Command command = program.AddCommand(program.line.root(), "verify",
                                        "Prove the schedule or routing in a file, or name the "
                                        "first violations: who lacks what, when, "

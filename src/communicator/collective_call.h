@@ -31,7 +31,7 @@ struct CollectiveCall {
 
 // "all-reduce of 8 float (sum)", "broadcast of 3 int32 with root 1".
 std::string ToText(const CollectiveCall& call);
-// Of what all ranks have to call alike, and of the plan with this digest.
+// Hash of what all ranks have to call alike, and of the plan with this digest.
 uint64_t SignatureOf(const CollectiveCall& call, uint64_t plan_digest);
 
 // Elements that M stands for (docs/glossary.md).
@@ -44,7 +44,7 @@ bool IsInPlace(const CollectiveCall& call, int32_t rank);
 Status CheckCall(const CollectiveCall& call, int32_t rank, int32_t num_ranks);
 Status CheckRank(int32_t rank, const char* what, int32_t num_ranks);
 Status CheckMessages(std::span<const Message> messages, int32_t rank, int32_t num_ranks);
-// Of all-to-all, gather or scatter block by block, without a plan.
+// Messages of all-to-all, gather or scatter block by block, without a plan.
 std::vector<Message> DirectMessages(const CollectiveCall& call, int32_t rank, int32_t num_ranks);
 // Stands for `text` in the signatures of messages.
 uint64_t SignatureOfText(const std::string& text);

@@ -8,9 +8,11 @@
 #include <cstring>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "bootstrap.h"
 #include "rank.h"
+#include "regroup.h"
 #include "service_client.h"
 #include "tutti/base/deadline.h"
 #include "tutti/base/file.h"
@@ -18,15 +20,14 @@
 namespace tutti {
 namespace {
 
-// The address of this host that $TUTTI_HOST names, else of the first interface that is up and leads
+// Those of this host that $TUTTI_HOST names, else that of the first interface that is up and leads
 // to other hosts, else of the loopback interface.
-Result<uint32_t> ListenAddress() {
-  if (const char* host = std::getenv("TUTTI_HOST"); host != nullptr && *host != '\0') {
-    in_addr address{};
-    if (inet_pton(AF_INET, host, &address) == 1) return ntohl(address.s_addr);
-    return InvalidArgument(fmt::format("TUTTI_HOST: got '{}', wanted an IPv4 address", host));
-  }
-  return FirstAddress();
+Result<std::vector<IpAddress>> ListenAddresses() {
+  const char* host = std::getenv("TUTTI_HOST");
+  if (host == nullptr || *host == '\0') return std::vector<IpAddress>{FirstAddress()};
+  Result<std::vector<IpAddress>> addresses = AddressesOf(host);
+  if (!addresses) return InvalidArgument("TUTTI_HOST: " + addresses.error().message);
+  return addresses;
 }
 
 }  // namespace
@@ -34,11 +35,16 @@ Result<uint32_t> ListenAddress() {
 Result<UniqueId> MakeUniqueId(const std::string& service) {
   const std::string socket = ServiceSocket(service);
   if (!socket.empty()) return MakeServiceId(socket);
-  const Result<uint32_t> at = ListenAddress();
-  if (!at) return tl::unexpected(at.error());
-  const Result<bootstrap::Address> address = bootstrap::StartRoot(*at);
-  if (!address) return tl::unexpected(address.error());
-  return bootstrap::Encode(*address);
+  const Result<std::vector<IpAddress>> addresses = ListenAddresses();
+  if (!addresses) return tl::unexpected(addresses.error());
+  // Some addresses of a name may be another host's, or of a version that this host does not have.
+  Error why;
+  for (const IpAddress& at : *addresses) {
+    const Result<bootstrap::Address> root = bootstrap::StartRoot(at);
+    if (root) return bootstrap::Encode(*root);
+    why = root.error();
+  }
+  return tl::unexpected(why);
 }
 
 Result<UniqueId> ShareUniqueIdByFile(const std::string& path, int32_t rank, double timeout_s) {
@@ -84,6 +90,8 @@ Result<Communicator> Communicator::Join(const UniqueId& id, int32_t num_ranks, i
   if (num_ranks < 1 || rank < 0 || rank >= num_ranks)
     return InvalidArgument(fmt::format("rank {} of {} cannot be", rank, num_ranks));
   const std::string socket = ServiceSocket(options.service);
+  if (!socket.empty() && options.fixed_order)
+    return InvalidArgument("a fixed order of reductions is for ranks without a service");
   Result<std::unique_ptr<Rank>> self = socket.empty()
                                            ? JoinInProcess(id, num_ranks, rank, options)
                                            : JoinService(socket, id, num_ranks, rank, options);
@@ -182,7 +190,7 @@ Result<std::unique_ptr<Communicator>> Communicator::Split(int32_t colour, int32_
   // The first of each group makes its id; all hear all ids.
   std::string own_id;
   if (!members.empty() && members.front().rank == rank()) {
-    const Result<UniqueId> id = MakeUniqueId(self_->options().service);
+    const Result<UniqueId> id = self_->MakeId();
     if (!id) return tl::unexpected(id.error());
     own_id.assign(reinterpret_cast<const char*>(id->bytes.data()), id->bytes.size());
   }
@@ -201,6 +209,65 @@ Result<std::unique_ptr<Communicator>> Communicator::Split(int32_t colour, int32_
                                    static_cast<int32_t>(mine - members.begin()), self_->options());
   if (!part) return tl::unexpected(part.error());
   return std::make_unique<Communicator>(std::move(*part));
+}
+
+// --- Fewer ranks, and more -----------------------------------------------------------------------
+
+Result<std::unique_ptr<Communicator>> Communicator::Again(const RegroupAsk& ask) {
+  const Deadline deadline(self_->options().timeout_s);
+  while (true) {
+    const Result<Regrouped> regrouped = self_->Regroup(ask, deadline);
+    if (!regrouped) return Within(fmt::format("rank {} {}", rank(), ask.Text()), regrouped.error());
+    Result<std::unique_ptr<Rank>> joined = self_->JoinAgain(*regrouped);
+    if (joined) return std::unique_ptr<Communicator>(new Communicator(std::move(*joined)));
+    // Somebody has ended meanwhile. Who was to join by the id of a grow cannot try again.
+    if (joined.error().code != ErrorCode::kPeerFailed || ask.grows_to > 0 || deadline.HasPassed())
+      return Within(fmt::format("rank {} {}", rank(), ask.Text()), joined.error());
+  }
+}
+
+Result<std::unique_ptr<Communicator>> Communicator::Shrink(std::span<const int32_t> excluded) {
+  RegroupAsk ask{.excluded = {excluded.begin(), excluded.end()}};
+  std::sort(ask.excluded.begin(), ask.excluded.end());
+  ask.excluded.erase(std::unique(ask.excluded.begin(), ask.excluded.end()), ask.excluded.end());
+  if (ask.excluded.size() > RegroupAsk::kMaxExcluded)
+    return InvalidArgument(
+        fmt::format("{} ranks to be left out by name: at most {}; those that have ended "
+                    "need no name",
+                    ask.excluded.size(), RegroupAsk::kMaxExcluded));
+  for (const int32_t out : ask.excluded) {
+    if (out < 0 || out >= num_ranks())
+      return InvalidArgument(fmt::format("rank {} to be left out: there are {}", out, num_ranks()));
+    if (out == rank())
+      return InvalidArgument(fmt::format("rank {} leaves itself out; it need not call", out));
+  }
+  return Again(ask);
+}
+
+Result<UniqueId> Communicator::MakeGrowId() const { return self_->MakeId(); }
+
+Result<std::unique_ptr<Communicator>> Communicator::Grow(int32_t num_ranks, const UniqueId* id) {
+  if (num_ranks < 1)
+    return InvalidArgument(fmt::format("{} ranks cannot grow to {}", this->num_ranks(), num_ranks));
+  const RegroupAsk ask{.grows_to = num_ranks,
+                       .id = id != nullptr ? std::optional(*id) : std::nullopt};
+  if (!self_->health()) return Again(ask);
+  const auto shares = self_->Share(Encode(ask), "a grow");
+  if (!shares) return self_->health() ? tl::unexpected(shares.error()) : Again(ask);
+  Roll roll(this->num_ranks());
+  for (size_t rank = 0; rank < shares->size(); ++rank) {
+    const auto said = DecodeAsk((*shares)[rank]);
+    if (!said)
+      return MakeError(ErrorCode::kPeerFailed,
+                       fmt::format("rank {} does not grow, as rank {} does", rank, this->rank()));
+    if (const Status entered = roll.Enter(static_cast<int32_t>(rank), *said); !entered)
+      return tl::unexpected(entered.error());
+  }
+  const Result<Regrouped> become = roll.BecomeOf(static_cast<size_t>(rank()), std::nullopt);
+  if (!become) return tl::unexpected(become.error());
+  Result<std::unique_ptr<Rank>> joined = self_->JoinAgain(*become);
+  if (!joined) return Within(fmt::format("rank {} {}", rank(), ask.Text()), joined.error());
+  return std::unique_ptr<Communicator>(new Communicator(std::move(*joined)));
 }
 
 Result<std::string> Communicator::ScheduleFor(CollectiveKind kind, int64_t count, DataType type) {

@@ -82,7 +82,7 @@ class HostEvent {
     }
     changed_.notify_all();
   }
-  // Of the last record; an event never recorded is reached.
+  // Position of the last record; an event never recorded is reached.
   uint64_t last() const {
     const std::lock_guard lock(mutex_);
     return recorded_;

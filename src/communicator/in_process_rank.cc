@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <charconv>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -17,6 +18,7 @@
 #include "bootstrap.h"
 #include "collective_call.h"
 #include "lanes.h"
+#include "meeting.h"
 #include "operation.h"
 #include "rank.h"
 #include "schedules.h"
@@ -29,6 +31,8 @@ using Clock = std::chrono::steady_clock;
 
 // At most, once this rank has failed: usually the others have said it within a millisecond.
 constexpr double kOthersSay_s = 2;
+// Bytes that an operation moves before others get a turn.
+constexpr int64_t kBudget = int64_t{256} << 10;
 
 // Spares the other thread of a core.
 void Pause() {
@@ -49,8 +53,10 @@ bool CanRead(int64_t process, int64_t address, uint64_t proof) {
 
 class InProcessRank final : public Communicator::Rank {
  public:
-  InProcessRank(int32_t num_ranks, int32_t rank, const CommunicatorOptions& options)
-      : Rank(num_ranks, rank, options) {}
+  // `meeting`: of the communicator that it was made of by regrouping; null: it makes its own.
+  InProcessRank(int32_t num_ranks, int32_t rank, const CommunicatorOptions& options,
+                std::shared_ptr<Meeting> meeting = nullptr)
+      : Rank(num_ranks, rank, options), meeting_(std::move(meeting)) {}
   Status Join(const UniqueId& id);
 
   // What runs looks at the flag; where nothing runs the others are told here.
@@ -64,6 +70,9 @@ class InProcessRank final : public Communicator::Rank {
   Status Exchange(std::span<const Message> messages, const std::string& text) override;
   Result<std::vector<std::string>> Share(const std::string& mine, const std::string& text) override;
   Result<std::string> ScheduleFor(const CollectiveCall& call) override;
+  Result<UniqueId> MakeId() const override;
+  Result<Regrouped> Regroup(const RegroupAsk& ask, const Deadline& deadline) override;
+  Result<std::unique_ptr<Communicator::Rank>> JoinAgain(const Regrouped& regrouped) override;
 
  private:
   struct Failure {
@@ -78,14 +87,17 @@ class InProcessRank final : public Communicator::Rank {
   static constexpr size_t kMaxKept = 64;
 
   Result<const PlannedSchedule*> Choose(const CollectiveCall& call);
+  bool HasFixedOrder(CollectiveKind kind) const { return options_.fixed_order && Reduces(kind); }
   bool UsesBoard(const CollectiveCall& call) const {
     return lanes_->common_area() != nullptr && BoardOperation::Fits(call, num_ranks_) &&
-           !book_->Holds(call.kind, call.root);
+           !book_->Holds(call.kind, call.root) && !HasFixedOrder(call.kind);
   }
   // A round; who fails in it hears from the others why.
   Result<std::vector<std::string>> ShareWhenJoining(const std::string& mine,
                                                     const Deadline& deadline) {
-    auto shares = link_->Share(mine, deadline, aborted_);
+    const auto look = [this] { return watch_->Look(); };
+    auto shares = link_->Share(mine, deadline, aborted_,
+                               watch_ == nullptr ? nullptr : std::function<Status()>(look));
     if (!shares) return tl::unexpected(link_->Fail(shares.error(), kOthersSay_s));
     return shares;
   }
@@ -101,6 +113,8 @@ class InProcessRank final : public Communicator::Rank {
   Result<PlanOperation*> OperationFor(const PlannedSchedule& planned, const PlanCall& call);
   // Until it is over, or why it cannot be.
   std::optional<Failure> Drive(Operation& operation);
+  // A rank that has done its part may have ended since this one looked last.
+  bool EndsByWhatHasCome(Operation& operation);
   // Before anything is sent: not failed, not aborted.
   Status BeHealthy(const std::string& text) {
     if (Status healthy = health(); !healthy) return healthy;
@@ -114,7 +128,12 @@ class InProcessRank final : public Communicator::Rank {
   std::atomic<bool> aborted_ = false, has_failed_ = false;
   std::optional<ScheduleBook> book_;
   std::optional<bootstrap::Link> link_;
-  std::list<Kept> kept_;  // the one used last first
+  std::shared_ptr<Meeting> meeting_;  // shared with those that are made of it
+  Meeting::Party party_;
+  // Those it is to go on with by a decision that was told and whose communicator has not come to be.
+  std::optional<Meeting::Party> next_;
+  std::unique_ptr<MeetingWatch> watch_;  // while it joins again, as the one that led
+  std::list<Kept> kept_;                 // the one used last first
   uint64_t board_sequence_ = 0, board_done_ = 0;
   uint64_t proof_ = 0;  // what others read of this process's memory to see that they may
   std::vector<std::byte> scratch_;
@@ -129,13 +148,24 @@ Status InProcessRank::Join(const UniqueId& id) {
       options_.schedules = folder;
   if (const char* shared = std::getenv("TUTTI_SHARED_MEMORY"); shared != nullptr)
     options_.shared_memory = options_.shared_memory && std::string_view(shared) != "0";
+  if (const char* silence = std::getenv("TUTTI_SILENCE"); silence != nullptr) {
+    const std::string_view text(silence);
+    const auto [end, error] =
+        std::from_chars(text.data(), text.data() + text.size(), options_.silence_s);
+    if (error != std::errc() || end != text.data() + text.size() || !(options_.silence_s >= 0))
+      return InvalidArgument(
+          fmt::format("TUTTI_SILENCE: got '{}', wanted seconds, 0 for none", text));
+  }
+  if (const char* fixed = std::getenv("TUTTI_FIXED_ORDER"); fixed != nullptr)
+    options_.fixed_order = options_.fixed_order || std::string_view(fixed) == "1";
   Result<ScheduleBook> book = ScheduleBook::Load(options_.schedules, num_ranks_);
   if (!book) return tl::unexpected(book.error());
   book_ = std::move(*book);
   const Result<bootstrap::Address> root = bootstrap::Decode(id);
   if (!root) return tl::unexpected(root.error());
   const Deadline deadline(options_.timeout_s);
-  Result<bootstrap::Link> link = bootstrap::Link::Join(*root, num_ranks_, rank_, deadline);
+  Result<bootstrap::Link> link =
+      bootstrap::Link::Join(*root, num_ranks_, rank_, options_.silence_s, deadline);
   if (!link) return tl::unexpected(link.error());
   link_ = std::move(*link);
   TcpOptions tcp;
@@ -144,26 +174,40 @@ Status InProcessRank::Join(const UniqueId& id) {
   // Ranks may come to an operation long after one another: its deadline ends it, not a connection's.
   constexpr double kLong = 1e9;
   tcp.patience_s = options_.timeout_s > 0 ? options_.timeout_s : kLong;
+  tcp.max_failures = kMostFailures;
   Result<std::unique_ptr<TcpTransport>> transport = TcpTransport::Listen(rank_, tcp);
   if (!transport) return tl::unexpected(transport.error());
   const Endpoint own = (*transport)->endpoint();
+  if (meeting_ == nullptr) {
+    Result<std::shared_ptr<Meeting>> meeting = Meeting::Open(own.address);
+    if (!meeting) return tl::unexpected(meeting.error());
+    meeting_ = std::move(*meeting);
+  }
+  party_.rank = rank_;
+  party_.secret = root->secret;
   const uint64_t host = options_.shared_memory ? HostWord() : 0;
-  const std::string mine =
-      WordsToBytes({int64_t{own.address}, int64_t{own.port}, static_cast<int64_t>(book_->digest()),
-                    static_cast<int64_t>(host)});
-  const Result<std::vector<std::string>> shares = ShareWhenJoining(mine, deadline);
+  const auto at = ToWords(own), meets_at = ToWords(meeting_->endpoint());
+  std::vector<int64_t> mine(at.begin(), at.end());
+  mine.insert(mine.end(), {static_cast<int64_t>(book_->digest()), static_cast<int64_t>(host),
+                           int64_t{options_.fixed_order}});
+  mine.insert(mine.end(), meets_at.begin(), meets_at.end());
+  const Result<std::vector<std::string>> shares = ShareWhenJoining(WordsToBytes(mine), deadline);
   if (!shares) return tl::unexpected(shares.error());
   std::vector<Endpoint> peers;
   std::vector<uint64_t> hosts;
   for (size_t peer = 0; peer < shares->size(); ++peer) {
-    const auto words = Frame{FrameType::kShare, (*shares)[peer]}.Words(4);
+    const auto words = Frame{FrameType::kShare, (*shares)[peer]}.Words(mine.size());
     if (!words)
       return MakeError(ErrorCode::kPeerFailed, fmt::format("rank {} sent nonsense", peer));
-    if (static_cast<uint64_t>((*words)[2]) != book_->digest())
+    if (static_cast<uint64_t>((*words)[kEndpointWords]) != book_->digest())
       return InvalidArgument(
           fmt::format("the schedule libraries of ranks {} and {} differ", rank_, peer));
-    peers.push_back({static_cast<uint32_t>((*words)[0]), static_cast<uint16_t>((*words)[1])});
-    hosts.push_back(static_cast<uint64_t>((*words)[3]));
+    if (((*words)[kEndpointWords + 2] != 0) != options_.fixed_order)
+      return InvalidArgument(
+          fmt::format("of ranks {} and {} one reduces in a fixed order", rank_, peer));
+    peers.push_back(EndpointOfWords(words->data()));
+    hosts.push_back(static_cast<uint64_t>((*words)[kEndpointWords + 1]));
+    party_.meetings.push_back(EndpointOfWords(words->data() + kEndpointWords + 3));
   }
   Result<LocalRanks> local = MeetLocally(hosts, deadline);
   if (!local) return tl::unexpected(local.error());
@@ -183,6 +227,11 @@ Result<LocalRanks> InProcessRank::MeetLocally(const std::vector<uint64_t>& hosts
     local.index.push_back(is_here ? static_cast<int32_t>(here.size()) : -1);
     if (is_here) here.push_back(peer);
   }
+  // All see the same hosts: nobody has anything to say where no two ranks share one.
+  std::vector<uint64_t> by_host = hosts;
+  std::sort(by_host.begin(), by_host.end());
+  by_host.erase(by_host.begin(), std::upper_bound(by_host.begin(), by_host.end(), 0));
+  if (std::adjacent_find(by_host.begin(), by_host.end()) == by_host.end()) return local;
   const bool wanted = here.size() > 1 && here.size() <= LocalArea::kMaxRanks;
   const bool is_first = wanted && here.front() == static_cast<size_t>(rank_);
   const auto num_here = static_cast<int32_t>(here.size());
@@ -238,8 +287,16 @@ Status InProcessRank::FailBecause(const Failure& failure, const std::string& tex
   return failed;
 }
 
+bool InProcessRank::EndsByWhatHasCome(Operation& operation) {
+  while (true) {
+    const Interpreter::Outcome outcome = operation.Poll(kBudget);
+    if (outcome == Interpreter::Outcome::kOver) return true;
+    if (const bool moved = lanes_->Poll(); !moved && outcome != Interpreter::Outcome::kMoved)
+      return false;
+  }
+}
+
 std::optional<InProcessRank::Failure> InProcessRank::Drive(Operation& operation) {
-  constexpr int64_t kBudget = int64_t{256} << 10;
   constexpr std::chrono::milliseconds kCheck{1};
   constexpr int kPauses = 64;
   std::optional<Deadline> deadline;
@@ -273,7 +330,10 @@ std::optional<InProcessRank::Failure> InProcessRank::Drive(Operation& operation)
     if (now < next_check) continue;
     next_check = now + kCheck;
     if (aborted_) return Failure{Aborted()};
-    if (const Status others = link_->Check(); !others) return Failure{others.error()};
+    if (const Status others = link_->Check(); !others) {
+      if (EndsByWhatHasCome(operation)) break;
+      return Failure{others.error()};
+    }
     if (deadline->HasPassed())
       return Failure{
           {ErrorCode::kPeerFailed, fmt::format("it did not end within {} s", options_.timeout_s)}};
@@ -284,7 +344,7 @@ std::optional<InProcessRank::Failure> InProcessRank::Drive(Operation& operation)
 
 Result<const PlannedSchedule*> InProcessRank::Choose(const CollectiveCall& call) {
   return book_->Choose(call.kind, call.root, ElementsOf(call, num_ranks_) * SizeOf(call.type),
-                       lanes_->common_area() != nullptr);
+                       lanes_->common_area() != nullptr && !HasFixedOrder(call.kind));
 }
 
 Status InProcessRank::Run(const CollectiveCall& call) {
@@ -311,7 +371,7 @@ Result<PlanOperation*> InProcessRank::OperationFor(const PlannedSchedule& planne
     kept_.splice(kept_.begin(), kept_, found);
     return found->operation.get();
   }
-  const auto program = PlanProgram::Make(planned.plan, call);
+  const auto program = PlanProgram::MakeOnce(planned.plan, planned.digest, call);
   if (!program) return tl::unexpected(program.error());
   kept_.push_front({key, std::make_unique<PlanOperation>(*program, rank_, *lanes_)});
   if (kept_.size() > kMaxKept) kept_.pop_back();
@@ -323,7 +383,8 @@ Status InProcessRank::RunPlan(const PlannedSchedule& planned, const CollectiveCa
       OperationFor(planned, {.count = ElementsOf(call, num_ranks_),
                              .type = call.type,
                              .op = call.op,
-                             .in_place = IsInPlace(call, rank_)});
+                             .in_place = IsInPlace(call, rank_),
+                             .fixed_order = HasFixedOrder(call.kind)});
   if (!operation) return tl::unexpected(operation.error());
   const auto scratch = static_cast<size_t>((*operation)->scratch_bytes());
   if (scratch_.size() < scratch) scratch_.resize(scratch);
@@ -362,6 +423,47 @@ Result<std::vector<std::string>> InProcessRank::Share(const std::string& mine,
       link_->Share(mine, Deadline(options_.timeout_s), aborted_);
   if (!shares) return tl::unexpected(FailBecause({shares.error()}, text).error());
   return shares;
+}
+
+Result<UniqueId> InProcessRank::MakeId() const {
+  const Result<bootstrap::Address> root = bootstrap::StartRoot(meeting_->endpoint().address);
+  if (!root) return tl::unexpected(root.error());
+  return bootstrap::Encode(*root);
+}
+
+Result<Regrouped> InProcessRank::Regroup(const RegroupAsk& ask, const Deadline& deadline) {
+  // Whatever became of this communicator, it may be left by a new one.
+  static const std::atomic<bool> never = false;
+  const auto make_id = [this] { return MakeId(); };
+  if (!next_) return meeting_->Regroup(party_, ask, make_id, deadline, never);
+  // Who is to be left out has been already.
+  return meeting_->Regroup(*next_, {.grows_to = ask.grows_to, .id = ask.id}, make_id, deadline,
+                           never);
+}
+
+Result<std::unique_ptr<Communicator::Rank>> InProcessRank::JoinAgain(const Regrouped& regrouped) {
+  auto again =
+      std::make_unique<InProcessRank>(regrouped.num_ranks, regrouped.rank, options_, meeting_);
+  // Newcomers meet nobody before they have joined.
+  const bool all_survive = static_cast<int32_t>(regrouped.survivors.size()) == regrouped.num_ranks;
+  Result<Meeting::Party> next = Meeting::Descend(next_ ? *next_ : party_, regrouped);
+  if (!next) return tl::unexpected(next.error());
+  std::vector<MeetingWatch::Member> others;
+  // The first one has led, and made the id.
+  for (size_t i = 1; i < next->meetings.size() && regrouped.rank == 0; ++i)
+    others.push_back({static_cast<int32_t>(i), next->meetings[i]});
+  if (!others.empty())
+    again->watch_ = std::make_unique<MeetingWatch>(meeting_, next->secret, std::move(others));
+  if (all_survive) {
+    again->party_.before = next->before;
+    again->party_.decision = next->decision;
+    next_ = *std::move(next);
+  }
+  if (const Status joined = again->Join(regrouped.id); !joined)
+    return tl::unexpected(joined.error());
+  again->watch_.reset();
+  next_.reset();
+  return again;
 }
 
 Result<std::string> InProcessRank::ScheduleFor(const CollectiveCall& call) {

@@ -58,7 +58,7 @@ class LaneSource {
   // They live as long as the source.
   virtual Lane& To(int32_t peer, int32_t channel) = 0;
   virtual Lane& From(int32_t peer, int32_t channel) = 0;
-  // Of the call whose messages are posted and taken from now on.
+  // Signature of the call whose messages are posted and taken from now on.
   virtual void SetSignature(uint64_t signature) = 0;
 };
 

@@ -16,11 +16,17 @@ Lanes::Lanes(int32_t rank, std::unique_ptr<TcpTransport> transport, std::vector<
       transport_(std::move(transport)),
       peers_(std::move(peers)),
       local_(std::move(local)) {
-  if (local_.area == nullptr) return;
+  const auto cores = static_cast<int64_t>(std::thread::hardware_concurrency());
+  if (local_.area == nullptr) {
+    const IpAddress own = peers_[static_cast<size_t>(rank_)].address;
+    crowded_ = std::count_if(peers_.begin(), peers_.end(),
+                             [own](const Endpoint& peer) { return peer.address == own; }) > cores;
+    return;
+  }
   const auto others = std::count(local_.index.begin(), local_.index.end(), -1);
   const auto here = static_cast<int64_t>(local_.index.size()) - others;
   all_local_ = others == 0;
-  crowded_ = here > static_cast<int64_t>(std::thread::hardware_concurrency());
+  crowded_ = here > cores;
   const uint64_t token = local_.area->place().token;
   if (!all_local_ && wake_.Open(token, LocalIndex(rank_))) transport_->Watch(wake_.fd(), woken_);
   for (int32_t index = 0; index < here; ++index)
@@ -40,7 +46,8 @@ RingChannel Lanes::ChannelOf(int32_t from, int32_t to, int32_t channel) {
           .signature = &signature_,
           .reference_bytes = readable ? kReferenceBytes : 0,
           .sender_process = readable ? local_.processes[static_cast<size_t>(source)] : 0,
-          .name = fmt::format("connection {} -> {} channel {}", from, to, channel)};
+          .name = fmt::format("connection {} -> {} channel {}", from, to, channel),
+          .sender = fmt::format("rank {}", from)};
 }
 
 Lane& Lanes::To(int32_t peer, int32_t channel) {

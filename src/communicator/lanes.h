@@ -4,6 +4,7 @@
 // Threads     One.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -42,7 +43,8 @@ class Lanes final : public LaneSource {
   template <class Look>
   void Sleep(Look look) {
     if (local_.area == nullptr) {
-      transport_->Poll(kWaitMs);
+      // Only an abort or the end of another rank comes by no socket of the transport.
+      waits_ms_ = transport_->Poll(waits_ms_) ? kWaitMs : std::min(2 * waits_ms_, kMaxWaitMs);
       return;
     }
     BellState& mine = own_bell();
@@ -64,13 +66,15 @@ class Lanes final : public LaneSource {
   // Where all ranks are on this host, else null.
   LocalArea* common_area() const { return all_local_ ? local_.area.get() : nullptr; }
   // So often a rank looks around before it sleeps.
-  int spins() const { return crowded_ ? kCrowdedSpins : kSpins; }
+  int spins() const { return crowded_ ? kCrowdedSpins : uses_tcp_ ? kSocketSpins : kSpins; }
   bool is_crowded() const { return crowded_; }
 
  private:
   using Key = std::pair<int32_t, int32_t>;  // peer, channel
-  static constexpr int kSpins = 2000, kCrowdedSpins = 50;
-  static constexpr int kWaitMs = 2;  // somebody may have aborted
+  // A look at sockets is a system call, and the kernel likes to wake a rank on the core of the one that sent: two that spin there
+  // take turns of milliseconds.
+  static constexpr int kSpins = 2000, kSocketSpins = 200, kCrowdedSpins = 50;
+  static constexpr int kWaitMs = 2, kMaxWaitMs = 32;  // somebody may have aborted
 
   int32_t LocalIndex(int32_t peer) const { return local_.index[static_cast<size_t>(peer)]; }
   bool HasRing(int32_t peer, int32_t channel) const {
@@ -89,6 +93,7 @@ class Lanes final : public LaneSource {
   uint32_t woken_ = 0;            // what epoll says of its socket
   std::vector<LocalBell> bells_;  // by place in the area
   bool all_local_ = false, crowded_ = false, uses_tcp_ = false, broken_ = false;
+  int waits_ms_ = kWaitMs;
   uint64_t signature_ = 0;
   std::deque<RingSender> ring_senders_;
   std::deque<RingReceiver> ring_receivers_;

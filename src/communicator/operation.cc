@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
-#include <set>
 #include <utility>
 
+#include "once_made.h"
 #include "slot_map.h"
 #include "tutti/base/hash.h"
 
@@ -20,7 +20,8 @@ Result<std::shared_ptr<const PlanProgram>> PlanProgram::Make(const Plan& plan,
   const Result<SlotMap> slots =
       SlotMap::ForCount(plan, call.count, SizeOf(call.type), call.in_place);
   if (!slots) return tl::unexpected(slots.error());
-  Result<Program> program = MakeProgram(plan, *slots, kPieceBytes);
+  Result<Program> program =
+      MakeProgram(plan, *slots, kPieceBytes, call.fixed_order ? TilesOf::kUnits : TilesOf::kSlots);
   if (!program) return tl::unexpected(program.error());
   auto made = std::make_shared<PlanProgram>();
   made->call = call;
@@ -30,6 +31,12 @@ Result<std::shared_ptr<const PlanProgram>> PlanProgram::Make(const Plan& plan,
     made->scratch_bytes.push_back(slots->BufferElements(rank, Buffer::kScratch) *
                                   slots->element_bytes());
   return made;
+}
+
+Result<std::shared_ptr<const PlanProgram>> PlanProgram::MakeOnce(const Plan& plan, uint64_t digest,
+                                                                 const PlanCall& call) {
+  static OnceMade<std::pair<uint64_t, PlanCall>, const PlanProgram> programs;
+  return programs.Get({digest, call}, [&] { return Make(plan, call); });
 }
 
 PlanOperation::PlanOperation(std::shared_ptr<const PlanProgram> program, int32_t rank,
@@ -72,16 +79,17 @@ void PlanOperation::Begin(const void* input, void* output, std::byte* scratch) {
 
 ExchangeOperation::ExchangeOperation(std::span<const Message> messages, uint64_t what, int32_t rank,
                                      LaneSource& lanes)
-    : lanes_(lanes), what_(what) {
+    : lanes_(lanes) {
   for (const Message& message : messages) {
     if (message.peer == rank) {
       (message.is_send ? own_sends_ : own_receives_).push_back(message);
       continue;
     }
-    Lane& lane = message.is_send ? lanes.To(message.peer, LaneSource::kDirectChannel)
-                                 : lanes.From(message.peer, LaneSource::kDirectChannel);
-    Part& part = (message.is_send ? sends_ : receives_)
-                     .emplace_back(Part{.message = message, .end = LaneEnd(lane)});
+    Fnv1a signature;
+    signature.AddWord(static_cast<int64_t>(what));
+    signature.AddWord(message.bytes);
+    Part& part =
+        WayOf(message).parts.emplace_back(Part{.message = message, .signature = signature.value()});
     part.binding.base[static_cast<size_t>(Buffer::kInput)] = static_cast<std::byte*>(message.data);
     part.segment = {.src = {0, Buffer::kInput},
                     .dst = {0, Buffer::kInput},
@@ -89,61 +97,72 @@ ExchangeOperation::ExchangeOperation(std::span<const Message> messages, uint64_t
                     .first_unit = 0,
                     .last_unit = 1};
   }
-  received_.resize(receives_.size());
 }
 
-Piece ExchangeOperation::PieceOf(const Part& part) const {
-  return {.segments = {&part.segment, 1}, .binding = &part.binding};
+ExchangeOperation::Way& ExchangeOperation::WayOf(const Message& message) {
+  const std::pair key(message.peer, message.is_send);
+  const auto found = ways_.find(key);
+  if (found != ways_.end()) return found->second;
+  Lane& lane = message.is_send ? lanes_.To(message.peer, LaneSource::kDirectChannel)
+                               : lanes_.From(message.peer, LaneSource::kDirectChannel);
+  Way& way = ways_.try_emplace(key, lane).first->second;
+  (message.is_send ? posting_ : taking_).push_back(&way);
+  return way;
 }
 
-uint64_t ExchangeOperation::SignatureOf(const Part& part) const {
-  Fnv1a signature;
-  signature.AddWord(static_cast<int64_t>(what_));
-  signature.AddWord(part.message.bytes);
-  return signature.value();
+void ExchangeOperation::MoveOwn() {
+  for (size_t i = 0; i < own_sends_.size(); ++i)
+    if (own_sends_[i].bytes > 0)  // else both may be null
+      std::memmove(own_receives_[i].data, own_sends_[i].data,
+                   static_cast<size_t>(own_sends_[i].bytes));
+}
+
+bool ExchangeOperation::Post() {
+  bool moved = false;
+  std::erase_if(posting_, [&](Way* way) {
+    for (; !way->is_over(); ++way->next) {
+      const Part& part = way->parts[way->next];
+      lanes_.SetSignature(part.signature);
+      if (!way->end.TryPost({.segments = {&part.segment, 1}, .binding = &part.binding}))
+        return false;
+      moved = true;
+    }
+    leaving_.push_back(way);
+    return true;
+  });
+  return moved;
+}
+
+bool ExchangeOperation::Take(int64_t& budget) {
+  bool moved = false;
+  std::erase_if(taking_, [&](Way* way) {
+    while (!way->is_over()) {
+      const Part& part = way->parts[way->next];
+      lanes_.SetSignature(part.signature);
+      const Progress progress = way->end.TryTake(
+          {{.segments = {&part.segment, 1}, .binding = &part.binding}, nullptr}, budget);
+      if (progress != Progress::kNothing) moved = true;
+      if (progress != Progress::kDone) return false;
+      ++way->next;
+    }
+    return true;
+  });
+  return moved;
 }
 
 Interpreter::Outcome ExchangeOperation::Poll(int64_t budget) {
-  bool moved = false, over = true;
-  if (!began_) {
-    for (size_t i = 0; i < own_sends_.size(); ++i)
-      if (own_sends_[i].bytes > 0)  // else both may be null
-        std::memmove(own_receives_[i].data, own_sends_[i].data,
-                     static_cast<size_t>(own_sends_[i].bytes));
-    began_ = true;
-  }
-  std::set<int32_t> blocked;  // peers whose earlier message is not posted, or not taken, yet
-  for (Part& part : sends_) {
-    if (part.posted) continue;
-    over = false;
-    if (blocked.count(part.message.peer) > 0) continue;
-    lanes_.SetSignature(SignatureOf(part));
-    part.posted = part.end.TryPost(PieceOf(part));
-    if (part.posted)
-      moved = true;
-    else
-      blocked.insert(part.message.peer);
-  }
-  blocked.clear();
-  for (size_t i = 0; i < receives_.size(); ++i) {
-    Part& part = receives_[i];
-    if (received_[i] || !blocked.insert(part.message.peer).second) continue;
-    over = false;
-    lanes_.SetSignature(SignatureOf(part));
-    const Progress progress = part.end.TryTake({PieceOf(part), nullptr}, budget);
-    received_[i] = progress == Progress::kDone;
-    if (progress != Progress::kNothing) moved = true;
-  }
-  for (const Part& part : sends_)
-    if (!part.end.is_quiet()) over = false;
-  if (over) return Interpreter::Outcome::kOver;
-  return moved ? Interpreter::Outcome::kMoved : Interpreter::Outcome::kStuck;
+  if (!began_) MoveOwn();
+  began_ = true;
+  const bool posted = Post(), took = Take(budget);
+  std::erase_if(leaving_, [](Way* way) { return way->end.is_quiet(); });
+  if (posting_.empty() && taking_.empty() && leaving_.empty()) return Interpreter::Outcome::kOver;
+  return posted || took ? Interpreter::Outcome::kMoved : Interpreter::Outcome::kStuck;
 }
 
 Status ExchangeOperation::health() const {
-  for (const auto* parts : {&sends_, &receives_})
-    for (const Part& part : *parts)
-      if (Status health = part.end.health(); !health) return health;
+  for (const Ways* ways : {&posting_, &taking_, &leaving_})
+    for (const Way* way : *ways)
+      if (Status health = way->end.health(); !health) return health;
   return {};
 }
 

@@ -2,7 +2,8 @@
 //
 // Model       Begin() before each execution, then Poll() until it is over. A PlanOperation executes a
 //             plan and may be begun again with other buffers; an ExchangeOperation moves messages that
-//             no plan orders, all at once.
+//             no plan orders, all at once: those of a peer one after the other, and a poll looks at the
+//             peers that are not done yet.
 // Threads     One.
 #pragma once
 
@@ -10,8 +11,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "interpreter.h"
@@ -38,13 +41,18 @@ struct PlanCall {
   DataType type = DataType::kFloat32;
   ReduceOp op = ReduceOp::kSum;
   bool in_place = false;
+  bool fixed_order = false;
   friend auto operator<=>(const PlanCall&, const PlanCall&) = default;
 };
 
-// A plan laid out for a call; all ranks of a process share it.
+// A plan laid out for a call.
 struct PlanProgram {
   // Errors of SlotMap and MakeProgram.
   static Result<std::shared_ptr<const PlanProgram>> Make(const Plan& plan, const PlanCall& call);
+  // The same for all ranks of this process together, as long as one has it. From any thread; one makes it
+  // while the others wait. `digest`: of the plan.
+  static Result<std::shared_ptr<const PlanProgram>> MakeOnce(const Plan& plan, uint64_t digest,
+                                                             const PlanCall& call);
 
   PlanCall call;
   Program program;
@@ -58,6 +66,9 @@ class PlanOperation final : public Operation {
   PlanOperation(const PlanOperation&) = delete;
   PlanOperation& operator=(const PlanOperation&) = delete;
 
+  // Told of each instruction from now on, and has to outlive that; null: nobody is.
+  void Watch(Probe* probe) { interpreter_->Watch(probe); }
+  const PlanProgram& program() const { return *program_; }
   // Bytes that Begin() needs as scratch.
   int64_t scratch_bytes() const { return program_->scratch_bytes[static_cast<size_t>(rank_)]; }
   void Begin(const void* input, void* output, std::byte* scratch);
@@ -85,21 +96,30 @@ class ExchangeOperation final : public Operation {
  private:
   struct Part {
     Message message;
-    LaneEnd end;
+    uint64_t signature = 0;  // of the call and the length, so that both ends know it
     Binding binding = {};
     Segment segment = {};
-    bool posted = false;
   };
+  // The messages to one peer, or from it, in their order.
+  struct Way {
+    explicit Way(Lane& lane) : end(lane) {}
+    LaneEnd end;
+    std::deque<Part> parts;
+    size_t next = 0;  // to be posted or taken
+    bool is_over() const { return next == parts.size(); }
+  };
+  using Ways = std::vector<Way*>;
 
-  Piece PieceOf(const Part& part) const;
-  // Of a message, so that both ends know its length.
-  uint64_t SignatureOf(const Part& part) const;
+  Way& WayOf(const Message& message);
+  void MoveOwn();
+  // Post and take what can be; true: something moved. Ways where all is done leave the list.
+  bool Post();
+  bool Take(int64_t& budget);
 
   LaneSource& lanes_;
-  uint64_t what_;
-  std::deque<Part> sends_, receives_;  // in order by peer
+  std::map<std::pair<int32_t, bool>, Way> ways_;  // by peer, whether it is sent to
+  Ways posting_, leaving_, taking_;               // leaving: posted and not yet released
   std::vector<Message> own_sends_, own_receives_;
-  std::vector<bool> received_;
   bool began_ = false;
 };
 

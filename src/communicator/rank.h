@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "collective_call.h"
+#include "regroup.h"
+#include "tutti/base/deadline.h"
 #include "tutti/base/result.h"
 #include "tutti/communicator.h"
 
@@ -44,9 +46,15 @@ class Communicator::Rank {
   virtual Result<std::vector<std::string>> Share(const std::string& mine,
                                                  const std::string& text) = 0;
   virtual Result<std::string> ScheduleFor(const CollectiveCall& call) = 0;
+  // By which others join, who reach this rank's host as the ranks of this communicator do.
+  virtual Result<UniqueId> MakeId() const = 0;
+  // With the ranks that are there, also when it has failed: what this one becomes.
+  virtual Result<Regrouped> Regroup(const RegroupAsk& ask, const Deadline& deadline) = 0;
+  // As that.
+  virtual Result<std::unique_ptr<Rank>> JoinAgain(const Regrouped& regrouped) = 0;
 
  protected:
-  // Of the only rank there is.
+  // For the only rank there is.
   static void Copy(const CollectiveCall& call);
 
   // From now on; the first counts.

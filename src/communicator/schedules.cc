@@ -1,13 +1,18 @@
 #include "schedules.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <optional>
 #include <system_error>
+#include <tuple>
 #include <utility>
 
+#include "once_made.h"
 #include "tutti/base/file.h"
 #include "tutti/base/hash.h"
 #include "tutti/lower/lowering.h"
@@ -42,6 +47,10 @@ CostCurve CurveOf(const ScheduleFile& file) {
        .seconds_per_byte = PredictedSeconds(file.topology, file.schedule, size) / Rational(size)}};
 }
 
+std::shared_ptr<const PlannedSchedule> Shared(PlannedSchedule planned) {
+  return std::make_shared<const PlannedSchedule>(std::move(planned));
+}
+
 bool HasDefault(CollectiveKind kind) {
   return kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kAllGather ||
          kind == CollectiveKind::kReduceScatter || kind == CollectiveKind::kBroadcast ||
@@ -63,12 +72,9 @@ Result<ScheduleBook> ScheduleBook::Load(const std::string& folder, int32_t num_r
                      fmt::format("schedule library '{}': {}", folder, error.message()));
   std::sort(paths.begin(), paths.end());
   for (const std::string& path : paths) {
-    Result<ScheduleFile> file = ReadScheduleFile(path);
-    if (!file) return tl::unexpected(file.error());
-    const Result<std::string> bytes = ReadFile(path);
-    if (!bytes) return tl::unexpected(bytes.error());
-    if (Status added = book.Add(path, *bytes, std::move(*file)); !added)
-      return tl::unexpected(added.error());
+    auto entry = ReadOnce(path, num_ranks);
+    if (!entry) return tl::unexpected(entry.error());
+    if (*entry != nullptr) book.Add(std::move(*entry));
   }
   return book;
 }
@@ -81,26 +87,59 @@ Result<ScheduleBook> ScheduleBook::Make(const std::vector<NamedFile>& files, int
     if (file->schedule.collective.num_ranks() != num_ranks)
       return InvalidArgument(fmt::format("{}: is for {} ranks, wanted {}", name,
                                          file->schedule.collective.num_ranks(), num_ranks));
-    if (Status added = book.Add(name, bytes, std::move(*file)); !added)
-      return tl::unexpected(added.error());
+    if (file->schedule.collective.has_groups())
+      return InvalidArgument(
+          fmt::format("{}: is of groups of ranks, wanted one of all {}", name, num_ranks));
+    auto entry = Prove(name, bytes, std::move(*file));
+    if (!entry) return tl::unexpected(entry.error());
+    book.Add(std::move(*entry));
   }
   return book;
 }
 
-Status ScheduleBook::Add(const std::string& path, const std::string& bytes, ScheduleFile file) {
-  if (file.schedule.collective.num_ranks() != num_ranks_) return {};
-  Fnv1a digest;
-  digest.AddWord(static_cast<int64_t>(digest_));
-  digest.AddBytes(std::filesystem::path(path).filename().string());
-  digest.AddSeparator();
-  digest.AddBytes(bytes);
-  digest_ = digest.value();
+Result<std::shared_ptr<const ScheduleBook::Entry>> ScheduleBook::Prove(const std::string& path,
+                                                                       const std::string& bytes,
+                                                                       ScheduleFile file) {
   const VerifyReport report = Verify(file.topology, file.schedule.collective, file.schedule);
   if (!report.violations.empty())
     return InvalidArgument(fmt::format("{}: {}", path, report.violations.front().message));
+  Fnv1a digest;
+  digest.AddBytes(bytes);
   CostCurve curve = CurveOf(file);
-  entries_.push_back({path, std::move(file), std::move(curve), nullptr});
-  return {};
+  return std::make_shared<const Entry>(
+      Entry{path, std::move(file), std::move(curve), digest.value()});
+}
+
+Result<std::shared_ptr<const ScheduleBook::Entry>> ScheduleBook::ReadOnce(const std::string& path,
+                                                                          int32_t num_ranks) {
+  // Which file it is, which bytes, and for how many ranks.
+  using Key = std::tuple<std::string, int32_t, uint64_t, uint64_t, int64_t, int64_t, int64_t>;
+  static OnceMade<Key, const Entry> entries;
+  struct stat file {};
+  if (stat(path.c_str(), &file) != 0)
+    return MakeError(ErrorCode::kIo, fmt::format("{}: {}", path, std::strerror(errno)));
+  const Key key{path,         num_ranks,           file.st_dev,         file.st_ino,
+                file.st_size, file.st_mtim.tv_sec, file.st_mtim.tv_nsec};
+  return entries.Get(key, [&]() -> Result<std::shared_ptr<const Entry>> {
+    Result<ScheduleFile> read = ReadScheduleFile(path);
+    if (!read) return tl::unexpected(read.error());
+    const Collective& collective = read->schedule.collective;
+    if (collective.num_ranks() != num_ranks || collective.has_groups())
+      return std::shared_ptr<const Entry>();
+    const Result<std::string> bytes = ReadFile(path);
+    if (!bytes) return tl::unexpected(bytes.error());
+    return Prove(path, *bytes, std::move(*read));
+  });
+}
+
+void ScheduleBook::Add(std::shared_ptr<const Entry> entry) {
+  Fnv1a digest;
+  digest.AddWord(static_cast<int64_t>(digest_));
+  digest.AddBytes(std::filesystem::path(entry->path).filename().string());
+  digest.AddSeparator();
+  digest.AddWord(static_cast<int64_t>(entry->digest));
+  digest_ = digest.value();
+  entries_.push_back(std::move(entry));
 }
 
 bool ScheduleBook::Is(const Entry& entry, CollectiveKind kind, int32_t root) {
@@ -110,19 +149,19 @@ bool ScheduleBook::Is(const Entry& entry, CollectiveKind kind, int32_t root) {
 
 bool ScheduleBook::Holds(CollectiveKind kind, int32_t root) const {
   return std::any_of(entries_.begin(), entries_.end(),
-                     [&](const Entry& entry) { return Is(entry, kind, root); });
+                     [&](const auto& entry) { return Is(*entry, kind, root); });
 }
 
 const ScheduleBook::Entry* ScheduleBook::BestEntry(CollectiveKind kind, int32_t root,
                                                    int64_t size_bytes) const {
   const Entry* best = nullptr;
   std::optional<Rational> least;
-  for (const Entry& entry : entries_) {
-    if (!Is(entry, kind, root)) continue;
-    const Rational seconds = SecondsAt(entry.curve, Rational(size_bytes));
+  for (const std::shared_ptr<const Entry>& entry : entries_) {
+    if (!Is(*entry, kind, root)) continue;
+    const Rational seconds = SecondsAt(entry->curve, Rational(size_bytes));
     if (!least || seconds < *least) {
       least = seconds;
-      best = &entry;
+      best = entry.get();
     }
   }
   return best;
@@ -138,8 +177,10 @@ ScheduleBook::DefaultKey ScheduleBook::KeyOfDefault(CollectiveKind kind, int32_t
 std::optional<const PlannedSchedule*> ScheduleBook::IfMade(CollectiveKind kind, int32_t root,
                                                            int64_t size_bytes,
                                                            bool one_host) const {
-  if (const Entry* best = BestEntry(kind, root, size_bytes); best != nullptr)
-    return best->planned != nullptr ? std::optional(best->planned.get()) : std::nullopt;
+  if (const Entry* best = BestEntry(kind, root, size_bytes); best != nullptr) {
+    const auto found = planned_.find(best);
+    return found != planned_.end() ? std::optional(found->second.get()) : std::nullopt;
+  }
   if (!HasDefault(kind)) return nullptr;
   const auto found = defaults_.find(KeyOfDefault(kind, root, size_bytes, one_host));
   if (found == defaults_.end() || found->second == nullptr) return std::nullopt;
@@ -149,18 +190,23 @@ std::optional<const PlannedSchedule*> ScheduleBook::IfMade(CollectiveKind kind, 
 Result<const PlannedSchedule*> ScheduleBook::Choose(CollectiveKind kind, int32_t root,
                                                     int64_t size_bytes, bool one_host) {
   if (const auto made = IfMade(kind, root, size_bytes, one_host); made) return *made;
+  // Who plans it in this process; the others wait.
   if (const Entry* best = BestEntry(kind, root, size_bytes); best != nullptr) {
-    Result<PlannedSchedule> planned = Planned(std::filesystem::path(best->path).filename().string(),
-                                              best->file.topology, best->file.schedule);
+    static OnceMade<std::pair<std::string, uint64_t>, const PlannedSchedule> plans;
+    Result<SharedPlan> planned = plans.Get({best->path, best->digest}, [best] {
+      return Planned(std::filesystem::path(best->path).filename().string(), best->file.topology,
+                     best->file.schedule)
+          .map(Shared);
+    });
     if (!planned) return Within(best->path, planned.error());
-    Entry& entry = entries_[static_cast<size_t>(best - entries_.data())];
-    entry.planned = std::make_unique<PlannedSchedule>(std::move(*planned));
-    return entry.planned.get();
+    return (planned_[best] = std::move(*planned)).get();
   }
   const DefaultKey key = KeyOfDefault(kind, root, size_bytes, one_host);
-  Result<PlannedSchedule> planned = MakeDefault(key);
+  static OnceMade<std::pair<int32_t, DefaultKey>, const PlannedSchedule> defaults;
+  Result<SharedPlan> planned =
+      defaults.Get({num_ranks_, key}, [&] { return MakeDefault(key).map(Shared); });
   if (!planned) return tl::unexpected(planned.error());
-  return (defaults_[key] = std::make_unique<PlannedSchedule>(std::move(*planned))).get();
+  return (defaults_[key] = std::move(*planned)).get();
 }
 
 Result<PlannedSchedule> ScheduleBook::MakeDefault(const DefaultKey& key) const {

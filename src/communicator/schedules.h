@@ -4,11 +4,12 @@
 //             holds its network, and with it what it takes at any size: of those of a collective (and root) the one that takes least is
 //             chosen, exactly; of equal ones the first by file name. Timed schedules are taken to
 //             scale with their size. Plans are made on first use and kept.
+//             Ranks of one process share what is read, proven and planned.
 //             Choices depend on the files, the collective and the size only, so that ranks with
 //             the same library agree.
 // Complexity  Choosing: O(schedules of the collective).
 // Errors      Load: those of the files, and a schedule that the verifier refuses; each names its file.
-// Threads     One.
+// Threads     A book: one. Several books, from any threads.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +44,7 @@ class ScheduleBook {
   using NamedFile = std::pair<std::string, std::string>;
   static Result<ScheduleBook> Make(const std::vector<NamedFile>& files, int32_t num_ranks);
 
-  // Of the files that count, so that ranks can compare their libraries.
+  // Hash of the files that count, so that ranks can compare their libraries.
   uint64_t digest() const { return digest_; }
   // A file has one of this collective and root.
   bool Holds(CollectiveKind kind, int32_t root) const;
@@ -56,19 +57,26 @@ class ScheduleBook {
                                                int64_t size_bytes, bool one_host) const;
 
  private:
+  // A file that is proven.
   struct Entry {
     std::string path;
     ScheduleFile file;
     CostCurve curve;
-    std::unique_ptr<PlannedSchedule> planned;
+    uint64_t digest = 0;  // of its bytes
   };
+  using SharedPlan = std::shared_ptr<const PlannedSchedule>;
   enum class Length : uint8_t { kShort, kLong };
   using DefaultKey = std::tuple<CollectiveKind, int32_t, Length>;
 
   static bool Is(const Entry& entry, CollectiveKind kind, int32_t root);
   explicit ScheduleBook(int32_t num_ranks) : num_ranks_(num_ranks) {}
-  Status Add(const std::string& path, const std::string& bytes, ScheduleFile file);
-  // Of the files, the one that takes least; null: none has one.
+  static Result<std::shared_ptr<const Entry>> Prove(const std::string& path,
+                                                    const std::string& bytes, ScheduleFile file);
+  // The schedule of a file in a folder: as long as another book of this process has it, it is not read again. Null: it
+  // is not for so many ranks.
+  static Result<std::shared_ptr<const Entry>> ReadOnce(const std::string& path, int32_t num_ranks);
+  void Add(std::shared_ptr<const Entry> entry);
+  // The fastest among the files; null: none has one.
   const Entry* BestEntry(CollectiveKind kind, int32_t root, int64_t size_bytes) const;
   static DefaultKey KeyOfDefault(CollectiveKind kind, int32_t root, int64_t size_bytes,
                                  bool one_host);
@@ -76,8 +84,9 @@ class ScheduleBook {
 
   int32_t num_ranks_;
   uint64_t digest_ = 0;
-  std::vector<Entry> entries_;  // by file name
-  std::map<DefaultKey, std::unique_ptr<PlannedSchedule>> defaults_;
+  std::vector<std::shared_ptr<const Entry>> entries_;  // by file name
+  std::map<const Entry*, SharedPlan> planned_;
+  std::map<DefaultKey, SharedPlan> defaults_;
 };
 
 }  // namespace tutti

@@ -75,6 +75,12 @@ class ServiceRank final : public Communicator::Rank {
   Result<std::string> ScheduleFor(const CollectiveCall&) override {
     return num_ranks_ == 1 ? "copy" : "the service's";
   }
+  Result<UniqueId> MakeId() const override { return MakeUniqueId(options_.service); }
+  Result<Regrouped> Regroup(const RegroupAsk& ask, const Deadline& deadline) override;
+  Result<std::unique_ptr<Communicator::Rank>> JoinAgain(const Regrouped& regrouped) override {
+    return JoinService(ServiceSocket(options_.service), regrouped.id, regrouped.num_ranks,
+                       regrouped.rank, options_);
+  }
 
  private:
   using Place = ServiceClient::Place;
@@ -142,10 +148,11 @@ Status ServiceRank::Wait(const std::string& text) {
   const auto begin = std::chrono::steady_clock::now();
   bool told = false;
   for (int look = 0;; ++look) {
-    const uint64_t completed = line.completed.load();
-    if (completed >= sequence_) return {};
-    if (line.state.load() != ipc::LineState::kActive || client_->has_gone())
-      return FailFor(Reason(text));
+    // Whether it has gone is looked at first: what it completed before is complete.
+    const bool has_gone = client_->has_gone();
+    const ipc::LineOutcome outcome = ipc::OutcomeOf(line, sequence_);
+    if (outcome == ipc::LineOutcome::kCompleted) return {};
+    if (outcome == ipc::LineOutcome::kFailed || has_gone) return FailFor(Reason(text));
     if (look < kSpins) {
 #if defined(__x86_64__)
       __builtin_ia32_pause();
@@ -156,7 +163,7 @@ Status ServiceRank::Wait(const std::string& text) {
       std::this_thread::yield();  // the daemon may share the core
       continue;
     }
-    client_->WaitForLine(*line_, completed);
+    client_->WaitForLine(*line_, sequence_ - 1);
     if (!told && deadline.HasPassed()) {
       told = true;
       static_cast<void>(
@@ -255,6 +262,21 @@ Status ServiceRank::Exchange(std::span<const Message> messages, const std::strin
   for (const auto& [message, from] : to_copy_back)
     std::memcpy(message->data, from, static_cast<size_t>(message->bytes));
   return {};
+}
+
+Result<Regrouped> ServiceRank::Regroup(const RegroupAsk& ask, const Deadline& deadline) {
+  constexpr double kMsAS = 1000, kLongS = 1e6, kAnswerS = 10;
+  const double left = deadline.Left() > 0 ? deadline.Left() : kLongS;
+  // The daemon's time passes first, so that it says who did not come.
+  const Result<ipc::Packet> packet =
+      client_->Ask({.kind = Kind::kRegroup,
+                    .words = {*line_, static_cast<uint64_t>(left * kMsAS)},
+                    .text = Encode(ask)},
+                   Deadline(left + kAnswerS));
+  if (!packet) return tl::unexpected(packet.error());
+  const auto regrouped = DecodeRegrouped(packet->text);
+  if (!regrouped) return MakeError(ErrorCode::kCorrupt, "the service's answer is none");
+  return *regrouped;
 }
 
 Result<std::vector<std::string>> ServiceRank::Share(const std::string& mine, const std::string&) {

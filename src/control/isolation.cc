@@ -12,7 +12,7 @@
 namespace tutti {
 namespace {
 
-// Of each link the lowest class that some route through it is open to.
+// By link, the lowest class that some route through it is open to.
 std::vector<int32_t> OpenFrom(const PolicyInput& input) {
   const ClusterView& view = *input.view;
   std::vector<int32_t> from(static_cast<size_t>(view.num_links()),

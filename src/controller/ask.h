@@ -1,6 +1,8 @@
-// What a daemon answers, as JSON; an error of its own is one.
+// What a daemon answers, as JSON; an error of its own is one. Many daemons at once.
 #pragma once
 
+#include <cstddef>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -18,5 +20,9 @@ inline Result<nlohmann::json> AskJson(DaemonLink& link, const nlohmann::json& re
                                                        : answer["error"].dump());
   return answer;
 }
+
+// Calls ask(0), ..., ask(count - 1), so many at once as threads can be had, up to `at_once`: they wait, each for its daemon.
+// `ask` throws nothing.
+void AskAtOnce(size_t count, int32_t at_once, const std::function<void(size_t)>& ask);
 
 }  // namespace tutti::controller

@@ -10,7 +10,7 @@
 
 namespace tutti::controller {
 
-// Of {"leaf0 -> spine1": 12500000}, bytes/s by link; parallel links carry it in equal parts. Empty where
+// From {"leaf0 -> spine1": 12500000}, bytes/s by link; parallel links carry it in equal parts. Empty where
 // nothing is named. kInvalidArgument names the link.
 Result<std::vector<int64_t>> ReadBackground(const nlohmann::json& json, const ClusterView& view);
 

@@ -11,8 +11,11 @@
 #include <utility>
 
 #include "ask.h"
+#include "network_left.h"
 #include "strategy_files.h"
+#include "tutti/base/check.h"
 #include "tutti/base/clock.h"
+#include "tutti/base/hash.h"
 #include "tutti/control/isolation.h"
 #include "tutti/service/daemon.h"
 
@@ -74,25 +77,59 @@ Result<const CommunicatorState*> FindComplete(const Inventory& inventory,
                    fmt::format("there is no communicator '{}' with all its ranks", label));
 }
 
+// Those that are to make way for `preferred`.
+Result<std::vector<const CommunicatorState*>> FindVictims(const Inventory& inventory,
+                                                          const std::string& preferred,
+                                                          const std::vector<std::string>& victims) {
+  std::vector<const CommunicatorState*> found;
+  for (const std::string& label : victims) {
+    const Result<const CommunicatorState*> victim = FindComplete(inventory, label);
+    if (!victim) return tl::unexpected(victim.error());
+    if (label == preferred)
+      return InvalidArgument(fmt::format("'{}' is to be preferred and to keep silent", label));
+    found.push_back(*victim);
+  }
+  return found;
+}
+
 }  // namespace
 
 std::unique_ptr<DaemonLink> LinkToSocket(std::string admin) {
   return std::make_unique<SocketLink>(std::move(admin));
 }
 
-Controller::Controller(ClusterConfig config, std::vector<std::unique_ptr<DaemonLink>> links)
-    : config_(std::move(config)), links_(std::move(links)) {}
+Controller::Controller(ClusterConfig config, std::vector<std::unique_ptr<DaemonLink>> links,
+                       const ControllerOptions& options)
+    : config_(std::move(config)),
+      view_(std::make_shared<const ClusterView>(config_.view)),
+      links_(std::move(links)),
+      options_(options) {}
+
+Result<const Policy*> Controller::Find(const std::string& name) const {
+  for (const Policy& policy : options_.more_policies)
+    if (policy.name == name) return &policy;
+  return FindPolicy(name);
+}
 
 // --- Deciding ------------------------------------------------------------------------------------
 
-Result<Decision> Controller::Decide(const Inventory& inventory, const PolicyChoice& choice) const {
-  const Result<const Policy*> policy = FindPolicy(choice.name);
-  if (!policy) return tl::unexpected(policy.error());
-  Decision decision;
-  decision.policy = choice.name;
-  decision.load = choice.background;
-  decision.load.resize(static_cast<size_t>(config_.view.num_links()));
-  PolicyInput input{.view = &config_.view,
+struct Controller::Deciding {
+  PolicyInput input;
+  std::vector<const CommunicatorState*> complete;  // the jobs of the input
+  std::vector<std::string> tenants;                // by number
+  std::vector<bool> lost;                          // links
+  bool is_hurt = false;                            // some are
+};
+
+Controller::Deciding Controller::Prepare(const Inventory& inventory, const PolicyChoice& choice,
+                                         std::vector<std::string>& left_out) const {
+  // What a lost link carries beside others is more than anything that could be gained by using it.
+  constexpr int64_t kNothingPasses = 1'000'000'000'000'000;
+  Deciding deciding;
+  deciding.lost = LostLinks(config_, inventory);
+  deciding.is_hurt =
+      std::find(deciding.lost.begin(), deciding.lost.end(), true) != deciding.lost.end();
+  deciding.input = {.view = &config_.view,
                     .jobs = {},
                     .channels = choice.channels,
                     .nics = NicChoice::kOwn,  // those that the tenant has
@@ -100,64 +137,140 @@ Result<Decision> Controller::Decide(const Inventory& inventory, const PolicyChoi
                     .reserved_routes = choice.reserved_routes,
                     .reserved_from = choice.reserved_from,
                     .seed = choice.seed};
-  std::vector<const CommunicatorState*> complete;
-  std::vector<std::string> tenants;  // by number
+  std::vector<int64_t>& background = deciding.input.background;
+  if (deciding.is_hurt) background.resize(static_cast<size_t>(config_.view.num_links()));
+  for (size_t link = 0; link < deciding.lost.size(); ++link)
+    if (deciding.lost[link]) background[link] = kNothingPasses;
   for (const CommunicatorState& communicator : inventory.communicators) {
     if (!communicator.is_complete()) {
-      decision.left_out.push_back(
-          fmt::format("{}: {}", communicator.label, WhyLeftOut(communicator)));
+      left_out.push_back(fmt::format("{}: {}", communicator.label, WhyLeftOut(communicator)));
       continue;
     }
     const auto found = config_.tenants.find(communicator.tenant);
     const TenantConfig tenant = found == config_.tenants.end() ? TenantConfig{} : found->second;
+    std::vector<std::string>& tenants = deciding.tenants;
     const auto name = std::find(tenants.begin(), tenants.end(), communicator.tenant);
-    input.jobs.push_back({.id = static_cast<int32_t>(complete.size()),
-                          .ranks = communicator.ranks,
-                          .priority = tenant.priority,
-                          .running = {},
-                          .weight = tenant.weight,
-                          .deadline_ns = tenant.deadline_ns,
-                          .tenant = static_cast<int32_t>(name - tenants.begin()),
-                          .guaranteed = tenant.guaranteed});
+    deciding.input.jobs.push_back({.id = static_cast<int32_t>(deciding.complete.size()),
+                                   .ranks = communicator.ranks,
+                                   .priority = tenant.priority,
+                                   .running = {},
+                                   .weight = tenant.weight,
+                                   .deadline_ns = tenant.deadline_ns,
+                                   .tenant = static_cast<int32_t>(name - tenants.begin()),
+                                   .guaranteed = tenant.guaranteed});
     if (name == tenants.end()) tenants.push_back(communicator.tenant);
-    complete.push_back(&communicator);
+    deciding.complete.push_back(&communicator);
   }
+  return deciding;
+}
+
+Result<StrategyChange> Controller::ChangeFor(const Deciding& deciding, size_t job,
+                                             const PolicyChoice& choice,
+                                             JobStrategy& strategy) const {
+  const CommunicatorState& communicator = *deciding.complete[job];
+  // Connections that the network's hash sends anywhere would meet what is lost.
+  const bool by_size = choice.by_size && !deciding.is_hurt;
+  std::string label = by_size ? choice.name + " by size" : choice.name;
+  std::optional<StrategyForLeft> left;
+  if (deciding.is_hurt) left = ForLeft(deciding.input, job, deciding.lost, strategy, label);
+  if (left) strategy = std::move(left->strategy);
+  Result<StrategyTexts> texts =
+      left ? Result<StrategyTexts>(std::move(left->texts))
+           : MakeStrategyTexts(config_, label, communicator.ranks, strategy, by_size);
+  if (!texts) return tl::unexpected(texts.error());
+  const bool same_schedules = communicator.strategy.rfind(label + " all-reduce", 0) == 0;
+  return StrategyChange{
+      .label = communicator.label,
+      .tenant = communicator.tenant,
+      .root_host = communicator.root_host,
+      .strategy = strategy,
+      .ranks = communicator.ranks,
+      .schedules = std::move(texts->schedules),
+      .flows = std::move(texts->flows),
+      .is_new = !same_schedules || RunningRoutes(communicator, strategy) != strategy.routes};
+}
+
+void Controller::AddLoad(const JobStrategy& strategy, std::vector<int64_t>& load) const {
+  const std::vector<int64_t> demands = FlowDemands(config_.view, strategy.flows);
+  for (size_t i = 0; i < strategy.flows.size(); ++i)
+    if (strategy.routes[i] != kByEcmp)
+      for (const LinkId link : config_.view.Route(
+               config_.view.RouteSet(strategy.flows[i].from_port, strategy.flows[i].to_port),
+               strategy.routes[i]))
+        load[link.index()] += demands[i];
+}
+
+Result<Decision> Controller::Decide(const Inventory& inventory, const PolicyChoice& choice) const {
+  const Result<const Policy*> policy = Find(choice.name);
+  if (!policy) return tl::unexpected(policy.error());
+  Decision decision;
+  decision.policy = choice.name;
+  Deciding deciding = Prepare(inventory, choice, decision.left_out);
+  PolicyInput& input = deciding.input;
+  decision.load = input.background;
+  decision.load.resize(static_cast<size_t>(config_.view.num_links()));
   // Rings first: they say what flows there are, and so which of them run already.
   Result<PolicyOutput> output = DecideRings(**policy, input);
   if (!output) return tl::unexpected(output.error());
-  for (size_t j = 0; j < complete.size(); ++j)
-    input.jobs[j].running = RunningRoutes(*complete[j], output->jobs[j]);
-  output = tutti::Decide(**policy, input);
+  for (size_t job = 0; job < input.jobs.size(); ++job)
+    input.jobs[job].running = RunningRoutes(*deciding.complete[job], output->jobs[job]);
+  output = DecideWithin(**policy, input, view_, options_.patience_s);
   if (!output) return tl::unexpected(output.error());
   for (JobStrategy& strategy : output->jobs) UnpinOnlyRoutes(config_.view, strategy);
-  Certify(input, *output, tenants, decision);
   decision.largest_excess = output->largest_excess;
-  const std::string label = choice.by_size ? choice.name + " by size" : choice.name;
-  for (size_t j = 0; j < complete.size(); ++j) {
-    const CommunicatorState& communicator = *complete[j];
-    const JobStrategy& strategy = output->jobs[j];
-    Result<StrategyTexts> texts =
-        MakeStrategyTexts(config_, label, communicator.ranks, strategy, choice.by_size);
-    if (!texts) return tl::unexpected(texts.error());
-    const std::vector<int64_t> demands = FlowDemands(config_.view, strategy.flows);
-    for (size_t i = 0; i < strategy.flows.size(); ++i)
-      if (strategy.routes[i] != kByEcmp)
-        for (const LinkId link : config_.view.Route(
-                 config_.view.RouteSet(strategy.flows[i].from_port, strategy.flows[i].to_port),
-                 strategy.routes[i]))
-          decision.load[link.index()] += demands[i];
-    const bool same_schedules = communicator.strategy.rfind(label + " all-reduce", 0) == 0;
-    decision.changes.push_back(
-        {.label = communicator.label,
-         .tenant = communicator.tenant,
-         .root_host = communicator.root_host,
-         .strategy = strategy,
-         .ranks = communicator.ranks,
-         .schedules = std::move(texts->schedules),
-         .flows = std::move(texts->flows),
-         .is_new = !same_schedules || RunningRoutes(communicator, strategy) != strategy.routes});
+  for (size_t job = 0; job < input.jobs.size(); ++job) {
+    Result<StrategyChange> change = ChangeFor(deciding, job, choice, output->jobs[job]);
+    if (!change) return tl::unexpected(change.error());
+    AddLoad(change->strategy, decision.load);
+    decision.changes.push_back(*std::move(change));
   }
+  Certify(input, *output, deciding.tenants, decision);
   return decision;
+}
+
+std::optional<StrategyForLeft> Controller::ForLeft(const PolicyInput& input, size_t job,
+                                                   const std::vector<bool>& lost,
+                                                   const JobStrategy& rings,
+                                                   std::string& label) const {
+  // Not worth a change of connections where it gains less.
+  const Rational worth(95, 100);
+  const ClusterView& view = config_.view;
+  const auto crosses = [&view](const PolicyJob& of) {
+    return std::any_of(of.ranks.begin(), of.ranks.end(), [&](int32_t rank) {
+      return view.place(rank).rack != view.place(of.ranks.front()).rack;
+    });
+  };
+  if (!crosses(input.jobs[job])) return std::nullopt;
+  int64_t weights = 0;
+  for (const PolicyJob& of : input.jobs)
+    if (crosses(of)) weights += of.weight;
+  TUTTI_CHECK(weights > 0);  // this one's at least
+  // Each has its share of links between racks, and all of its ranks' links.
+  std::vector<bool> is_shared(static_cast<size_t>(view.num_links()));
+  for (int32_t set = 0; set < view.num_racks() * view.num_racks(); ++set)
+    for (int32_t route = 0; route < view.NumRoutes(set); ++route)
+      for (const LinkId link : view.Route(set, route)) is_shared[link.index()] = true;
+  std::vector<int64_t> bandwidth(view.bandwidths().begin(), view.bandwidths().end());
+  Fnv1a which;
+  for (size_t link = 0; link < bandwidth.size(); ++link) {
+    if (!input.background.empty() && !lost[link])
+      bandwidth[link] = std::max<int64_t>(1, bandwidth[link] - input.background[link]);
+    if (is_shared[link])
+      bandwidth[link] =
+          std::max<int64_t>(1, static_cast<int64_t>(static_cast<__int128>(bandwidth[link]) *
+                                                    input.jobs[job].weight / weights));
+    if (!lost[link]) continue;
+    bandwidth[link] = 0;
+    which.AddWord(static_cast<int64_t>(link));
+  }
+  const std::string name =
+      fmt::format("{} on what is left ({:08x})", label, which.value() & 0xffffffffu);
+  std::optional<StrategyForLeft> left =
+      SynthesizeForLeft(config_, bandwidth, input.jobs[job].ranks, name);
+  if (!left || left->all_reduce > worth * AllReduceOverRings(config_, bandwidth, rings))
+    return std::nullopt;
+  label = name;
+  return left;
 }
 
 void Controller::Certify(const PolicyInput& input, const PolicyOutput& output,
@@ -177,34 +290,33 @@ std::vector<Applied> Controller::Apply(const Decision& decision) {
   for (const StrategyChange& change : decision.changes)
     if (change.is_new) changes.push_back(&change);
   std::vector<Applied> applied(changes.size());
-  std::vector<std::thread> threads;
-  for (size_t i = 0; i < changes.size(); ++i)
-    threads.emplace_back([&, i] {
-      const StrategyChange& change = *changes[i];
-      applied[i].label = change.label;
-      const Result<Json> answer = AskJson(*links_[static_cast<size_t>(change.root_host)],
-                                          {{"command", "reconfigure"},
-                                           {"communicator", change.label},
-                                           {"schedules", Json::parse(change.schedules)},
-                                           {"flows", Json::parse(change.flows)}});
-      if (!answer) {
-        applied[i].error = answer.error().message;
-        return;
-      }
-      applied[i].hold_s = answer->value("hold_s", 0.0);
-      applied[i].seconds = answer->value("seconds", 0.0);
-    });
-  for (std::thread& thread : threads) thread.join();
+  AskAtOnce(changes.size(), options_.at_once, [&](size_t i) {
+    const StrategyChange& change = *changes[i];
+    applied[i].label = change.label;
+    const Result<Json> answer = AskJson(*links_[static_cast<size_t>(change.root_host)],
+                                        {{"command", "reconfigure"},
+                                         {"communicator", change.label},
+                                         {"schedules", Json::parse(change.schedules)},
+                                         {"flows", Json::parse(change.flows)}});
+    if (!answer) {
+      applied[i].error = answer.error().message;
+      return;
+    }
+    applied[i].hold_s = answer->value("hold_s", 0.0);
+    applied[i].seconds = answer->value("seconds", 0.0);
+  });
   return applied;
 }
 
 Result<Applied> Controller::Install(const Inventory& inventory, const std::string& label,
-                                    const std::vector<std::vector<int32_t>>& rings, int32_t route) {
+                                    const OwnStrategy& own) {
   const Result<const CommunicatorState*> communicator = FindComplete(inventory, label);
   if (!communicator) return tl::unexpected(communicator.error());
   const std::vector<int32_t>& ranks = (*communicator)->ranks;
-  if (route != kByEcmp && (route < 0 || static_cast<size_t>(route) >= config_.routes.size()))
-    return InvalidArgument(fmt::format("route {}: there are {}", route, config_.routes.size()));
+  const std::vector<std::vector<int32_t>>& rings = own.rings;
+  if (own.route != kByEcmp &&
+      (own.route < 0 || static_cast<size_t>(own.route) >= config_.routes.size()))
+    return InvalidArgument(fmt::format("route {}: there are {}", own.route, config_.routes.size()));
   JobStrategy strategy;
   for (size_t i = 0; i < rings.size(); ++i) {
     std::vector<int32_t>& ring = strategy.rings.emplace_back();
@@ -219,10 +331,22 @@ Result<Applied> Controller::Install(const Inventory& inventory, const std::strin
       ring.push_back(ranks[static_cast<size_t>(rank)]);
     }
   }
-  if (rings.empty()) return InvalidArgument("no rings");
+  if (rings.empty()) {
+    PolicyInput input;
+    input.view = &config_.view;
+    input.jobs.resize(1);
+    input.jobs.front().ranks = ranks;
+    const Result<const Policy*> by_locality = FindPolicy("locality-ring");
+    if (!by_locality) return tl::unexpected(by_locality.error());
+    Result<PolicyOutput> output = DecideRings(**by_locality, input);
+    if (!output) return tl::unexpected(output.error());
+    strategy.rings = std::move(output->jobs.front().rings);
+  }
   Random unused(0);
   strategy.flows = FlowsOf(config_.view, strategy.rings, NicChoice::kOwn, unused);
-  strategy.routes.assign(strategy.flows.size(), route);
+  strategy.routes.assign(strategy.flows.size(), own.route);
+  if (const Status pinned = PinAsGiven(ranks, own.routes, strategy); !pinned)
+    return tl::unexpected(pinned.error());
   Result<StrategyTexts> texts = MakeStrategyTexts(config_, "installed", ranks, strategy, false);
   if (!texts) return tl::unexpected(texts.error());
   Decision decision;
@@ -237,11 +361,47 @@ Result<Applied> Controller::Install(const Inventory& inventory, const std::strin
   return Apply(decision).front();
 }
 
+// Each of `routes` to the flow that it names.
+Status Controller::PinAsGiven(std::span<const int32_t> ranks, std::span<const FlowInForce> routes,
+                              JobStrategy& strategy) const {
+  const std::vector<int32_t> channels = ChannelsOfFlows(strategy);
+  for (size_t i = 0; i < routes.size(); ++i) {
+    const FlowInForce& given = routes[i];
+    const auto is_rank = [&ranks](int32_t rank) {
+      return rank >= 0 && static_cast<size_t>(rank) < ranks.size();
+    };
+    size_t flow = strategy.flows.size();
+    if (is_rank(given.from) && is_rank(given.to))
+      for (flow = 0; flow < strategy.flows.size(); ++flow)
+        if (strategy.flows[flow].from == ranks[static_cast<size_t>(given.from)] &&
+            strategy.flows[flow].to == ranks[static_cast<size_t>(given.to)] &&
+            channels[flow] == given.channel)
+          break;
+    if (flow == strategy.flows.size())
+      return InvalidArgument(
+          fmt::format("routes[{}]: no flow of its rings goes from rank {} to "
+                      "rank {} on channel {}",
+                      i, given.from, given.to, given.channel));
+    const RingFlow& found = strategy.flows[flow];
+    const int32_t there =
+        std::min(config_.view.NumRoutes(config_.view.RouteSet(found.from_port, found.to_port)),
+                 static_cast<int32_t>(config_.routes.size()));
+    if (given.route < kByEcmp || given.route >= there)
+      return InvalidArgument(
+          fmt::format("routes[{}]: route {}, there are {} from rank {} to rank {}", i, given.route,
+                      there, given.from, given.to));
+    strategy.routes[flow] = given.route;
+  }
+  return {};
+}
+
 // --- Explaining ----------------------------------------------------------------------------------
 
 Result<std::vector<FlowReason>> Controller::Explain(const Decision& decision,
                                                     const std::string& label,
                                                     const PolicyChoice& choice) const {
+  const Result<const Policy*> policy = Find(choice.name);
+  if (!policy) return tl::unexpected(policy.error());
   const auto change =
       std::find_if(decision.changes.begin(), decision.changes.end(),
                    [&label](const StrategyChange& each) { return each.label == label; });
@@ -273,7 +433,8 @@ Result<std::vector<FlowReason>> Controller::Explain(const Decision& decision,
                            .excess = INT64_MIN,
                            .fullest = {},
                            .chosen = route == strategy.routes[i],
-                           .reserved = choice.name == "pfa" && route < choice.reserved_routes &&
+                           .reserved = (*policy)->reserves_routes &&
+                                       route < choice.reserved_routes &&
                                        priority < choice.reserved_from};
       for (const LinkId link : config_.view.Route(set, route)) {
         const int64_t others = decision.load[link.index()] - (of_route.chosen ? demands[i] : 0);
@@ -293,7 +454,7 @@ Result<std::vector<FlowReason>> Controller::Explain(const Decision& decision,
 
 Result<std::vector<TracedCollective>> Controller::TraceOf(const CommunicatorState& communicator,
                                                           int64_t since_ns) {
-  // Of all its hosts: a collective lasts from the first rank's launch to the last one's end.
+  // Over all its hosts: a collective lasts from the first rank's launch to the last one's end.
   std::map<int64_t, TracedCollective> by_sequence;
   std::set<int32_t> hosts;
   for (const int32_t rank : communicator.ranks) hosts.insert(config_.view.place(rank).host);
@@ -342,14 +503,9 @@ Result<TrafficWindows> Controller::SetWindows(const Inventory& inventory,
                                               int64_t clock_error_ns, int64_t probe_ns) {
   const Result<const CommunicatorState*> of_preferred = FindComplete(inventory, preferred);
   if (!of_preferred) return tl::unexpected(of_preferred.error());
-  std::vector<const CommunicatorState*> of_victims;
-  for (const std::string& label : victims) {
-    const Result<const CommunicatorState*> victim = FindComplete(inventory, label);
-    if (!victim) return tl::unexpected(victim.error());
-    if (label == preferred)
-      return InvalidArgument(fmt::format("'{}' is to be preferred and to keep silent", label));
-    of_victims.push_back(*victim);
-  }
+  const auto found = FindVictims(inventory, preferred, victims);
+  if (!found) return tl::unexpected(found.error());
+  const std::vector<const CommunicatorState*>& of_victims = *found;
   // Opens for an instant once in much more than the probe, just now.
   const int64_t begin_ns = RealNowNs(), silence_ns = 4 * probe_ns;
   if (Status set = SetGates(**of_preferred, 0, 0, 0); !set) return tl::unexpected(set.error());
@@ -375,6 +531,29 @@ Result<TrafficWindows> Controller::SetWindows(const Inventory& inventory,
         !set)
       return tl::unexpected(set.error());
   return windows;
+}
+
+Status Controller::Follow(const Inventory& inventory, const std::string& preferred,
+                          const std::vector<std::string>& victims, int64_t patience_ns) {
+  const Result<const CommunicatorState*> of_preferred = FindComplete(inventory, preferred);
+  if (!of_preferred) return tl::unexpected(of_preferred.error());
+  const auto of_victims = FindVictims(inventory, preferred, victims);
+  if (!of_victims) return tl::unexpected(of_victims.error());
+  if (Status set = SetGates(**of_preferred, 0, 0, 0); !set) return set;
+  Json followers = Json::array();
+  for (const CommunicatorState* victim : *of_victims) {
+    const Result<Json> follower = AskJson(
+        *links_[static_cast<size_t>(victim->root_host)],
+        {{"command", "follow"}, {"communicator", victim->label}, {"patience_ns", patience_ns}});
+    if (!follower) return tl::unexpected(follower.error());
+    followers.push_back(
+        {{"key", follower->value("key", Json())}, {"daemons", follower->value("daemons", Json())}});
+  }
+  const Result<Json> announced =
+      AskJson(*links_[static_cast<size_t>((*of_preferred)->root_host)],
+              {{"command", "announce"}, {"communicator", preferred}, {"followers", followers}});
+  if (!announced) return tl::unexpected(announced.error());
+  return {};
 }
 
 Status Controller::ClearWindows(const Inventory& inventory,

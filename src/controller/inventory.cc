@@ -42,6 +42,9 @@ void AddCommunicator(const ClusterConfig& config, int32_t host, const Json& of_d
         state.flows.push_back(
             {flow.at("from"), flow.at("to"), flow.value("channel", 0), RouteOf(config, flow)});
   }
+  for (const Json& flow : of_daemon.value("lost_paths", Json::array()))
+    state.lost.push_back(
+        {flow.at("from"), flow.at("to"), flow.value("channel", 0), RouteOf(config, flow)});
   // Set up on some hosts only.
   if (of_daemon.at("state") == "joining") state.state = "joining";
   for (const Json& rank : of_daemon.at("local_ranks")) {
@@ -58,23 +61,48 @@ bool CommunicatorState::is_complete() const {
          std::none_of(ranks.begin(), ranks.end(), [](int32_t rank) { return rank < 0; });
 }
 
+std::vector<bool> LostLinks(const ClusterConfig& config, const Inventory& inventory) {
+  std::vector<bool> lost(static_cast<size_t>(config.view.num_links()));
+  for (const CommunicatorState& communicator : inventory.communicators)
+    for (const FlowInForce& flow : communicator.lost) {
+      const auto ranks = static_cast<int32_t>(communicator.ranks.size());
+      if (flow.route == kByEcmp || flow.from < 0 || flow.from >= ranks || flow.to < 0 ||
+          flow.to >= ranks)
+        continue;
+      const int32_t from = communicator.ranks[static_cast<size_t>(flow.from)];
+      const int32_t to = communicator.ranks[static_cast<size_t>(flow.to)];
+      if (from < 0 || to < 0) continue;
+      const int32_t set = config.view.RouteSet(from, to);
+      if (flow.route >= config.view.NumRoutes(set)) continue;
+      for (const LinkId link : config.view.Route(set, flow.route)) lost[link.index()] = true;
+    }
+  return lost;
+}
+
 Inventory Controller::Look() {
   Inventory inventory;
   std::map<std::string, int32_t> host_of_address;
   std::vector<Json> communicators(config_.hosts.size());
-  for (size_t host = 0; host < config_.hosts.size(); ++host) {
-    HostState& state = inventory.hosts.emplace_back();
+  inventory.hosts.resize(config_.hosts.size());
+  AskAtOnce(config_.hosts.size(), options_.at_once, [&](size_t host) {
+    HostState& state = inventory.hosts[host];
     state.name = config_.hosts[host].name;
     const Result<Json> status = AskJson(*links_[host], {{"command", "status"}});
     const Result<Json> comms = status ? AskJson(*links_[host], {{"command", "comms"}}) : status;
     if (!comms) {
       state.error = comms.error().message;
-      continue;
+      return;
     }
-    state.address = status->value("address", "");
-    host_of_address[state.address] = static_cast<int32_t>(host);
-    communicators[host] = comms->value("communicators", Json::array());
-  }
+    try {
+      state.address = status->value("address", "");
+      communicators[host] = comms->value("communicators", Json::array());
+    } catch (const Json::exception& fault) {
+      state.error = fmt::format("its report is not understood: {}", fault.what());
+    }
+  });
+  for (size_t host = 0; host < inventory.hosts.size(); ++host)
+    if (!inventory.hosts[host].address.empty())
+      host_of_address[inventory.hosts[host].address] = static_cast<int32_t>(host);
   std::map<std::string, CommunicatorState> all;
   for (size_t host = 0; host < communicators.size(); ++host)
     for (const Json& communicator : communicators[host]) {

@@ -97,6 +97,27 @@ Json ToJson(const FlowReason& reason) {
           {"routes", routes}};
 }
 
+Status ReadRoutesOf(const Json& routes, std::vector<FlowInForce>& read) {
+  if (!routes.is_array()) return InvalidArgument("routes: is no list");
+  constexpr int32_t kMost = 1 << 20;
+  for (size_t i = 0; i < routes.size(); ++i) {
+    const std::string place = fmt::format("routes[{}].", i);
+    if (!routes[i].is_object()) return InvalidArgument(place + "is no object");
+    FlowInForce& flow = read.emplace_back();
+    flow.route = -2;
+    flow.from = flow.to = -1;
+    ConfigFields fields(routes[i], place);
+    fields.TakeCount("from", 0, kMost, flow.from);
+    fields.TakeCount("to", 0, kMost, flow.to);
+    fields.TakeCount("channel", 0, kMost, flow.channel);
+    fields.TakeCount("route", 0, kMost, flow.route);
+    if (Status finished = fields.Finish(); !finished) return finished;
+    if (flow.from < 0 || flow.to < 0 || flow.route < 0)
+      return InvalidArgument(place + "needs from, to and route");
+  }
+  return {};
+}
+
 }  // namespace
 
 class Requests::Handler {
@@ -118,7 +139,8 @@ class Requests::Handler {
 
   Controller controller_;
   PolicyChoice choice_;
-  std::vector<std::string> decided_;  // labels
+  std::vector<std::string> decided_;  // labels, and what was lost then
+  std::string lost_;                  // links, as they were last told
 };
 
 Requests::Requests(Controller controller)
@@ -214,15 +236,18 @@ Json Requests::Handler::Apply(const Json& request) {
 
 Json Requests::Handler::Install(const Json& request) {
   std::string label;
-  std::vector<std::vector<int32_t>> rings;
-  int32_t route = kByEcmp;
+  OwnStrategy own;
+  Json routes = Json::array();
   ConfigFields fields(request, "");
   fields.Leave("command");
   fields.Take("communicator", label);
-  fields.Take("rings", rings);
-  fields.TakeCount("route", 0, 1 << 20, route);
+  fields.Take("rings", own.rings);
+  fields.TakeCount("route", 0, 1 << 20, own.route);
+  fields.Take("routes", routes);
   if (Status read = fields.Finish(); !read) return ErrorOf(read.error().message);
-  const Result<Applied> applied = controller_.Install(controller_.Look(), label, rings, route);
+  if (Status read = ReadRoutesOf(routes, own.routes); !read) return ErrorOf(read.error().message);
+  if (own.rings.empty() && own.routes.empty()) return ErrorOf("neither rings nor routes");
+  const Result<Applied> applied = controller_.Install(controller_.Look(), label, own);
   if (!applied) return ErrorOf(applied.error().message);
   return {{"applied", Json::array({ToJson(*applied)})}};
 }
@@ -245,13 +270,16 @@ Json Requests::Handler::Explain(const Json& request) {
 Json Requests::Handler::Windows(const Json& request) {
   std::string preferred;
   std::vector<std::string> victims;
-  int64_t clock_error_ns = 1'000'000, probe_ns = 1'000'000'000;
+  int64_t clock_error_ns = 1'000'000, probe_ns = 1'000'000'000, patience_ns = 1'000'000'000;
+  bool follow = false;
   ConfigFields fields(request, "");
   fields.Leave("command");
   fields.Take("preferred", preferred);
   fields.Take("victims", victims);
   fields.TakeCount("clock_error_ns", 0, int64_t{1} << 40, clock_error_ns);
   fields.TakeCount("probe_ns", 1'000'000, 60'000'000'000, probe_ns);
+  fields.Take("follow", follow);
+  fields.TakeCount("patience_ns", 1, int64_t{1} << 40, patience_ns);
   if (Status read = fields.Finish(); !read) return ErrorOf(read.error().message);
   if (victims.empty()) return ErrorOf("victims: is empty");
   const Inventory inventory = controller_.Look();
@@ -259,6 +287,11 @@ Json Requests::Handler::Windows(const Json& request) {
     if (Status cleared = controller_.ClearWindows(inventory, victims); !cleared)
       return ErrorOf(cleared.error().message);
     return {{"period_ns", 0}};
+  }
+  if (follow) {
+    if (Status set = controller_.Follow(inventory, preferred, victims, patience_ns); !set)
+      return ErrorOf(set.error().message);
+    return {{"period_ns", 0}, {"follows", preferred}, {"patience_ns", patience_ns}};
   }
   const Result<TrafficWindows> windows =
       controller_.SetWindows(inventory, preferred, victims, clock_error_ns, probe_ns);
@@ -275,6 +308,16 @@ std::vector<std::string> Requests::Handler::FollowChanges() {
   const Inventory inventory = controller_.Look();
   for (const CommunicatorState& communicator : inventory.communicators)
     if (communicator.is_complete()) labels.push_back(communicator.label);
+  // Where routes are lost, or come back, all is decided again.
+  std::string lost;
+  const std::vector<bool> lost_links = LostLinks(controller_.config(), inventory);
+  for (size_t link = 0; link < lost_links.size(); ++link)
+    if (lost_links[link])
+      lost += (lost.empty() ? "" : ", ") +
+              controller_.config().view.link_name(LinkId{static_cast<int32_t>(link)});
+  if (lost != lost_) lines.push_back(lost.empty() ? "all links are back" : "lost: " + lost);
+  lost_ = lost;
+  if (!lost.empty()) labels.push_back("without " + lost);
   if (labels == decided_) return lines;
   const Result<Decision> decision = controller_.Decide(inventory, choice_);
   if (!decision) return {fmt::format("policy {}: {}", choice_.name, decision.error().message)};

@@ -29,6 +29,12 @@ constexpr int32_t kMaxComplete = 16;
 // Rank of the communicator, by rank of the network.
 using Members = std::map<int32_t, int32_t>;
 
+Members MembersOf(std::span<const int32_t> ranks) {
+  Members members;
+  for (size_t i = 0; i < ranks.size(); ++i) members[ranks[i]] = static_cast<int32_t>(i);
+  return members;
+}
+
 // A connection between two ranks of the network.
 struct Edge {
   int32_t from = 0, to = 0;
@@ -177,6 +183,16 @@ std::string Flows(const ClusterConfig& config, const Members& members,
     if (route != kByEcmp && static_cast<size_t>(route) < config.routes.size()) {
       const PortRange& ports = config.routes[static_cast<size_t>(route)];
       entry["ports"] = {ports.first, ports.count};
+      // Where nothing comes back on that one, the others are taken in turn.
+      const auto routes = std::min<size_t>(
+          config.routes.size(), static_cast<size_t>(config.view.NumRoutes(
+                                    config.view.RouteSet(flow.from_port, flow.to_port))));
+      Json others = Json::array();
+      for (size_t next = 1; next < routes; ++next) {
+        const PortRange& other = config.routes[(static_cast<size_t>(route) + next) % routes];
+        others.push_back({other.first, other.count});
+      }
+      if (!others.empty()) entry["others"] = std::move(others);
     }
     flows.push_back(std::move(entry));
   }
@@ -192,11 +208,20 @@ std::vector<int32_t> ChannelsOfFlows(const JobStrategy& strategy) {
   return channels;
 }
 
+StrategyTexts TextsOf(const ClusterConfig& config, std::string_view label,
+                      std::span<const int32_t> ranks, const JobStrategy& strategy,
+                      std::span<const std::pair<Topology, Schedule>> files) {
+  Json texts = Json::array();
+  for (const auto& [network, schedule] : files)
+    texts.push_back({{"name", fmt::format("{} {}", label, Name(schedule.collective.kind()))},
+                     {"text", ScheduleToJson(network, schedule)}});
+  return {texts.dump(), Flows(config, MembersOf(ranks), strategy)};
+}
+
 Result<StrategyTexts> MakeStrategyTexts(const ClusterConfig& config, std::string_view label,
                                         std::span<const int32_t> ranks, const JobStrategy& strategy,
                                         bool by_size) {
-  Members members;
-  for (size_t i = 0; i < ranks.size(); ++i) members[ranks[i]] = static_cast<int32_t>(i);
+  const Members members = MembersOf(ranks);
   std::vector<std::vector<NodeId>> rings;
   for (const std::vector<int32_t>& ring : strategy.rings) {
     std::vector<NodeId>& order = rings.emplace_back();

@@ -4,10 +4,13 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "tutti/base/result.h"
 #include "tutti/control/policy.h"
 #include "tutti/controller/cluster_config.h"
+#include "tutti/sched/schedule.h"
 
 namespace tutti::controller {
 
@@ -23,6 +26,11 @@ struct StrategyTexts {
 Result<StrategyTexts> MakeStrategyTexts(const ClusterConfig& config, std::string_view label,
                                         std::span<const int32_t> ranks, const JobStrategy& strategy,
                                         bool by_size);
+
+// The same of schedules that are made, each with its network between the ranks of the communicator; `strategy` has the flows.
+StrategyTexts TextsOf(const ClusterConfig& config, std::string_view label,
+                      std::span<const int32_t> ranks, const JobStrategy& strategy,
+                      std::span<const std::pair<Topology, Schedule>> files);
 
 // The channel of each flow among those of its pair of ranks, by flow of `strategy`: the number of earlier rings with the
 // same edge, as plans number parallel links.

@@ -24,7 +24,7 @@ struct BaseEntry {
   int32_t ranks = 0, degree = 0;
   int32_t tl = 0;  // of the all-gather
   Rational tb;     // in M/B
-  // Of the reduce-scatter, where that is another cost: the reversal of an all-gather on the
+  // Cost of the reduce-scatter, where that is another one: the reversal of an all-gather on the
   // transpose, made as the all-gather here is made. Never of a reverse-symmetric network.
   std::optional<DesignCost> reduce_scatter;
   int32_t diameter = 0;

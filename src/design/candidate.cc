@@ -35,7 +35,7 @@ Candidate Expand(const Candidate& base, Step step, int32_t times, const Expanded
   return candidate;
 }
 
-// Of a bidirectional network, see CanLine.
+// For a bidirectional network, see CanLine.
 void MarkLineByBfb(Candidate& candidate) {
   if (candidate.has(kBidirectional | kByBfb | kBranches)) candidate.properties |= kLineByBfb;
 }
@@ -210,7 +210,7 @@ uint32_t PropertiesOfProduct(const Candidate& a, const Candidate& b) {
 
 Candidate MakeProduct(const Candidate& a, const Candidate& b) {
   TUTTI_CHECK(a.has(kFactor) && b.has(kFactor));
-  // Of a factor breadth-first broadcast takes the diameter and the best TB there is, both ways.
+  // On a factor breadth-first broadcast takes the diameter and the best TB there is, both ways.
   Candidate product = Expand(a, Step::kProduct, 1, [&b](const ExpansionCost& cost) {
     const ExpansionCost costs[] = {cost, {b.ranks, b.degree, b.tl, b.tb}};
     return ProductCost(costs);

@@ -47,7 +47,7 @@ struct Candidate {
   Rational tb;
   DesignCost reduce_scatter;
   uint32_t properties = 0;
-  // Of a degree expansion of a network that is not bidirectional it may be one less.
+  // For a degree expansion of a network that is not bidirectional it may be one less.
   int32_t diameter = 0;
   bool diameter_exact = true;
 

@@ -16,7 +16,7 @@
 namespace tutti::design {
 namespace {
 
-// Of circulants below n / 2, where +a and -a are one offset; n / 2 itself is kept apart.
+// Offsets below n / 2, where +a and -a are one offset; n / 2 itself is kept apart.
 using Offsets = std::vector<int32_t>;
 
 // [direct-connect] theorem 22: ceil((sqrt(2 n - 1) - 1) / 2), the least m with 2 m (m + 1) + 1 >=
@@ -146,7 +146,7 @@ void ListCirculant(int32_t ranks, int32_t degree, std::vector<BaseEntry>& entrie
   if (degree < 3 || ranks < degree + 2 || (degree % 2 != 0 && ranks % 2 != 0)) return;
   if (degree == 4) {
     const int32_t m = LeastDiameterOfDegreeFour(ranks);
-    // Of six ranks, offset 3 would be half a port; 1 and 2 make the octahedron.
+    // With six ranks, offset 3 would be half a port; 1 and 2 make the octahedron.
     AppendCirculant(ranks, degree, ranks == 6 ? Offsets{1, 2} : Offsets{m, m + 1}, m, entries);
     return;
   }

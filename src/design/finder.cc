@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "own_base.h"
+#include "asked.h"
 #include "search.h"
 #include "tutti/base/cancel.h"
 #include "tutti/base/check.h"
@@ -23,25 +23,6 @@ using design::Candidate;
 
 // Searching keeps about this much a rank at a time, mostly for generalized Kautz digraphs.
 constexpr double kBytesPerRank = 600;
-
-Design ToDesign(const Candidate& candidate) {
-  Design result;
-  result.recipe = candidate.recipe;
-  // Of a base nothing need be known how it was made.
-  const bool by_bfb = candidate.step == design::Step::kBase && candidate.has(design::kByBfb);
-  result.algorithm = candidate.has(design::kByExpand) && !by_bfb ? "expand" : "bfb";
-  result.ranks = candidate.ranks;
-  result.degree = candidate.degree;
-  result.tl = candidate.tl;
-  result.tb = candidate.tb;
-  result.reduce_scatter = candidate.reduce_scatter;
-  result.diameter = candidate.diameter;
-  result.diameter_exact = candidate.diameter_exact;
-  result.bidirectional = candidate.has(design::kBidirectional);
-  result.reverse_symmetric = candidate.has(design::kReverseSymmetric);
-  result.reasons = ReasonsOf(candidate);
-  return result;
-}
 
 DesignCost CostFor(CollectiveKind collective, DesignCost all_gather,
                    const DesignCost& reduce_scatter) {
@@ -80,33 +61,9 @@ std::vector<Design> DesignsOf(const design::Frontier& frontier, CollectiveKind c
   for (const Priced& one : priced) {
     if (least != nullptr && one.cost.tb >= *least) continue;
     least = &one.cost.tb;
-    designs.push_back(ToDesign(*one.candidate));
+    designs.push_back(design::ToDesign(*one.candidate));
   }
   return designs;
-}
-
-// What the asker's own bases do not reach, or else a bidirectional network: uniring(d,N) always
-// exists.
-tl::unexpected<Error> NoneReaches(const DesignQuestion& question) {
-  const int32_t ranks = question.ranks, degree = question.degree;
-  const std::string which = question.bidirectional_only ? "bidirectional network" : "network";
-  if (!question.bases.empty())
-    return InvalidArgument(
-        fmt::format("no {} of {} ranks with degree {} can be made of {}: expansions multiply its "
-                    "ranks and may add to its degree, which is {}",
-                    which, ranks, degree, question.bases.front().recipe,
-                    question.bases.front().topology.regular_degree().value_or(0)));
-  std::string why, near;
-  if (ranks % 2 != 0 && degree % 2 != 0) {
-    why = fmt::format("{} ranks times {} ports is odd, and every cable takes two ports", ranks,
-                      degree);
-    near = fmt::format("{} or {} ranks, or degree {}", ranks - 1, ranks + 1, degree + 1);
-  } else {
-    why = "no construction reaches it";
-    near = fmt::format("degree {}", degree + 1);
-  }
-  return InvalidArgument(fmt::format("no {} of {} ranks with degree {}: {}; near are {}", which,
-                                     ranks, degree, why, near));
 }
 
 }  // namespace
@@ -143,27 +100,13 @@ Status MeasureDiameters(std::vector<Design>& designs) {
 }
 
 Result<std::vector<Design>> FindFrontier(const DesignQuestion& question) {
-  if (Status status = CheckDesignSize(question.ranks, question.degree); !status)
-    return tl::unexpected(status.error());
-  const CollectiveKind kind = question.collective;
-  if (kind != CollectiveKind::kAllGather && kind != CollectiveKind::kReduceScatter &&
-      kind != CollectiveKind::kAllReduce)
-    return InvalidArgument(
-        fmt::format("networks are compared by all-gather, reduce-scatter and all-reduce, not by {}",
-                    Name(kind)));
-  std::vector<design::BaseEntry> own;
-  for (const OwnBase& base : question.bases) {
-    Result<design::BaseEntry> entry = design::MeasureBase(base.topology, base.recipe);
-    if (!entry) return tl::unexpected(entry.error());
-    own.push_back(*std::move(entry));
-  }
-  uint32_t wanted = question.bidirectional_only ? uint32_t{design::kBidirectional} : 0U;
-  if (!own.empty()) wanted |= design::kOwn;
-  design::Search search(std::move(own));
+  Result<design::Asked> asked = design::Ask(question);
+  if (!asked) return tl::unexpected(asked.error());
+  design::Search search(std::move(asked->own));
   std::vector<Design> designs =
-      DesignsOf(search.All(question.ranks, question.degree), kind, wanted);
+      DesignsOf(search.All(question.ranks, question.degree), question.collective, asked->wanted);
   if (CancelRequested()) return tl::unexpected(CancelledError());
-  if (designs.empty()) return NoneReaches(question);
+  if (designs.empty()) return design::NoneReaches(question);
   if (Status status = MeasureDiameters(designs); !status) return tl::unexpected(status.error());
   return designs;
 }

@@ -158,7 +158,7 @@ class Counter {
     for (const Event& event : events_)
       sorted_[static_cast<size_t>(begin_[static_cast<size_t>(event.rank)]++)] = event;
     // [runs of this length] the most sources that one of them must serve alone.
-    most_.assign(static_cast<size_t>(degree_) + 1, 0);
+    max_loads_.assign(static_cast<size_t>(degree_) + 1, 0);
     int32_t sources = 0;
     for (size_t e = 0; e < sorted_.size();) {
       const int32_t rank = sorted_[e].rank;
@@ -167,14 +167,15 @@ class Counter {
         sources += sorted_[e].change;
       }
       if (rank == ranks_) break;
-      most_[static_cast<size_t>(degree_)] = std::max(most_[static_cast<size_t>(degree_)], sources);
+      max_loads_[static_cast<size_t>(degree_)] =
+          std::max(max_loads_[static_cast<size_t>(degree_)], sources);
       if (single_)
-        most_[1] =
-            std::max(most_[1], *std::max_element(active_.begin(), active_.begin() + degree_));
+        max_loads_[1] =
+            std::max(max_loads_[1], *std::max_element(active_.begin(), active_.begin() + degree_));
       else
         CountWithinRuns();
     }
-    return LargestRatio(most_);
+    return LargestRatio(max_loads_);
   }
 
   // [links] The most sources that so many links must serve alone.
@@ -244,7 +245,7 @@ class Counter {
   // in-link, of which those without both were counted twice.
   void CountWithinRuns() {
     for (int32_t length = 1; length < degree_; ++length) {
-      int32_t& most = most_[static_cast<size_t>(length)];
+      int32_t& most = max_loads_[static_cast<size_t>(length)];
       for (int32_t first = 0; first < degree_; ++first) {
         const int32_t second = first + 1 == degree_ ? 0 : first + 1;
         const int32_t at = RunIndex(first, length, degree_);
@@ -271,7 +272,7 @@ class Counter {
   std::vector<std::vector<Span>> reached_;  // within t - 1 links of v: sorted, apart
   std::vector<Event> events_, sorted_;
   std::vector<int32_t> active_, within_;  // sources of a rank by the run, and within it
-  std::vector<int32_t> begin_, most_, max_turned_;
+  std::vector<int32_t> begin_, max_loads_, max_turned_;
   std::vector<Arc> arcs_;
   bool single_ = true;  // every run is one in-link
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <string>
 
 #include "tutti/base/cancel.h"
 #include "tutti/base/parallel.h"
@@ -94,7 +95,25 @@ const Frontier& Search::All(int32_t ranks, int32_t degree) {
   const Size size{ranks, degree};
   if (const auto found = all_.find(size); found != all_.end()) return found->second;
   Frontier frontier;
-  const auto offer = [&](Candidate candidate) { frontier.Offer(std::move(candidate), arena_); };
+  OfferAll(size, [&](Candidate candidate) { frontier.Offer(std::move(candidate), arena_); });
+  return all_.emplace(size, std::move(frontier)).first->second;
+}
+
+std::vector<const Candidate*> Search::Every(int32_t ranks, int32_t degree) {
+  std::map<std::string, const Candidate*> by_recipe;
+  OfferAll({ranks, degree}, [&](Candidate candidate) {
+    const auto [place, is_new] = by_recipe.try_emplace(candidate.recipe, nullptr);
+    if (!is_new) return;
+    arena_.push_back(std::move(candidate));
+    place->second = &arena_.back();
+  });
+  std::vector<const Candidate*> every;
+  for (const auto& [recipe, candidate] : by_recipe) every.push_back(candidate);
+  return every;
+}
+
+void Search::OfferAll(Size size, const std::function<void(Candidate)>& offer) {
+  const auto [ranks, degree] = size;
   const Bases& bases = BasesOf(size, true);
   for (const Candidate& base : bases.factors) offer(base);
   for (const Candidate& base : bases.others) offer(base);
@@ -114,7 +133,6 @@ const Frontier& Search::All(int32_t ranks, int32_t degree) {
   if (degree % 2 == 0)
     for (const Candidate* base : All(ranks, degree / 2).candidates())
       if (CanBidirectional(*base)) offer(MakeBidirectional(*base));
-  return all_.emplace(size, std::move(frontier)).first->second;
 }
 
 void Search::Prefetch(const std::vector<int32_t>& degrees, int32_t max_ranks) {

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <string_view>
 #include <utility>
@@ -29,6 +30,9 @@ class Search {
   Search& operator=(const Search&) = delete;
 
   const Frontier& All(int32_t ranks, int32_t degree);
+  // What All() chooses from, each recipe once: the dominated ones, too, as far as they are bases or
+  // expansions of what is not dominated.
+  std::vector<const Candidate*> Every(int32_t ranks, int32_t degree);
   const Frontier& Factors(int32_t ranks, int32_t degree);
   // Evaluates the bases that All() of every size up to max_ranks needs.
   void Prefetch(const std::vector<int32_t>& degrees, int32_t max_ranks);
@@ -43,6 +47,7 @@ class Search {
   const Bases& BasesOf(Size size, bool others_too);
   void List(Size size, bool factors, Bases& bases) const;
   void OfferProducts(Size size, Frontier& frontier);
+  void OfferAll(Size size, const std::function<void(Candidate)>& offer);
 
   std::vector<BaseEntry> own_;
   std::string_view without_;

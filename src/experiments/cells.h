@@ -13,7 +13,7 @@ namespace tutti {
 ResultCell Figure(const Rational& ours, std::string paper = "");
 ResultCell Word(std::string text, std::string paper = "");
 
-// Of those the options leave in.
+// Is it among those that the options leave in?
 bool WithinSize(const ExperimentOptions& options, int64_t ranks);
 
 }  // namespace tutti

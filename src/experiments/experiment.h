@@ -62,15 +62,19 @@ struct ResultTable {
 
 struct ChartSeries {
   std::string name;
-  bool line = true;   // otherwise points
-  bool grey = false;  // something to compare with; others get a colour by their name
+  bool line = true;       // otherwise points
+  bool grey = false;      // something to compare with; others get a colour by their name
+  std::string like = {};  // takes the colour of the series of this name, drawn hollow
   std::vector<std::pair<double, double>> points = {};
 };
 
-// Cells of one colour each, from light (0) to dark (1).
+// Cells of one colour each, from light (0) to dark (1); or of words, each with a colour of its own.
 struct HeatMap {
   int32_t columns = 0;
-  std::vector<std::optional<double>> cells = {};  // row after row from the top; none: black
+  std::vector<std::optional<double>> cells = {};  // row after row from the top; none: white
+  std::vector<std::string> column_names = {}, row_names = {};  // empty: numbers from 0
+  std::vector<std::string> words = {};                         // in place of `cells`; "": none
+  std::string low = "0", high = "1";                           // what the scale says at its ends
 };
 
 // Lines and points, bars, or a heat map.
@@ -82,6 +86,7 @@ struct Chart {
   // Names of bars, in which the series lie on each other, the first at the bottom; each series has
   // the points (0, ..), (1, ..), ... of all bars.
   std::vector<std::string> bars = {};
+  bool beside = false;  // bars of the series stand beside each other instead
   std::optional<HeatMap> heat = {};
 };
 
@@ -96,7 +101,7 @@ struct ExperimentOptions {
   int64_t max_ranks = 0;       // leave out larger networks; 0: as large as the paper's
   int64_t step = 0;            // of sweeps over N, every step-th N; 0: what the experiment takes
   bool large = false;          // also what takes minutes: each experiment says what that is
-  std::string simulated = {};  // folder that keeps simulated points and gives them again; "": none
+  std::string simulated = {};  // folder that keeps simulated points and testbed runs; "": none
 };
 
 struct Experiment {

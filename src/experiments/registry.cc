@@ -67,6 +67,7 @@ std::span<const Experiment> Experiments() {
       MccsReconfigure(),
       MccsBeyond(),
       MccsBySize(),
+      MccsLostLink(),
   };
   // clang-format on
   return kTable;

@@ -62,5 +62,6 @@ Experiment MccsPolicyTime();
 Experiment MccsReconfigure();
 Experiment MccsBeyond();
 Experiment MccsBySize();
+Experiment MccsLostLink();
 
 }  // namespace tutti

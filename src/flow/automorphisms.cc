@@ -5,7 +5,9 @@
 #include <set>
 #include <utility>
 
+#include "tutti/base/parallel.h"
 #include "tutti/topo/symmetry.h"
+#include "tutti/topo/translations.h"
 
 namespace tutti {
 namespace {
@@ -43,6 +45,31 @@ bool KeepsARank(const FlowNetwork& network, const NodeMap& map) {
   return false;
 }
 
+bool Keeps(const FlowNetwork& network, const std::vector<int64_t>& demand, const NodeMap& map) {
+  const auto n = static_cast<size_t>(network.num_ranks);
+  for (size_t s = 0; s < n; ++s)
+    for (size_t d = 0; d < n; ++d)
+      if (s != d && demand[static_cast<size_t>(map[s]) * n + static_cast<size_t>(map[d])] !=
+                        demand[s * n + d])
+        return false;
+  return true;
+}
+
+// The elements that leave the demands as they are, which are a group again.
+void KeepDemands(const FlowNetwork& network, const std::vector<int64_t>& demand,
+                 std::vector<NodeMap>& elements) {
+  if (demand.empty()) return;
+  std::vector<char> keeps(elements.size(), 0);
+  ParallelFor(static_cast<int64_t>(elements.size()), 8, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      keeps[static_cast<size_t>(i)] = Keeps(network, demand, elements[static_cast<size_t>(i)]);
+  });
+  size_t kept = 0;
+  for (size_t i = 0; i < elements.size(); ++i)
+    if (keeps[i] != 0) std::swap(elements[kept++], elements[i]);
+  elements.resize(kept);
+}
+
 // Everything that products of the generators do to the nodes. Nothing when that is too much to
 // list, or, with `free`, when an element but the identity keeps a rank in place.
 std::vector<NodeMap> ListGroup(const FlowNetwork& network, const std::vector<NodeMap>& generators,
@@ -71,6 +98,20 @@ std::vector<NodeMap> FindGenerators(const Topology& topology, int64_t budget) {
     generators.push_back(std::move(map));
   }
   return generators;
+}
+
+// None where the network has none, or lists of them are too large.
+std::vector<NodeMap> ListTranslations(const Topology& topology) {
+  const auto ranks = static_cast<size_t>(topology.num_ranks());
+  if (topology.has_switches() || ranks * ranks > kLargestGroup) return {};
+  const Result<Translations> translations = FindTranslations(topology);
+  if (!translations) return {};
+  std::vector<NodeMap> elements(ranks);
+  for (const NodeId rank : topology.Ranks()) {
+    const NodePermutation images = translations->ImagesOf(rank);
+    for (size_t u = 0; u < ranks; ++u) elements[u].push_back(images[u].value);
+  }
+  return elements;
 }
 
 NetworkGroup GroupOf(const FlowNetwork& network, std::vector<NodeMap> elements) {
@@ -103,16 +144,15 @@ NetworkGroup IdentityGroup(const FlowNetwork& network) {
 }
 
 NetworkGroup FindNetworkGroup(const Topology& topology, const FlowNetwork& network,
-                              bool demands_differ) {
-  if (demands_differ) return IdentityGroup(network);
+                              const std::vector<int64_t>& demand) {
   std::vector<NodeMap> elements =
       ListGroup(network, FindGenerators(topology, kIsomorphismBudget), false);
+  KeepDemands(network, demand, elements);
   return elements.empty() ? IdentityGroup(network) : GroupOf(network, std::move(elements));
 }
 
 NetworkGroup FindFreeGroup(const Topology& topology, const FlowNetwork& network,
-                           bool demands_differ, int64_t budget) {
-  if (demands_differ) return IdentityGroup(network);
+                           const std::vector<int64_t>& demand, int64_t budget) {
   std::vector<NodeMap> chosen, elements = {Identity(network)};
   for (NodeMap& generator : FindGenerators(topology, budget)) {
     chosen.push_back(std::move(generator));
@@ -122,6 +162,15 @@ NetworkGroup FindFreeGroup(const Topology& topology, const FlowNetwork& network,
     } else {
       elements = std::move(larger);
     }
+  }
+  KeepDemands(network, demand, elements);
+  // Which free group the search finds is chance; that of translations often keeps more demands.
+  if (!demand.empty()) {
+    std::vector<NodeMap> translations = ListTranslations(topology);
+    KeepDemands(network, demand, translations);
+    const size_t size = static_cast<size_t>(network.num_nodes) + network.num_bundles();
+    if (translations.size() > elements.size() && translations.size() * size <= kLargestGroup)
+      elements = std::move(translations);
   }
   return GroupOf(network, std::move(elements));
 }

@@ -169,10 +169,9 @@ Result<ConcurrentFlow> SolveConcurrentFlow(const Topology& topology,
 
   const FlowNetwork network(topology);
   const DemandTable demand(topology.num_ranks(), options.demand);
-  const NetworkGroup group =
-      options.symmetry && !options.start
-          ? FindFreeGroup(topology, network, !options.demand.empty(), kSymmetryBudget)
-          : IdentityGroup(network);
+  const NetworkGroup group = options.symmetry && !options.start
+                                 ? FindFreeGroup(topology, network, options.demand, kSymmetryBudget)
+                                 : IdentityGroup(network);
   std::optional<Restart> restart;
   if (options.start) {
     Result<Restart> found = RestartFrom(topology, network, demand, demand.Mean(), *options.start);

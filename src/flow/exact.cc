@@ -164,7 +164,7 @@ Result<ConcurrentFlow> ProveOptimum(const Topology& topology, const FlowNetwork&
                                     const DemandTable& demand,
                                     const std::vector<int64_t>& demand_matrix,
                                     const std::vector<SourceFlow>& near, const Deadline& deadline) {
-  const NetworkGroup group = FindNetworkGroup(topology, network, !demand_matrix.empty());
+  const NetworkGroup group = FindNetworkGroup(topology, network, demand_matrix);
   Result<ExactFlow> exact = ExactFlowProgram(network, demand, group, near).Solve(deadline);
   if (!exact) return tl::unexpected(exact.error());
   WideFlow wide = Spread(network, group, *std::move(exact));

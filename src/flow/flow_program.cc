@@ -167,7 +167,7 @@ void ExactFlowProgram::AddRow(Tree& tree, int32_t node) {
       program_.AddRow(-std::ldexp(carried, -demand_exponent_), LinearProgram::kNoLimit, entries);
 }
 
-// Of each node the bundle over which it would come nearest.
+// By node, the bundle over which it would come nearest.
 template <class Number>
 bool ExactFlowProgram::AddColumnsThatPay(const std::vector<Number>& prices,
                                          const Number& tolerance) {

@@ -5,7 +5,7 @@
 namespace tutti {
 namespace {
 
-// Of the mean weight. No length is 0, so that potentials rise along every bundle.
+// Part of the mean weight. No length is 0, so that potentials rise along every bundle.
 constexpr double kMinWeight = 1e-11;
 
 }  // namespace

@@ -26,7 +26,7 @@ class LinkLengths {
   LinkLengths(const FlowNetwork& network, const NetworkGroup& group);
 
   void ClearLoad();
-  // Of the flow of a representative source.
+  // Lengths for the flow of a representative source.
   void AddLoad(size_t bundle, double load) {
     State& state = StateOf(bundle);
     state.load += load * state.repeats;

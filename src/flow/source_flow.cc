@@ -11,7 +11,7 @@ namespace {
 
 // Paths that differ by less are equally short: sums of 1 / capacity are not exact.
 constexpr double kTie = 1e-9;
-// Of a mean demand. Less would be lost beside others in doubles; flows only say in what proportion
+// Part of a mean demand. Less would be lost beside others in doubles; flows only say in what proportion
 // units, which count what is really asked for, take which way.
 constexpr double kMinDemand = 1e-9;
 

@@ -49,7 +49,7 @@ class Fingerprints {
   int64_t work() const { return refinement_.work(); }
   int32_t cell_of(NodeId node) const { return refinement_.cell_of(node); }
 
-  // Of about kLinks[level] links.
+  // Looks at about kLinks[level] links.
   uint64_t Of(NodeId node, size_t level) {
     const int32_t cell = refinement_.cell_of(node);
     if (refinement_.NodesOf(cell).size() == 1) return 0;

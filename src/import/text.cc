@@ -2,6 +2,7 @@
 
 #include <cctype>
 #include <charconv>
+#include <set>
 
 namespace tutti::import {
 
@@ -65,6 +66,13 @@ std::optional<int64_t> Number(std::string_view text, int64_t most) {
   if (fault != std::errc() || stop != text.data() + text.size() || text.empty() || text[0] == '-')
     return std::nullopt;
   return value <= most ? std::optional(value) : std::nullopt;
+}
+
+std::optional<std::string> NamedTwice(const std::vector<std::string>& names) {
+  std::set<std::string_view> seen;
+  for (const std::string& name : names)
+    if (!seen.insert(name).second) return name;
+  return std::nullopt;
 }
 
 int JsonNesting(std::string_view text) {

@@ -27,6 +27,8 @@ std::vector<std::string_view> Words(std::string_view line);
 // ESC [ ... m of terminals taken out.
 std::string WithoutEscapes(std::string_view line);
 std::string Lower(std::string_view text);
+// The first name that stands in the list before.
+std::optional<std::string> NamedTwice(const std::vector<std::string>& names);
 // Brackets of JSON open at once, at most; those in strings count, too, which only makes it larger.
 int JsonNesting(std::string_view text);
 inline constexpr int kMaxJsonDepth = 64;

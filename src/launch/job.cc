@@ -100,7 +100,8 @@ Result<JobRank> JobOf(const Launcher& launcher, const Environment& environment) 
 }  // namespace
 
 uint16_t JobRank::Port() const {
-  constexpr uint64_t kFirst = 20'000, kPorts = 40'000;
+  // Below the ports that Linux gives to connections by itself (32768 to 60999), of which any may be taken.
+  constexpr uint64_t kFirst = 20'000, kPorts = 12'000;
   return static_cast<uint16_t>(kFirst + identity % kPorts);
 }
 

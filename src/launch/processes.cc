@@ -52,13 +52,20 @@ void HostProcesses::Start(const std::string& host, std::vector<std::string> word
     const Result<ProcessEnd> end = RunProcess(words, on_line, {.input = input});
     const std::lock_guard lock(mutex_);
     if (!end && health_) health_ = Within("host " + host, end.error());
-    if (end && !end->ok() && health_)
+    if (end && !end->ok() && health_) {
+      was_killed_ = end->signal != 0;
       health_ = MakeError(ErrorCode::kPeerFailed,
                           fmt::format("host {}: '{}' ended with {}{}", host, words.front(),
                                       end->ToText(), last_line.empty() ? "" : ": " + last_line));
+    }
     --running_;
     ended_.notify_all();
   });
+}
+
+bool HostProcesses::was_killed() const {
+  const std::lock_guard lock(mutex_);
+  return was_killed_;
 }
 
 Status HostProcesses::health() const {

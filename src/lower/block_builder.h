@@ -30,7 +30,7 @@ class BlockBuilder {
   }
 
   void AddBlock(int32_t rank, int32_t number) { program_.blocks.push_back({rank, number, {}}); }
-  // Of the steps that follow.
+  // For the steps that follow.
   void SetOrigin(size_t origin) { origin_ = static_cast<int32_t>(origin); }
 
   void Post(int32_t counter, int64_t count = 1) { Sync(BlockAction::kPost, counter, count, 0); }

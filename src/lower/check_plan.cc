@@ -26,7 +26,7 @@ class Cells {
   }
   const std::vector<int64_t>& starts() const { return starts_; }
   int64_t per_slot() const { return static_cast<int64_t>(starts_.size()) - 1; }
-  // Of a unit where a cell starts.
+  // Offset within a unit where a cell starts.
   int64_t At(int64_t unit) const {
     const auto start = std::lower_bound(starts_.begin(), starts_.end(), unit % units_);
     return unit / units_ * per_slot() + (start - starts_.begin());

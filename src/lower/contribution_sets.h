@@ -6,6 +6,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "tutti/base/ids.h"
+
 namespace tutti::lower {
 
 class ContributionSets {
@@ -22,6 +24,14 @@ class ContributionSets {
     std::vector<uint64_t> bits(words_, 0);
     for (size_t r = 0; r < static_cast<size_t>(num_ranks_); ++r)
       bits[r / 64] |= uint64_t{1} << (r % 64);
+    return Keep(std::move(bits));
+  }
+  template <class Ranks>
+  int32_t Of(const Ranks& ranks) {
+    std::vector<uint64_t> bits(words_, 0);
+    ranks.ForEach(num_ranks_, [&](NodeId rank) {
+      bits[rank.index() / 64] |= uint64_t{1} << (rank.index() % 64);
+    });
     return Keep(std::move(bits));
   }
   // -1 where the two share a rank.

@@ -237,7 +237,12 @@ class Lowering {
     const NodeId tail = Sender(message), head = Receiver(message);
     ShardState& state = State(head, atom.shard);
     const Place held = state.place[atom.interval];
-    if (atom.op == TransferOp::kReduce && held == kNowhere)
+    // In a sum, what comes first to a rank that contributes nothing is what it holds.
+    const bool is_first = atom.op == TransferOp::kReduce && held == kNowhere &&
+                          Reduces(schedule_.collective.kind()) &&
+                          !schedule_.collective.contributors(atom.shard).Contains(head);
+    const TransferOp op = is_first ? TransferOp::kCopy : atom.op;
+    if (op == TransferOp::kReduce && held == kNowhere)
       return InvalidArgument(fmt::format(
           "step {}: rank {} reduces units [{}, {}) of shard {} from rank {} without holding any",
           message.step, head.value, intervals_.Begin(atom.shard, atom.interval),
@@ -249,10 +254,10 @@ class Lowering {
           fmt::format("step {}: rank {} has more than {} values of shard {} under way at once",
                       message.step, head.value, int{kMaxScratchCopies}, atom.shard.value));
     Piece piece;
-    piece.op = atom.op;
+    piece.op = op;
     piece.sent = Address(State(tail, atom.shard), atom.from, atom.shard, atom.interval);
     piece.dst = Address(state, to, atom.shard, atom.interval);
-    if (atom.op == TransferOp::kReduce) piece.src = Address(state, held, atom.shard, atom.interval);
+    if (op == TransferOp::kReduce) piece.src = Address(state, held, atom.shard, atom.interval);
     piece.count =
         intervals_.End(atom.shard, atom.interval) - intervals_.Begin(atom.shard, atom.interval);
     piece.first = a;
@@ -459,7 +464,7 @@ class Lowering {
     plan.scratch_slots = ranks_[rank.index()].num_scratch_slots();
     for (ShardId shard : ranks_[rank.index()].scratch_shards())
       plan.scratch_shards.push_back(shard.value);
-    if (!collective.demand().empty()) SetWeights(rank);
+    if (!collective.equal_weights()) SetWeights(rank);
     PruneDependencies(order_[rank.index()], plan);
     DropEmptyStreams(plan);
     order_[rank.index()] = {};

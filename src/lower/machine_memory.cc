@@ -144,7 +144,7 @@ void MachineMemory::CheckResults() {
       if (!collective.destinations(shard).Contains(NodeId{r}) || collective.weight(shard) == 0)
         continue;
       const Collective::Ranks from = collective.contributors(shard);
-      const int32_t wanted = from.all ? sets_.All() : sets_.Single(from.one.value);
+      const int32_t wanted = sets_.Of(from);
       for (int64_t c = 0; c < machine_.cells_per_slot; ++c) {
         const Operand operand{Buffer::kOutput, s * machine_.cells_per_slot};
         const Value& got = cells_[CellOf(r, operand, c)].value;

@@ -127,8 +127,10 @@ class MoveMaker {
     const NodeId head = topology_.head(transfer.link);
     const auto carried = under_way_.extract(i);
     if (!topology_.is_rank(head) && transfer.op != TransferOp::kCopy)
-      return InvalidArgument(fmt::format("step {}: switch {} cannot reduce shard {}", step_[i],
-                                         topology_.node_name(head), transfer.shard.value));
+      return InvalidArgument(
+          fmt::format("step {}: switch {} cannot reduce shard {} for programs of ranks, which add "
+                      "at ranks alone; make the schedule on the network without reduces=",
+                      step_[i], topology_.node_name(head), transfer.shard.value));
     for (const Piece& piece : carried.mapped()) {
       if (!topology_.is_rank(head)) {
         Hold(piece, HeldBy(head, transfer.shard));

@@ -200,6 +200,9 @@ class MscclFileReader {
 
 Result<MscclFile> ReadMsccl(std::string_view xml, const MscclReader& reader,
                             std::vector<PlanFault>& faults) {
+  if (const size_t at = xml.find("<!DOCTYPE"); at != xml.npos)
+    return MakeError(ErrorCode::kCorrupt,
+                     fmt::format("a document type at byte {}, which this format has not", at));
   pugi::xml_document document;
   const pugi::xml_parse_result parsed = document.load_buffer(
       xml.data(), xml.size(), pugi::parse_default | pugi::parse_declaration, pugi::encoding_utf8);

@@ -21,7 +21,7 @@ class Order {
     Connect();
   }
 
-  // Of each message the send, and each copy.
+  // The send of each message, and each copy.
   struct Place {
     int32_t rank = 0, stream = 0, instruction = 0;
   };

@@ -75,12 +75,24 @@ void AppendStream(const Stream& stream, std::string& to) {
   }
 }
 
+// Added to the number of a collective that is done within groups.
+constexpr int32_t kOfGroups = 16;
+
 void AppendCollective(const Collective& collective, std::string& to) {
-  AppendNumber(static_cast<int64_t>(collective.kind()), to);
+  AppendNumber(static_cast<int64_t>(collective.kind()) + (collective.has_groups() ? kOfGroups : 0),
+               to);
   AppendNumber(collective.num_ranks(), to);
-  if (collective.has_root()) AppendNumber(collective.root().value, to);
+  if (collective.has_root()) AppendNumber(collective.root_position(), to);
   if (collective.kind() == CollectiveKind::kAllReduce)
-    AppendNumber(collective.num_shards() == 1 ? 1 : 0, to);
+    AppendNumber(collective.one_shard_each() ? 1 : 0, to);
+  if (collective.has_groups()) {
+    AppendNumber(collective.others() == Others::kIdle ? 1 : 0, to);
+    AppendNumber(static_cast<int64_t>(collective.groups().size()), to);
+    for (const Collective::Group& group : collective.groups()) {
+      AppendNumber(group.size(), to);
+      for (const NodeId rank : group.members) AppendNumber(rank.value, to);
+    }
+  }
   if (collective.kind() != CollectiveKind::kAllToAllV) return;
   AppendNumber(collective.weight_of_size(), to);
   for (const int64_t demand : collective.demand()) AppendNumber(demand, to);
@@ -145,7 +157,7 @@ class PlanReader {
   int32_t Int(std::string_view what, int32_t least, int32_t most) {
     return static_cast<int32_t>(Number(what, least, most));
   }
-  // Of things that take at least `bytes` bytes each.
+  // A count of things that take at least `bytes` bytes each.
   size_t Count(std::string_view what, size_t bytes) {
     const int64_t most = static_cast<int64_t>(left() / bytes);
     return static_cast<size_t>(Number(what, 0, most));
@@ -228,8 +240,25 @@ RankPlan ReadRank(PlanReader& reader, const Collective& collective) {
   return rank;
 }
 
+void ReadGroups(PlanReader& reader, int32_t ranks, Collective::Options& options) {
+  options.others = reader.Int("what other ranks do", 0, 1) == 1 ? Others::kIdle : Others::kForward;
+  constexpr size_t kMinGroup = 3;  // its size and two ranks
+  const size_t groups = reader.Count("the number of groups", kMinGroup);
+  if (groups == 0 && !reader.failed()) reader.Fail("it has no group");
+  for (size_t g = 0; g < groups && !reader.failed(); ++g) {
+    const size_t members = reader.Count("the size of a group", 1);
+    std::vector<NodeId>& group = options.groups.emplace_back();
+    for (size_t i = 0; i < members && !reader.failed(); ++i)
+      group.push_back(NodeId{reader.Int("a rank of a group", 0, std::max(1, ranks) - 1)});
+  }
+}
+
 Result<Collective> ReadCollective(PlanReader& reader) {
-  const auto kind = static_cast<CollectiveKind>(reader.Int("the collective", 0, 8));
+  const int32_t code = reader.Int("the collective", 0, kOfGroups + 8);
+  if (code > 8 && code < kOfGroups)
+    reader.Fail(fmt::format("the collective is {}; accepted is 0 to 8, of groups 16 to 24", code));
+  const auto kind = static_cast<CollectiveKind>(code % kOfGroups);
+  if (reader.failed()) return tl::unexpected(reader.error());
   constexpr size_t kMinRank = 8;
   const auto ranks = static_cast<int32_t>(
       reader.Number("the number of ranks", 1,
@@ -238,6 +267,7 @@ Result<Collective> ReadCollective(PlanReader& reader) {
   if (HasRoot(kind)) options.root = reader.Int("the root", 0, std::max(1, ranks) - 1);
   if (kind == CollectiveKind::kAllReduce)
     options.all_reduce_shards = reader.Int("the shards of an all-reduce", ranks == 1 ? 1 : 0, 1);
+  if (code >= kOfGroups) ReadGroups(reader, ranks, options);
   if (kind == CollectiveKind::kAllToAllV && !reader.failed()) {
     options.weight_of_size = reader.Number("the weight of M", 1, kMaxLong);
     const auto entries = static_cast<size_t>(ranks) * static_cast<size_t>(ranks);

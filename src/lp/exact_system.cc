@@ -310,7 +310,7 @@ void ExactSystem::SolveModular(std::vector<uint32_t>& vector, bool transposed) c
   for (size_t i = 0; i < n; ++i) vector[static_cast<size_t>(to[i])] = x[i];
 }
 
-// Of numerators and denominators by Cramer's rule, determinants by Hadamard's bound.
+// Bits of numerators and denominators by Cramer's rule, determinants by Hadamard's bound.
 double ExactSystem::BitsAtMost() const {
   double bits = 0;
   for (const auto& column : columns_) {

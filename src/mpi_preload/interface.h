@@ -16,7 +16,7 @@
 
 namespace tutti::mpi::preload {
 
-constexpr int kInterfaceVersion = 1;
+constexpr int kInterfaceVersion = 2;
 
 using Handle = intptr_t;
 
@@ -65,6 +65,53 @@ struct FortranAlltoallCall {
   const int* communicator;
 };
 
+// The collectives beside the all-to-alls.
+enum class Collective {
+  kAllreduce,
+  kAllgather,
+  kAllgatherv,
+  kReduceScatter,
+  kReduceScatterBlock,
+  kBcast,
+  kReduce,
+  kGather,
+  kScatter,
+  kBarrier
+};
+constexpr int kNumCollectives = 10;
+
+// The arguments of any of them; those that it does not have are not read. Where the MPI standard
+// has one count and one type for both sides, or one buffer, they are those of the receiving side.
+struct CollectiveCall {
+  Collective which;
+  const void* send = nullptr;
+  int send_count = 0;
+  Handle send_type = 0;
+  void* receive = nullptr;
+  int receive_count = 0;
+  Handle receive_type = 0;
+  const int* counts = nullptr;         // in place of receive_count: by rank
+  const int* displacements = nullptr;  // of Allgatherv
+  Handle op = 0;
+  int root = 0;
+  Handle communicator = 0;
+};
+
+struct FortranCollectiveCall {
+  Collective which;
+  void* send = nullptr;
+  const int* send_count = nullptr;
+  const int* send_type = nullptr;
+  void* receive = nullptr;
+  const int* receive_count = nullptr;
+  const int* receive_type = nullptr;
+  const int* counts = nullptr;
+  const int* displacements = nullptr;
+  const int* op = nullptr;
+  const int* root = nullptr;
+  const int* communicator = nullptr;
+};
+
 // The functions of tutti/mpi/tutti_mpi.h, which programs call by name.
 struct NamedCalls {
   int (*alltoallv)(const AlltoallvCall& call, const char* algorithm);
@@ -77,14 +124,31 @@ struct NamedCalls {
 };
 
 // Calls that are counted and passed on.
-enum class PassedOn { kIalltoallv, kIalltoall, kAlltoallvInit, kAlltoallInit };
-constexpr int kNumPassedOn = 4;
+enum class PassedOn {
+  kIalltoallv,
+  kIalltoall,
+  kAlltoallvInit,
+  kAlltoallInit,
+  kFirstNonblocking,                                      // of each Collective, in their order
+  kFirstPersistent = kFirstNonblocking + kNumCollectives  // likewise
+};
+constexpr int kNumPassedOn = static_cast<int>(PassedOn::kFirstPersistent) + kNumCollectives;
+
+constexpr PassedOn NonblockingOf(Collective which) {
+  return static_cast<PassedOn>(static_cast<int>(PassedOn::kFirstNonblocking) +
+                               static_cast<int>(which));
+}
+constexpr PassedOn PersistentOf(Collective which) {
+  return static_cast<PassedOn>(static_cast<int>(PassedOn::kFirstPersistent) +
+                               static_cast<int>(which));
+}
 
 // What the engine asks of the first half: the next function of that name, which is the MPI
 // library's or that of another tool before it.
 struct NextCalls {
   int (*alltoallv)(const AlltoallvCall& call);
   int (*alltoall)(const AlltoallCall& call);
+  int (*collective)(const CollectiveCall& call);
   const char* mpi_version;  // one line, as the MPI library names itself
 };
 
@@ -96,6 +160,8 @@ struct Engine {
   int (*alltoall)(const AlltoallCall& call);
   int (*fortran_alltoallv)(const FortranAlltoallvCall& call);
   int (*fortran_alltoall)(const FortranAlltoallCall& call);
+  int (*collective)(const CollectiveCall& call);
+  int (*fortran_collective)(const FortranCollectiveCall& call);
   void (*count_passed_on)(PassedOn call);
   NamedCalls named;
 };

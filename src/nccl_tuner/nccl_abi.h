@@ -19,7 +19,7 @@ namespace tutti::nccl_tuner {
 
 inline constexpr int kSuccess = 0;
 
-// Of the logger.
+// Levels of the logger.
 inline constexpr int kLogWarn = 2, kLogInfo = 3;
 inline constexpr unsigned long kLogTuning = 0x40;
 

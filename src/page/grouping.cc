@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "drawn_grid.h"
+
 namespace tutti {
 namespace {
 
@@ -43,7 +45,8 @@ std::vector<int32_t> BlocksOf(const std::vector<int32_t>& dims, int32_t most) {
   return blocks;
 }
 
-Grouping InBlocks(const Topology& topology, const GridShape& grid, int32_t most) {
+Grouping InBlocks(const Topology& topology, const DrawnGrid& drawn, int32_t most) {
+  const GridShape& grid = drawn.shape;
   const std::vector<int32_t> blocks = BlocksOf(grid.dims, most);
   Grouping out;
   out.grid = GridShape{blocks, grid.wraps};
@@ -51,7 +54,7 @@ Grouping InBlocks(const Topology& topology, const GridShape& grid, int32_t most)
   for (const int32_t side : blocks) groups *= side;
   out.names.resize(static_cast<size_t>(groups));
   for (const NodeId node : topology.Ranks()) {
-    int64_t rest = node.value, group = 0, weight = 1;
+    int64_t rest = drawn.PlaceOf(node.value), group = 0, weight = 1;
     for (size_t i = grid.dims.size(); i-- > 0;) {
       const int64_t at = rest % grid.dims[i];
       rest /= grid.dims[i];
@@ -91,8 +94,9 @@ std::optional<Grouping> AtSwitches(const Topology& topology, int32_t most) {
 }  // namespace
 
 Grouping GroupNodes(const Topology& topology, int32_t most) {
-  const std::optional<GridShape>& grid = topology.grid();
-  if (grid && !topology.has_switches()) return InBlocks(topology, *grid, most);
+  const std::optional<DrawnGrid> grid =
+      topology.has_switches() ? std::nullopt : DrawnGridOf(topology);
+  if (grid) return InBlocks(topology, *grid, most);
   if (std::optional<Grouping> switches = AtSwitches(topology, most)) return *std::move(switches);
   return InRanges(topology, most);
 }

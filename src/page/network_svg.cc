@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <iterator>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 #include <vector>
@@ -16,6 +15,7 @@
 #include "grouping.h"
 #include "node_places.h"
 #include "tutti/base/units.h"
+#include "tutti/base/xml_text.h"
 
 namespace tutti {
 namespace {
@@ -37,7 +37,7 @@ struct Cable {
 struct Drawing {
   std::vector<DrawnNode> nodes;  // ranks first
   int32_t ranks = 0;
-  std::optional<GridShape> grid;
+  std::optional<DrawnGrid> grid;
   bool grouped = false;
   std::vector<Cable> cables;
 };
@@ -60,7 +60,7 @@ Drawing DrawingOf(const Topology& topology) {
   if (drawing.grouped) {
     Grouping grouping = GroupNodes(topology, kMaxGroupsDrawn);
     place = std::move(grouping.group_of);
-    drawing.grid = grouping.grid;
+    if (grouping.grid) drawing.grid = DrawnGrid{*grouping.grid, {}};
     for (std::string& name : grouping.names) drawing.nodes.push_back({std::move(name)});
     drawing.ranks = grouping.num_groups();
   } else {
@@ -69,7 +69,7 @@ Drawing DrawingOf(const Topology& topology) {
       drawing.nodes.push_back({topology.node_name(node), !topology.is_rank(node)});
     }
     drawing.ranks = topology.num_ranks();
-    drawing.grid = topology.grid();
+    drawing.grid = DrawnGridOf(topology);
   }
   std::map<std::pair<int32_t, int32_t>, int64_t> sums;
   for (const LinkId link : topology.Links()) {
@@ -79,33 +79,6 @@ Drawing DrawingOf(const Topology& topology) {
   }
   drawing.cables = CablesOf(sums);
   return drawing;
-}
-
-// As text of XML; bytes that are no UTF-8 are replaced.
-std::string Escaped(const std::string& text) {
-  const std::string quoted =
-      nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  const auto clean = nlohmann::json::parse(quoted).get<std::string>();
-  std::string out;
-  for (const char c : clean) {
-    switch (c) {
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '&':
-        out += "&amp;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-    }
-  }
-  return out;
 }
 
 // --- Speeds --------------------------------------------------------------------------------------
@@ -173,9 +146,9 @@ class Painter {
         width_, Height());
     const std::string name = topology_.name().empty() ? "an unnamed network" : topology_.name();
     Add("<title>{}</title>\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n",
-        Escaped(name));
+        EscapedXml(name));
     Add("<text x=\"{:.0f}\" y=\"26\" font-size=\"17\" font-weight=\"600\">{}</text>\n", kMargin,
-        Escaped(Shortened(name, kTitleLength)));
+        EscapedXml(Shortened(name, kTitleLength)));
     Add("<text x=\"{:.0f}\" y=\"46\" font-size=\"13\" fill=\"#5b6470\">{}</text>\n", kMargin,
         Summary());
     PaintCables();
@@ -261,11 +234,11 @@ class Painter {
 
   // Whether it goes around a grid, so that it would hide those between.
   bool GoesAround(const Cable& cable) const {
-    if (!drawing_.grid || !drawing_.grid->wraps || places_.kind != NodePlaces::Kind::kGrid)
+    if (!drawing_.grid || !drawing_.grid->shape.wraps || places_.kind != NodePlaces::Kind::kGrid)
       return false;
-    int32_t a = cable.tail, b = cable.head;
-    for (size_t i = drawing_.grid->dims.size(); i-- > 0;) {
-      const int32_t side = drawing_.grid->dims[i];
+    int32_t a = drawing_.grid->PlaceOf(cable.tail), b = drawing_.grid->PlaceOf(cable.head);
+    for (size_t i = drawing_.grid->shape.dims.size(); i-- > 0;) {
+      const int32_t side = drawing_.grid->shape.dims[i];
       if (std::abs(a % side - b % side) > 1) return true;
       a /= side;
       b /= side;
@@ -322,11 +295,11 @@ class Painter {
       if (node.is_switch || drawing_.grouped)
         Add("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" rx=\"2\" "
             "fill=\"{}\"><title>{}</title></rect>\n",
-            x - radius_, y - radius_, 2 * radius_, 2 * radius_, fill, Escaped(node.name));
+            x - radius_, y - radius_, 2 * radius_, 2 * radius_, fill, EscapedXml(node.name));
       else
         Add("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{:.1f}\" fill=\"{}\"><title>{}</title>"
             "</circle>\n",
-            x, y, radius_, fill, Escaped(node.name));
+            x, y, radius_, fill, EscapedXml(node.name));
     }
     Add("</g>\n<g font-size=\"{:.0f}\" text-anchor=\"middle\" stroke-linejoin=\"round\">\n",
         FontSize());
@@ -350,13 +323,13 @@ class Painter {
     for (const std::string& text : {node.name, part})
       if (wide(text) <= 2 * radius_ - 2)
         return Add("<text x=\"{:.1f}\" y=\"{:.1f}\" fill=\"{}\">{}</text>\n", x,
-                   y + 0.36 * FontSize(), node.is_switch ? "#ffffff" : "#1a1a1a", Escaped(text));
+                   y + 0.36 * FontSize(), node.is_switch ? "#ffffff" : "#1a1a1a", EscapedXml(text));
     for (const std::string& text : {whole, part})
       if (wide(text) <= label_room_[i] - 3)
         return Add(
             "<text x=\"{:.1f}\" y=\"{:.1f}\" paint-order=\"stroke\" stroke=\"#ffffff\" "
             "stroke-width=\"3\">{}</text>\n",
-            x, y + radius_ + FontSize() + 2, Escaped(text));
+            x, y + radius_ + FontSize() + 2, EscapedXml(text));
   }
 
   void PaintLegend() {

@@ -55,11 +55,11 @@ std::vector<int32_t> InOrder(int32_t nodes) {
 
 // Columns and rows take turns, the last side first: of three sides planes beside each other, each a
 // little lower; of more, grids of grids.
-NodePlaces OnGrid(const std::vector<int32_t>& sides, int32_t nodes) {
+NodePlaces OnGrid(const std::vector<int32_t>& sides, const DrawnGrid& grid, int32_t nodes) {
   NodePlaces places{NodePlaces::Kind::kGrid, {}, {}};
   constexpr double kGap = 0.6;  // between grids
   for (int32_t node = 0; node < nodes; ++node) {
-    int32_t rest = node;
+    int32_t rest = grid.PlaceOf(node);
     double scale_x = 1, scale_y = 1, x = 0, y = 0;
     for (size_t i = 0; i < sides.size(); ++i) {
       const int32_t side = sides[sides.size() - 1 - i], at = rest % side;
@@ -284,17 +284,18 @@ NodePlaces ByForces(int32_t nodes, const std::vector<std::pair<int32_t, int32_t>
 
 }  // namespace
 
-NodePlaces PlaceNodes(int32_t nodes, int32_t ranks, const std::optional<GridShape>& grid,
+NodePlaces PlaceNodes(int32_t nodes, int32_t ranks, const std::optional<DrawnGrid>& grid,
                       const std::vector<std::pair<int32_t, int32_t>>& cables) {
   constexpr size_t kMaxDense = 16;
   if (nodes == 1) return {NodePlaces::Kind::kGrid, {0.5}, {0.5}};
   if (grid) {
-    std::vector<int32_t> sides = grid->dims;
+    std::vector<int32_t> sides = grid->shape.dims;
     std::erase(sides, 1);
     int64_t product = 1;
     for (const int32_t side : sides) product *= side;
-    if (product == nodes && sides.size() == 1 && grid->wraps) return OnCircle(InOrder(nodes));
-    if (product == nodes) return OnGrid(sides, nodes);
+    const bool whole = product == nodes;
+    if (whole && sides.size() == 1 && grid->shape.wraps) return OnCircle(InOrder(nodes));
+    if (whole || !grid->at.empty()) return OnGrid(sides, *grid, nodes);
   }
   const Neighbours near = NeighboursOf(nodes, cables);
   if (ranks < nodes) {

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "drawn_grid.h"
 #include "tutti/topo/topology.h"
 
 namespace tutti {
@@ -24,7 +25,7 @@ struct NodePlaces {
 };
 
 // Nodes that are ranks come first. `cables`: pairs of nodes, each once.
-NodePlaces PlaceNodes(int32_t nodes, int32_t ranks, const std::optional<GridShape>& grid,
+NodePlaces PlaceNodes(int32_t nodes, int32_t ranks, const std::optional<DrawnGrid>& grid,
                       const std::vector<std::pair<int32_t, int32_t>>& cables);
 
 }  // namespace tutti

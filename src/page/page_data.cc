@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "drawn_grid.h"
 #include "drawn_links.h"
 #include "executed.h"
 #include "grouping.h"
@@ -14,10 +15,12 @@
 namespace tutti {
 namespace {
 
-std::string GridJson(const GridShape& grid) {
+std::string GridJson(const DrawnGrid& grid) {
+  const GridShape& shape = grid.shape;
   JsonObject out;
-  out.AddColumn("dims", grid.dims.size(), [&](size_t i) { return grid.dims[i]; });
-  out.AddRaw("wraps", grid.wraps ? "true" : "false");
+  out.AddColumn("dims", shape.dims.size(), [&](size_t i) { return shape.dims[i]; });
+  out.AddRaw("wraps", shape.wraps ? "true" : "false");
+  if (!grid.at.empty()) out.AddColumn("at", grid.at.size(), [&](size_t i) { return grid.at[i]; });
   return out.ToString();
 }
 
@@ -41,7 +44,7 @@ std::string GroupsJson(const Topology& topology) {
   JsonObject out;
   out.AddRaw("names", ArrayJson(names));
   out.AddColumn("nodes", sizes.size(), [&](size_t i) { return sizes[i]; });
-  out.AddRaw("grid", grouping.grid ? GridJson(*grouping.grid) : "null");
+  out.AddRaw("grid", grouping.grid ? GridJson({*grouping.grid, {}}) : "null");
   out.AddColumn("tail", sums.ends.size(), [&](size_t i) { return sums.ends[i].first; });
   out.AddColumn("head", sums.ends.size(), [&](size_t i) { return sums.ends[i].second; });
   out.AddColumn("links", sums.links.size(), [&](size_t i) { return sums.links[i]; });
@@ -65,7 +68,7 @@ std::string CutJson(const Topology& topology, const CutCertificate& cut) {
   out.AddInt("count", static_cast<int64_t>(cut.inside.size()));
   out.AddText("shards_out", cut.shards_out.ToString());
   out.AddText("capacity_out", cut.capacity_out.ToString());
-  // Of an unwound network the cut is of the one with switches, whose ranks are the same.
+  // The cut of an unwound network is that of the one with switches, whose ranks are the same.
   const auto drawn = [&](NodeId node) {
     return node.value < topology.num_nodes() &&
            (topology.original() == nullptr || topology.is_rank(node));
@@ -240,7 +243,8 @@ int32_t PageData::AddNetwork(const Topology& topology) {
     out.AddRaw("groups", GroupsJson(topology));
   } else {
     out.AddRaw("names", NamesJson(topology));
-    out.AddRaw("grid", topology.grid() ? GridJson(*topology.grid()) : "null");
+    const std::optional<DrawnGrid> grid = DrawnGridOf(topology);
+    out.AddRaw("grid", grid ? GridJson(*grid) : "null");
     out.AddRaw("links", LinksJson(topology));
   }
   return KeepNetwork(out.ToString());

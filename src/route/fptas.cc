@@ -145,7 +145,7 @@ class Scheme {
   std::vector<double> load_, length_, best_length_;
   int64_t phases_ = 0;
   double lower_ = 0, upper_ = kUnreached;
-  // Of the search at hand.
+  // State of the search at hand.
   std::vector<double> distance_;
   std::vector<int32_t> by_, order_;
   std::vector<int64_t> below_;

@@ -15,7 +15,7 @@ namespace tutti {
 namespace {
 
 constexpr double kMcfGap = 1e-4;
-// Of the split over the paths that are kept, which costs far more than it.
+// Gap of the split over the paths that are kept, which costs far more than the flow.
 constexpr double kMcfSplitGap = 1e-3;
 
 Result<Routed> PathsOfBestFlow(const Topology& topology, const RouterOptions& options) {

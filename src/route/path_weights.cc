@@ -127,7 +127,7 @@ Routing Problem::InUnits(const std::vector<double>& flow) const {
       int64_t left = whole;
       std::vector<int64_t> weight;
       for (const PathId path : paths) {
-        // Of a demand that is nothing beside others, doubles may hold nothing.
+        // Doubles may hold nothing of a demand that is nothing beside others.
         const double share = sum > 0 ? static_cast<double>(whole) * (flow[path.index()] / sum) : 0;
         weight.push_back(path.index() == largest ? 0
                                                  : std::min<int64_t>(left, std::llround(share)));

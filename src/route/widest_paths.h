@@ -41,7 +41,7 @@ class WidestPaths {
   std::span<const LinkBundle> bundles_;
   std::vector<Arc> arcs_;  // of a node: [first_[node], last_[node]); those with flow left
   std::vector<int32_t> first_, last_;
-  // Of a node on the way to the destination at hand.
+  // State of a node on the way to the destination at hand.
   std::vector<int64_t> width_;
   std::vector<int32_t> hops_, best_arc_, seen_, cursor_;
   std::vector<int32_t> stack_;

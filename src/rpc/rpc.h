@@ -63,7 +63,7 @@ class RpcServer {
   std::unique_ptr<Parts> parts_;
 };
 
-// Of a daemon: attaches to the controller at `address` as `host`, and hands its questions to the socket for operators.
+// A daemon's end: attaches to the controller at `address` as `host`, and hands its questions to the socket for operators.
 class DaemonAgent {
  public:
   static Result<DaemonAgent> Start(const std::string& address, const RpcSecurity& security,

@@ -121,6 +121,12 @@ class RpcServer::Service final : public proto::Controller::Service {
     for (const proto::Ring& ring : request->rings())
       json["rings"].push_back(std::vector<int32_t>(ring.ranks().begin(), ring.ranks().end()));
     if (request->has_route()) json["route"] = request->route();
+    json["routes"] = Json::array();
+    for (const proto::FlowRoute& flow : request->routes())
+      json["routes"].push_back({{"from", flow.from()},
+                                {"to", flow.to()},
+                                {"channel", flow.channel()},
+                                {"route", flow.route()}});
     return Answer(requests_, json, *reply);
   }
   grpc::Status Explain(grpc::ServerContext*, const proto::ExplainRequest* request,

@@ -2,26 +2,13 @@
 
 #include <nlohmann/json.hpp>
 
+#include "instruction_name.h"
 #include "tutti/runtime/executor.h"
 
 namespace tutti {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::string NameOf(const Stream& stream, const Instruction& instruction) {
-  switch (instruction.op) {
-    case OpCode::kSend:
-      return fmt::format("send to {}", stream.send_peer);
-    case OpCode::kRecv:
-      return fmt::format("receive from {}", stream.recv_peer);
-    case OpCode::kRecvReduce:
-      return fmt::format("reduce from {}", stream.recv_peer);
-    case OpCode::kCopy:
-      break;
-  }
-  return "copy";
-}
 
 std::string NameOf(const Stream& stream, size_t index) {
   std::string name = fmt::format("stream {}", index);
@@ -51,7 +38,9 @@ std::string ToChromeTrace(const Plan& plan, const RunReport& report) {
         plan.ranks[static_cast<size_t>(event.rank)].streams[static_cast<size_t>(event.stream)];
     const Instruction& instruction = stream.instructions[static_cast<size_t>(event.instruction)];
     events.push_back({{"ph", "X"},
-                      {"name", NameOf(stream, instruction)},
+                      {"name", InstructionName(instruction.op, instruction.op == OpCode::kSend
+                                                                   ? stream.send_peer
+                                                                   : stream.recv_peer)},
                       {"pid", event.rank},
                       {"tid", event.stream},
                       {"ts", event.start_s * 1e6},

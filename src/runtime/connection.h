@@ -47,6 +47,22 @@ class Connection {
   virtual Status health() const { return {}; }
 };
 
+// The connections of one rank to others that share no memory with it, and what drives them.
+class PeerTransport {
+ public:
+  virtual ~PeerTransport() = default;
+
+  // They live as long as the transport.
+  virtual Connection* SendTo(int32_t peer, int32_t channel) = 0;
+  virtual Connection* ReceiveFrom(int32_t peer, int32_t channel) = 0;
+  // Does what can be done, waits at most `wait_ms` for that. True: something happened.
+  virtual bool Poll(int wait_ms) = 0;
+  // The kernel moves on what was begun, also while the rank waits elsewhere; else it has to poll there.
+  virtual bool moves_by_itself() const { return true; }
+  // Nothing that was posted needs another Poll() to get to its receiver.
+  virtual bool is_quiet() const { return true; }
+};
+
 // What a rank waits for when it sleeps.
 enum class WaitsFor : uint32_t { kNo, kForMessages, kForAnything };
 

@@ -1,12 +1,12 @@
 #include "control_link.h"
 
 #include <fmt/format.h>
-#include <netdb.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <thread>
@@ -16,6 +16,7 @@
 #include "tcp_frames.h"
 #include "tutti/base/cancel.h"
 #include "tutti/base/deadline.h"
+#include "tutti/base/host_port.h"
 
 namespace tutti {
 namespace {
@@ -27,28 +28,29 @@ tl::unexpected<Error> Gone(const std::string& why) {
   return MakeError(ErrorCode::kPeerFailed, why);
 }
 
-// -1: not yet.
-int TryConnect(const sockaddr_in& address) {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+// Waits for it at most `wait_ms`. -1: not yet, errno says why.
+int TryConnect(const Endpoint& to, int wait_ms) {
+  const int fd = TcpSocket(to, SOCK_NONBLOCK);
   if (fd < 0) return -1;
-  if (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0) return fd;
+  int error = ConnectTo(fd, to) == 0 ? 0 : errno;
+  if (error == EINPROGRESS) {
+    pollfd ready{.fd = fd, .events = POLLOUT, .revents = 0};
+    error = ETIMEDOUT;
+    socklen_t size = sizeof(error);
+    if (poll(&ready, 1, wait_ms) > 0) getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size);
+  }
+  // Whoever reads or writes says that it does not wait.
+  if (error == 0) return fd;
   close(fd);
+  errno = error;
   return -1;
 }
 
-Result<sockaddr_in> Resolve(const std::string& host, uint16_t port) {
-  addrinfo wanted{};
-  wanted.ai_family = AF_INET;
-  wanted.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  if (const int error = getaddrinfo(host.c_str(), nullptr, &wanted, &found); error != 0)
-    return MakeError(ErrorCode::kNotFound,
-                     fmt::format("no IPv4 address of host '{}': {}", host, gai_strerror(error)));
-  sockaddr_in address{};
-  std::memcpy(&address, found->ai_addr, sizeof(address));
-  freeaddrinfo(found);
-  address.sin_port = htons(port);
-  return address;
+std::string ToBytes(FrameType type, std::string_view body) {
+  std::string bytes = WordsToBytes(
+      {static_cast<int64_t>(static_cast<uint64_t>(type) << 56 | uint64_t{body.size()})});
+  bytes += body;
+  return bytes;
 }
 
 }  // namespace
@@ -76,24 +78,30 @@ ControlLink::ControlLink(int fd) : fd_(fd) {
   setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
   // A host that is gone without a word shows when nobody acknowledges.
   setsockopt(fd_, IPPROTO_TCP, TCP_USER_TIMEOUT, &patience, sizeof(patience));
-  sockaddr_in address{};
-  socklen_t size = sizeof(address);
-  getpeername(fd_, reinterpret_cast<sockaddr*>(&address), &size);
-  remote_ = Endpoint::Of(address);
+  remote_ = RemoteEndOf(fd_);
 }
 
 Result<ControlLink> ControlLink::Connect(const std::string& host, uint16_t port,
                                          double patience_s) {
-  const Result<sockaddr_in> address = Resolve(host, port);
-  if (!address) return tl::unexpected(address.error());
+  constexpr int kFirstWaitMs = 250, kMostWaitMs = 8'000;
+  const Result<std::vector<IpAddress>> addresses = AddressesOf(host);
+  if (!addresses) return tl::unexpected(addresses.error());
   const Deadline deadline(patience_s);
-  while (true) {
-    if (const int fd = TryConnect(*address); fd >= 0) return ControlLink(fd);
-    const std::string why = std::strerror(errno);
-    if (CancelRequested()) return tl::unexpected(CancelledError());
+  // An address that does not answer must not keep the others waiting; each gets longer in every round.
+  for (int round_ms = kFirstWaitMs;; round_ms = std::min(2 * round_ms, kMostWaitMs)) {
+    std::string why;
+    for (const IpAddress& address : *addresses) {
+      const double left_ms = patience_s > 0 ? 1 + deadline.Left() * 1e3 : kMostWaitMs;
+      const int wait_ms = static_cast<int>(std::min<double>(round_ms, left_ms));
+      if (const int fd = TryConnect({address, port}, wait_ms); fd >= 0) return ControlLink(fd);
+      if (!why.empty()) why += "; ";
+      why += addresses->size() == 1 ? std::strerror(errno)
+                                    : fmt::format("{}: {}", address.ToText(), std::strerror(errno));
+      if (CancelRequested()) return tl::unexpected(CancelledError());
+    }
     if (deadline.HasPassed())
-      return Gone(fmt::format("nobody could be reached at {}:{} within {} s: {}", host, port,
-                              patience_s, why));
+      return Gone(fmt::format("nobody could be reached at {} within {} s: {}",
+                              HostPortText(host, port), patience_s, why));
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
 }
@@ -119,9 +127,18 @@ Status ControlLink::Send(FrameType type, std::initializer_list<int64_t> words) {
 }
 
 Status ControlLink::Send(FrameType type, std::string_view body) {
-  std::string bytes = WordsToBytes(
-      {static_cast<int64_t>(static_cast<uint64_t>(type) << 56 | uint64_t{body.size()})});
-  bytes += body;
+  return SendBytes(ToBytes(type, body));
+}
+
+void ControlLink::SendIfRoom(FrameType type, std::string_view body) {
+  const std::string bytes = ToBytes(type, body);
+  const ssize_t sent = send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  // A frame that has begun has to end. Who reads the link hears of its faults.
+  if (sent > 0)
+    static_cast<void>(SendBytes(std::string_view(bytes).substr(static_cast<size_t>(sent))));
+}
+
+Status ControlLink::SendBytes(std::string_view bytes) {
   for (size_t done = 0; done < bytes.size();) {
     const ssize_t sent =
         send(fd_, bytes.data() + done, bytes.size() - done, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -172,11 +189,6 @@ Result<std::optional<Frame>> ControlLink::Receive(size_t largest, int wait_ms) {
   return TryReceive(largest);
 }
 
-Endpoint ControlLink::local() const {
-  sockaddr_in address{};
-  socklen_t size = sizeof(address);
-  getsockname(fd_, reinterpret_cast<sockaddr*>(&address), &size);
-  return Endpoint::Of(address);
-}
+Endpoint ControlLink::local() const { return LocalEndOf(fd_); }
 
 }  // namespace tutti

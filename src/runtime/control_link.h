@@ -23,27 +23,31 @@
 namespace tutti {
 
 enum class FrameType : uint8_t {
-  // Of a rank
+  // From a rank
   kHello = 1,  // magic, secret (two words), rank, number of ranks
-  kReady,      // address and port where it listens, size of the run
+  kReady,      // where it listens (kEndpointWords), size of the run
   kArrived,    // at a barrier: nanoseconds of the last iteration, or -1
   kBeat,       // it gets on: a count that grows
   kResult,     // elements that are wrong
   kFailed,     // why
-  // Of the coordinator
+  // From the coordinator
   kPlan,   // a plan file
   kCall,   // what to run
-  kPeers,  // address and port of each rank
+  kPeers,  // where each rank listens
   kGo,     // all are at the barrier
   kAbort,  // why
   kEnd,
-  // Of the ranks of a communicator and their root, beside kHello, kFailed, kAbort and kEnd
+  // Between the ranks of a communicator and their root, beside kHello, kFailed, kAbort and kEnd
   kShare,   // what a rank says in a round
   kShared,  // what all have said: each its length and its bytes
   // Between daemons of the service: service/peer_link.h
-  kDaemon
+  kDaemon,
+  // From a coordinator that wants a trace: a number; back: that number and the rank's clock.
+  kClock,
+  // From a rank: when its last iteration began, and events of it
+  kTrace
 };
-inline constexpr FrameType kLastFrameType = FrameType::kDaemon;
+inline constexpr FrameType kLastFrameType = FrameType::kTrace;
 
 struct Frame {
   FrameType type = FrameType::kEnd;
@@ -66,6 +70,8 @@ class ControlLink {
 
   Status Send(FrameType type, std::string_view body);
   Status Send(FrameType type, std::initializer_list<int64_t> words);
+  // A frame of at most one word, unless the kernel has no room for it now.
+  void SendIfRoom(FrameType type, std::string_view body);
   // The next frame, if all of it is there.
   Result<std::optional<Frame>> TryReceive(size_t largest);
   // Waits for it at most `wait_ms`.
@@ -77,6 +83,8 @@ class ControlLink {
   const Endpoint& remote() const { return remote_; }
 
  private:
+  Status SendBytes(std::string_view bytes);
+
   int fd_ = -1;
   Endpoint remote_;
   std::string received_;

@@ -16,7 +16,9 @@
 #include "layout.h"
 #include "rates.h"
 #include "remote_job.h"
+#include "trace_origin.h"
 #include "tutti/base/cancel.h"
+#include "tutti/base/clock.h"
 #include "tutti/base/deadline.h"
 #include "tutti/lower/plan_file.h"
 #include "tutti/runtime/remote.h"
@@ -33,10 +35,9 @@ double SecondsSince(Clock::time_point when) {
 }
 
 Result<Endpoint> ParseAddress(const std::string& host, uint16_t port) {
-  in_addr address{};
-  if (inet_pton(AF_INET, host.c_str(), &address) != 1)
-    return InvalidArgument(fmt::format("'{}' is no IPv4 address", host));
-  return Endpoint{ntohl(address.s_addr), port};
+  const std::optional<IpAddress> address = IpAddress::Parse(host);
+  if (!address) return InvalidArgument(fmt::format("'{}' is no IP address", host));
+  return Endpoint{*address, port};
 }
 
 }  // namespace
@@ -66,6 +67,7 @@ class Coordinator::Job {
     Stage stage = Stage::kSettingUp;
     uint64_t beats = 0;
     Clock::time_point heard;
+    int64_t clock_ahead_ns = 0;  // of the coordinator's
   };
   struct Stranger {
     ControlLink link;
@@ -79,7 +81,10 @@ class Coordinator::Job {
     int32_t barriers = 0;
     int64_t slowest_ns = 0, measured_ns = 0;
     int64_t size_bytes = 0, wrong = 0;
+    uint64_t digest = 0;
     std::vector<std::vector<double>> rank_times;
+    std::vector<RunEvent> trace;  // seconds of the coordinator's clock since `trace_origin_ns`
+    std::optional<int64_t> trace_origin_ns;
     Clock::time_point moved;
   };
 
@@ -92,6 +97,11 @@ class Coordinator::Job {
   void Wait();
   Status HearMembers(Progress& progress);
   Status Hear(int32_t rank, const Frame& frame, Progress& progress);
+  Status TakeTrace(int32_t rank, const Frame& frame, Progress& progress);
+  // How far each rank's clock is ahead; gives what that may be wrong by, in seconds.
+  Result<double> ReadClocks();
+  // The answer to the `number`th question.
+  Result<int64_t> ClockOf(int32_t rank, int64_t number);
   Status AllReady();
   Status AllArrived(Progress& progress);
   Status LookForSilence(const Progress& progress) const;
@@ -160,7 +170,7 @@ void Coordinator::Job::Accept() {
 }
 
 Status Coordinator::Job::HearStrangers() {
-  constexpr double kHelloPatience_s = 2;
+  constexpr double kHelloPatience_s = 10;  // of a rank on a host that is busy
   constexpr size_t kHelloBytes = remote::kHelloWords * sizeof(int64_t);
   for (auto stranger = strangers_.begin(); stranger != strangers_.end();) {
     const Result<std::optional<Frame>> frame = stranger->link.TryReceive(kHelloBytes);
@@ -267,7 +277,11 @@ Status Coordinator::Job::Hear(int32_t rank, const Frame& frame, Progress& progre
   };
   if (frame.type == FrameType::kFailed)
     return MakeError(ErrorCode::kPeerFailed, NameOf(rank) + ": " + frame.body);
-  const auto words = frame.Words(frame.type == FrameType::kReady ? 3 : 1);
+  if (frame.type == FrameType::kTrace && from.stage == Stage::kRunning)
+    return TakeTrace(rank, frame, progress);
+  const auto words = frame.Words(frame.type == FrameType::kReady    ? kEndpointWords + 1
+                                 : frame.type == FrameType::kResult ? 2
+                                                                    : 1);
   if (!words) return unexpected();
   if (frame.type == FrameType::kBeat) {
     const auto beats = static_cast<uint64_t>(words->front());
@@ -277,9 +291,9 @@ Status Coordinator::Job::Hear(int32_t rank, const Frame& frame, Progress& progre
   }
   progress.moved = Clock::now();
   if (frame.type == FrameType::kReady && from.stage == Stage::kSettingUp) {
-    from.data = {static_cast<uint32_t>((*words)[0]), static_cast<uint16_t>((*words)[1])};
+    from.data = EndpointOfWords(words->data());
     from.stage = Stage::kRunning;
-    progress.size_bytes = (*words)[2];
+    progress.size_bytes = words->back();
     return ++progress.ready < options_.num_ranks ? Status() : AllReady();
   }
   if (frame.type == FrameType::kArrived && from.stage == Stage::kRunning) {
@@ -293,17 +307,88 @@ Status Coordinator::Job::Hear(int32_t rank, const Frame& frame, Progress& progre
   if (frame.type == FrameType::kResult && from.stage == Stage::kRunning) {
     from.stage = Stage::kDone;
     progress.wrong += words->front();
+    progress.digest += static_cast<uint64_t>(words->back());
     ++progress.done;
     return {};
   }
   return unexpected();
 }
 
+Status Coordinator::Job::TakeTrace(int32_t rank, const Frame& frame, Progress& progress) {
+  const auto nonsense = [&] {
+    return MakeError(ErrorCode::kPeerFailed, NameOf(rank) + " sends a trace that is none");
+  };
+  const auto words = frame.Words(frame.body.size() / sizeof(int64_t));
+  if (!words || words->size() % remote::kEventWords != 1) return nonsense();
+  progress.moved = Clock::now();
+  const int64_t begin = words->front() - member(rank).clock_ahead_ns;
+  const auto& streams = plan_->ranks[static_cast<size_t>(rank)].streams;
+  // That of the first rank that is heard: near enough for seconds to tell nanoseconds apart.
+  if (!progress.trace_origin_ns) progress.trace_origin_ns = begin;
+  const int64_t origin = *progress.trace_origin_ns;
+  const auto seconds = [&](int64_t ns) { return static_cast<double>(begin - origin + ns) * 1e-9; };
+  for (size_t at = 1; at < words->size(); at += remote::kEventWords) {
+    const int64_t* event = words->data() + at;
+    const auto stream = static_cast<uint64_t>(event[0]),
+               instruction = static_cast<uint64_t>(event[1]);
+    if (stream >= streams.size() || instruction >= streams[stream].instructions.size() ||
+        event[2] < 0 || event[3] < event[2])
+      return nonsense();
+    progress.trace.push_back({.rank = rank,
+                              .stream = static_cast<int32_t>(stream),
+                              .instruction = static_cast<int32_t>(instruction),
+                              .start_s = seconds(event[2]),
+                              .end_s = seconds(event[3])});
+  }
+  return {};
+}
+
+Result<int64_t> Coordinator::Job::ClockOf(int32_t rank, int64_t number) {
+  ControlLink& link = *member(rank).link;
+  Status asked = link.Send(FrameType::kClock, {number});
+  const Deadline deadline(kSilence_s);
+  while (asked) {
+    const Result<std::optional<Frame>> frame = link.Receive(remote::kMaxTextBytes, kTickMs);
+    if (!frame) {
+      asked = tl::unexpected(frame.error());
+    } else if (*frame && (*frame)->type == FrameType::kFailed) {
+      return MakeError(ErrorCode::kPeerFailed, NameOf(rank) + ": " + (*frame)->body);
+    } else if (*frame) {
+      const auto words = (*frame)->Words(2);
+      const bool is_answer = (*frame)->type == FrameType::kClock && words;
+      if (is_answer && words->front() == number) return words->back();
+    }
+    if (CancelRequested()) return tl::unexpected(CancelledError());
+    if (asked && deadline.HasPassed())
+      return MakeError(ErrorCode::kPeerFailed, NameOf(rank) + " does not tell its clock");
+  }
+  return Within(NameOf(rank) + " ended", asked.error());
+}
+
+Result<double> Coordinator::Job::ReadClocks() {
+  constexpr int64_t kQuestions = 16;
+  int64_t worst_ns = 0;
+  for (int32_t rank = 0; rank < options_.num_ranks; ++rank) {
+    int64_t min_ns = INT64_MAX;
+    for (int64_t number = 0; number < kQuestions; ++number) {
+      const int64_t before = NowNs();
+      const Result<int64_t> clock = ClockOf(rank, number);
+      if (!clock) return tl::unexpected(clock.error());
+      const int64_t after = NowNs();
+      if (after - before >= min_ns) continue;
+      min_ns = after - before;
+      member(rank).clock_ahead_ns = *clock - (before + min_ns / 2);
+    }
+    worst_ns = std::max(worst_ns, min_ns);
+  }
+  return static_cast<double>(worst_ns) / 2 * 1e-9;
+}
+
 Status Coordinator::Job::AllReady() {
   std::vector<int64_t> peers;
   for (const Member& at : members_) {
-    peers.push_back(at.data.address);
-    peers.push_back(at.data.port);
+    const auto words = ToWords(at.data);
+    peers.insert(peers.end(), words.begin(), words.end());
   }
   return Tell(FrameType::kPeers, WordsToBytes(peers));
 }
@@ -342,6 +427,12 @@ Status Coordinator::Job::LookForSilence(const Progress& progress) const {
 }
 
 Result<RunReport> Coordinator::Job::Run(const RunOptions& options) {
+  double clock_error_s = 0;
+  if (options.record_trace) {
+    const Result<double> clocks = ReadClocks();
+    if (!clocks) return Abort(clocks.error());
+    clock_error_s = *clocks;
+  }
   Progress progress;
   progress.options = options;
   progress.rank_times.resize(members_.size());
@@ -364,7 +455,11 @@ Result<RunReport> Coordinator::Job::Run(const RunOptions& options) {
   report.size_bytes = progress.size_bytes;
   report.time_s = static_cast<double>(progress.measured_ns) * 1e-9 / options.iterations;
   report.wrong = options.check ? progress.wrong : -1;
+  report.digest = progress.digest;
   report.rank_times = std::move(progress.rank_times);
+  report.trace = std::move(progress.trace);
+  CountFromFirstStart(report.trace);
+  report.clock_error_s = clock_error_s;
   FillRates(plan_->collective, SizeOf(options.type), report);
   return report;
 }
@@ -375,6 +470,13 @@ Coordinator::Coordinator(std::unique_ptr<Job> job) : job_(std::move(job)) {}
 Coordinator::Coordinator(Coordinator&&) noexcept = default;
 Coordinator& Coordinator::operator=(Coordinator&&) noexcept = default;
 Coordinator::~Coordinator() = default;
+
+const char* Coordinator::AnyHost() {
+  Endpoint at{IpAddress::Any6(), 0};
+  const int listener = ListenAt(at);
+  if (listener >= 0) close(listener);
+  return listener >= 0 ? "::" : "0.0.0.0";
+}
 
 Result<Coordinator> Coordinator::Listen(const CoordinatorOptions& options) {
   auto job = std::make_unique<Job>(options);

@@ -53,7 +53,7 @@ std::optional<RunEvent> EventOf(const ParsedJson& json, const Plan& plan) {
   return event;
 }
 
-// Of which collective, by whom, of how many bytes.
+// Which collective, by whom, of how many bytes.
 Status ReadHeader(const ParsedJson& json, const Plan& plan, RunReport& report) {
   const auto header = json.find("otherData");
   if (header == json.end() || !header->is_object() || !header->contains("executed"))

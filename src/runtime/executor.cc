@@ -3,6 +3,7 @@
 #include "rates.h"
 #include "run.h"
 #include "supervisor.h"
+#include "trace_origin.h"
 
 namespace tutti {
 namespace {
@@ -10,17 +11,19 @@ namespace {
 RunReport Report(const Session& session) {
   RunReport report;
   report.size_bytes = session.layout().size_bytes();
-  // Of an iteration, from the release of all to the end of the slowest.
+  // Time of an iteration, from the release of all to the end of the slowest.
   report.time_s = static_cast<double>(session.control().measured_ns.load()) * 1e-9 /
                   session.options().iterations;
   FillRates(session.plan().collective, session.layout().element_bytes(), report);
   report.wrong = session.options().check ? 0 : -1;
   for (int32_t rank = 0; rank < session.num_ranks(); ++rank) {
     if (session.options().check) report.wrong += session.rank(rank).wrong.load();
+    report.digest += session.rank(rank).digest.load();
     if (session.options().record_trace)
       report.trace.insert(report.trace.end(), session.events(rank),
                           session.events(rank) + session.rank(rank).events.load());
   }
+  CountFromFirstStart(report.trace);
   return report;
 }
 

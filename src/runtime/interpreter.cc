@@ -5,6 +5,22 @@
 
 namespace tutti {
 
+std::vector<StreamEnds> PeerEnds(const Program& program, int32_t rank, PeerTransport& transport) {
+  std::vector<StreamEnds> by_stream;
+  for (const StreamProgram& stream : program.ranks[static_cast<size_t>(rank)].streams) {
+    StreamEnds& of_stream = by_stream.emplace_back();
+    if (stream.outgoing >= 0) {
+      const ConnectionProgram& to = program.connections[static_cast<size_t>(stream.outgoing)];
+      of_stream.outgoing = transport.SendTo(to.receiver, to.channel);
+    }
+    if (stream.incoming >= 0) {
+      const ConnectionProgram& from = program.connections[static_cast<size_t>(stream.incoming)];
+      of_stream.incoming = transport.ReceiveFrom(from.sender, from.channel);
+    }
+  }
+  return by_stream;
+}
+
 Interpreter::Interpreter(const Program& program, int32_t rank, const Binding& binding,
                          const Call& call, std::vector<StreamEnds> ends,
                          std::atomic<uint64_t>* executed)

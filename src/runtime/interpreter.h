@@ -39,6 +39,9 @@ struct StreamEnds {
   Connection* incoming = nullptr;
 };
 
+// Those of a rank's streams over a transport that knows where its peers are.
+std::vector<StreamEnds> PeerEnds(const Program& program, int32_t rank, PeerTransport& transport);
+
 class Interpreter {
  public:
   struct Call {

@@ -55,7 +55,7 @@ Result<Layout> Layout::Make(const Plan& plan, const RunOptions& options,
   }
   // M is what a rank sends where slots differ, and a number of equal shards everywhere else.
   layout.size_bytes_ =
-      !collective.demand().empty()
+      !collective.equal_weights()
           ? largest_input
           : layout.ElementsOf(1) * collective.weight_of_size() * layout.element_bytes();
   return layout;

@@ -53,7 +53,8 @@ Piece PieceOf(const Program& program, int32_t rank, const Binding& binding, cons
           .tile = tile,
           .tiles = program.tiles,
           .units = program.units,
-          .element_bytes = program.element_bytes};
+          .element_bytes = program.element_bytes,
+          .tiles_of = program.tiles_of};
 }
 
 Piece SourceOf(const Program& program, int32_t rank, const Binding& binding,

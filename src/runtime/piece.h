@@ -22,9 +22,10 @@ struct Piece {
   const Binding* binding = nullptr;
   int64_t tile = 0, tiles = 1;
   int32_t units = 1, element_bytes = 1;
+  TilesOf tiles_of = TilesOf::kSlots;
 
   ElementRange RangeOf(const Segment& segment) const {
-    return RangeInTile(segment, units, tile, tiles);
+    return RangeInTile(segment, units, tile, tiles, tiles_of);
   }
   int64_t Bytes() const;
 };

@@ -21,7 +21,9 @@ bool Receives(OpCode op) { return op == OpCode::kRecv || op == OpCode::kRecvRedu
 
 class Compiler {
  public:
-  Compiler(const Plan& plan, const SlotMap& slots) : plan_(plan), slots_(slots) {}
+  // `cuts_units`: a segment has one unit.
+  Compiler(const Plan& plan, const SlotMap& slots, bool cuts_units)
+      : plan_(plan), slots_(slots), cuts_units_(cuts_units) {}
 
   Result<Program> Run(int64_t piece_bytes) {
     if (plan_.units_per_shard < 1)
@@ -93,6 +95,7 @@ class Compiler {
 
   const Plan& plan_;
   const SlotMap& slots_;
+  const bool cuts_units_;
   Program program_;
   std::map<std::tuple<int32_t, int32_t, int32_t>, int32_t> connection_ids_;
   // By connection: instructions that send, of the sender's stream.
@@ -292,8 +295,9 @@ Status Compiler::AddSegments(int32_t rank, const Instruction& instruction, int32
       segment.*
           side.start = {slots_.SlotStart(side.rank, buffer, slot) * slots_.element_bytes(), buffer};
     }
-    segment.last_unit = static_cast<int32_t>(
-        std::min<int64_t>(units, segment.first_unit + instruction.count - done));
+    segment.last_unit =
+        static_cast<int32_t>(std::min<int64_t>(cuts_units_ ? segment.first_unit + 1 : units,
+                                               segment.first_unit + instruction.count - done));
     done += segment.last_unit - segment.first_unit;
     ProgramOf(rank).segments.push_back(segment);
   }
@@ -409,8 +413,14 @@ void Compiler::ChooseTiles(int64_t piece_bytes) {
 
 }  // namespace
 
-Result<Program> MakeProgram(const Plan& plan, const SlotMap& slots, int64_t piece_bytes) {
-  return Compiler(plan, slots).Run(piece_bytes);
+Result<Program> MakeProgram(const Plan& plan, const SlotMap& slots, int64_t piece_bytes,
+                            TilesOf tiles_of) {
+  Result<Program> program = Compiler(plan, slots, false).Run(piece_bytes);
+  // In one tile both cuts are the same, and in one unit their segments are.
+  if (tiles_of == TilesOf::kUnits && program && program->tiles > 1 && program->units > 1)
+    program = Compiler(plan, slots, true).Run(piece_bytes);
+  if (program) program->tiles_of = tiles_of;
+  return program;
 }
 
 }  // namespace tutti

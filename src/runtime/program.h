@@ -12,11 +12,15 @@
 // Addresses   Unit u of slot s, in tile t of T, of a slot with E elements: the tile starts at
 //             element floor(t * E / T) and has E_t elements; the unit starts floor(u * E_t / U)
 //             elements behind (include/tutti/lower/plan.h, "any E works", with E_t as E).
+//             A tile of every *unit* instead (TilesOf::kUnits), where an element's unit, and with it the
+//             order in which it is reduced, must not depend on the number of tiles: the unit starts
+//             floor(u * E / U) elements behind the slot and is cut into T parts alike.
 // Hazards     A send is posted and the stream goes on; its source is read later. Each instruction
 //             that writes knows the sends of its rank that read the same units; those that have
 //             been posted must be over before it may start (Invariant G2).
 // Invariants  G1  The segments of an instruction cover its units in order; on every side a segment
 //                 lies in one slot, at the same units, and the slots have equally many elements.
+//                 Of tiles of units a segment has one unit, where there is more than one tile.
 //             G2  hazards of a step hold every send of the rank whose source overlaps what the step
 //                 writes, but for later ones of its own stream.
 // Complexity  O(instructions x slots they touch + overlapping pairs) time and memory.
@@ -100,7 +104,11 @@ struct ConnectionProgram {
   int64_t largest_message = 0;  // bytes a pass at most
 };
 
+// What is cut into equal parts.
+enum class TilesOf : uint8_t { kSlots, kUnits };
+
 struct Program {
+  TilesOf tiles_of = TilesOf::kSlots;
   int32_t units = 1;
   int32_t element_bytes = 1;
   int64_t tiles = 1;
@@ -109,9 +117,11 @@ struct Program {
 };
 
 // Tiles are chosen so that the largest message of a pass is about `piece_bytes`.
-Result<Program> MakeProgram(const Plan& plan, const SlotMap& slots, int64_t piece_bytes);
-inline Result<Program> MakeProgram(const Plan& plan, const Layout& layout, int64_t piece_bytes) {
-  return MakeProgram(plan, layout.slots(), piece_bytes);
+Result<Program> MakeProgram(const Plan& plan, const SlotMap& slots, int64_t piece_bytes,
+                            TilesOf tiles_of = TilesOf::kSlots);
+inline Result<Program> MakeProgram(const Plan& plan, const Layout& layout, int64_t piece_bytes,
+                                   TilesOf tiles_of = TilesOf::kSlots) {
+  return MakeProgram(plan, layout.slots(), piece_bytes, tiles_of);
 }
 
 // The elements of a segment in one tile: from the start of the slot, half open.
@@ -122,8 +132,13 @@ inline int64_t Scale(int64_t part, int64_t whole, int64_t parts) {
   // floor(part * whole / parts) without a wide product, for part <= parts < 2^31.
   return part * (whole / parts) + part * (whole % parts) / parts;
 }
-inline ElementRange RangeInTile(const Segment& segment, int32_t units, int64_t tile,
-                                int64_t tiles) {
+inline ElementRange RangeInTile(const Segment& segment, int32_t units, int64_t tile, int64_t tiles,
+                                TilesOf tiles_of = TilesOf::kSlots) {
+  if (tiles_of == TilesOf::kUnits && tiles > 1) {
+    const int64_t start = Scale(segment.first_unit, segment.elements, units);
+    const int64_t size = Scale(segment.last_unit, segment.elements, units) - start;
+    return {start + Scale(tile, size, tiles), start + Scale(tile + 1, size, tiles)};
+  }
   const int64_t start = Scale(tile, segment.elements, tiles);
   const int64_t size = Scale(tile + 1, segment.elements, tiles) - start;
   return {start + Scale(segment.first_unit, size, units),

@@ -1,7 +1,11 @@
+#include "remote_rank.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <memory>
 #include <random>
 #include <utility>
 
@@ -11,6 +15,7 @@
 #include "session.h"
 #include "trial_rank.h"
 #include "tutti/base/cancel.h"
+#include "tutti/base/clock.h"
 #include "tutti/lower/plan_file.h"
 #include "tutti/runtime/remote.h"
 
@@ -29,19 +34,34 @@ class LinkToCoordinator final : public RankLink {
   explicit LinkToCoordinator(ControlLink link) : link_(std::move(link)) {}
 
   ControlLink& link() { return link_; }
+  // While this rank waits, `transport` is polled where it has to be; null: none is.
+  void SetTransport(PeerTransport* transport) {
+    polled_ = transport != nullptr && !transport->moves_by_itself() ? transport : nullptr;
+  }
 
-  // The next frame but kAbort, which is an error as all is that ends the job.
+  // The next frame but kAbort, which is an error as all is that ends the job, and kClock, which is
+  // answered.
   Result<Frame> Next() {
+    constexpr int kPollMs = 1;
     while (true) {
       if (CancelRequested()) return tl::unexpected(CancelledError());
-      Result<std::optional<Frame>> frame = link_.Receive(remote::kMaxPlanBytes, kBeatMs);
+      Result<std::optional<Frame>> frame =
+          link_.Receive(remote::kMaxPlanBytes, polled_ != nullptr ? kPollMs : kBeatMs);
       if (!frame) return Within("coordinator", frame.error());
+      Status sent;
       if (!*frame) {
-        if (Status sent = SendBeat(beats_); !sent) return tl::unexpected(sent.error());
-        continue;
+        if (polled_ != nullptr) polled_->Poll(0);
+        if (Clock::now() >= next_beat_) sent = SendBeat(beats_);
+      } else if ((*frame)->type == FrameType::kClock) {
+        const auto question = (*frame)->Words(1);
+        if (!question) return Unexpected(**frame);
+        sent = Send(FrameType::kClock, {question->front(), NowNs()});
+      } else if ((*frame)->type == FrameType::kAbort) {
+        return Ended((*frame)->body);
+      } else {
+        return std::move(**frame);
       }
-      if ((*frame)->type == FrameType::kAbort) return Ended((*frame)->body);
-      return std::move(**frame);
+      if (!sent) return tl::unexpected(sent.error());
     }
   }
 
@@ -85,14 +105,15 @@ class LinkToCoordinator final : public RankLink {
   }
 
   ControlLink link_;
+  PeerTransport* polled_ = nullptr;
   Clock::time_point next_beat_;
   uint64_t beats_ = 0;
 };
 
 class RemoteRank {
  public:
-  RemoteRank(const RemoteRankOptions& options, ControlLink link)
-      : options_(options), link_(std::move(link)) {}
+  RemoteRank(const RemoteRankOptions& options, ControlLink link, const Session::MakeTransport& make)
+      : options_(options), link_(std::move(link)), make_(make) {}
 
   Status Serve() {
     const Status greeted =
@@ -130,34 +151,69 @@ class RemoteRank {
     const Result<remote::Call> call = remote::ParseCall(frame);
     if (!call) return tl::unexpected(call.error());
     if (!plan_) return InvalidArgument("a run before there is a plan");
-    const TcpOptions tcp{.communicator = static_cast<uint64_t>(call->number),
-                         .cookie = options_.secret,
-                         .address = link_.link().local().address,
-                         .patience_s = 10};
+    TcpTransport* listening = nullptr;
+    const auto over_tcp = [&](uint64_t signature) -> Result<std::unique_ptr<PeerTransport>> {
+      Result<std::unique_ptr<TcpTransport>> transport =
+          TcpTransport::Listen(options_.rank, {.communicator = static_cast<uint64_t>(call->number),
+                                               .cookie = options_.secret,
+                                               .signature = signature,
+                                               .address = link_.link().local().address,
+                                               .patience_s = 10});
+      if (!transport) return tl::unexpected(transport.error());
+      listening = transport->get();
+      return std::unique_ptr<PeerTransport>(std::move(*transport));
+    };
     Result<Session> session =
-        Session::MakeForRank(*plan_, call->options, RunMode().tuning, options_.rank, tcp);
+        Session::MakeForRank(*plan_, call->options, RunMode().tuning, options_.rank,
+                             make_ ? make_ : Session::MakeTransport(over_tcp));
     if (!session) return tl::unexpected(session.error());
-    if (Status met = MeetOthers(*session); !met) return met;
+    if (Status met = MeetOthers(*session, listening); !met) return met;
+    link_.SetTransport(session->transport(options_.rank));
     TrialRank rank(*session, options_.rank, &link_);
-    if (Status ran = rank.Run(); !ran) return ran;
-    return link_.Send(FrameType::kResult, {session->rank(options_.rank).wrong.load()});
+    Status ran = rank.Run();
+    if (ran && call->options.record_trace) ran = SendTrace(*session);
+    link_.SetTransport(nullptr);
+    if (!ran) return ran;
+    const RankState& state = session->rank(options_.rank);
+    return link_.Send(FrameType::kResult,
+                      {state.wrong.load(), static_cast<int64_t>(state.digest.load())});
   }
 
-  Status MeetOthers(Session& session) {
-    const Endpoint& own = session.transport(options_.rank)->endpoint();
-    if (Status sent = link_.Send(FrameType::kReady, {int64_t{own.address}, int64_t{own.port},
-                                                     session.layout().size_bytes()});
+  // `listening`: of this rank; null where messages go another way.
+  Status MeetOthers(const Session& session, TcpTransport* listening) {
+    const Endpoint own = listening != nullptr ? listening->endpoint() : Endpoint{INADDR_ANY, 0};
+    const auto at = ToWords(own);
+    if (Status sent =
+            link_.Send(FrameType::kReady, {at[0], at[1], at[2], session.layout().size_bytes()});
         !sent)
       return sent;
     const Result<Frame> frame = link_.Next();
     if (!frame) return tl::unexpected(frame.error());
-    const auto words = frame->Words(2 * static_cast<size_t>(options_.num_ranks));
+    const auto words = frame->Words(kEndpointWords * static_cast<size_t>(options_.num_ranks));
     if (frame->type != FrameType::kPeers || !words) return LinkToCoordinator::Unexpected(*frame);
     std::vector<Endpoint> endpoints;
-    for (size_t i = 0; i < words->size(); i += 2)
-      endpoints.push_back(
-          {static_cast<uint32_t>((*words)[i]), static_cast<uint16_t>((*words)[i + 1])});
-    session.SetEndpoints(std::move(endpoints));
+    for (size_t i = 0; i < words->size(); i += kEndpointWords)
+      endpoints.push_back(EndpointOfWords(words->data() + i));
+    if (listening != nullptr) listening->SetPeers(std::move(endpoints));
+    return {};
+  }
+
+  Status SendTrace(const Session& session) {
+    const RunEvent* events = session.events(options_.rank);
+    const int64_t count = session.rank(options_.rank).events.load();
+    const auto ns = [](double seconds) { return std::llround(seconds * 1e9); };
+    std::vector<int64_t> words;
+    for (int64_t i = 0; i < count; ++i) {
+      if (words.empty()) words.push_back(session.rank(options_.rank).began_ns.load());
+      const RunEvent& event = events[i];
+      words.insert(words.end(),
+                   {event.stream, event.instruction, ns(event.start_s), ns(event.end_s)});
+      const bool is_full = words.size() > (remote::kMaxEvents - 1) * remote::kEventWords;
+      if (!is_full && i + 1 < count) continue;
+      if (Status sent = link_.link().Send(FrameType::kTrace, WordsToBytes(words)); !sent)
+        return Within("coordinator", sent.error());
+      words.clear();
+    }
     return {};
   }
 
@@ -171,6 +227,7 @@ class RemoteRank {
 
   RemoteRankOptions options_;
   LinkToCoordinator link_;
+  Session::MakeTransport make_;  // empty: TCP
   std::optional<Plan> plan_;
 };
 
@@ -196,10 +253,12 @@ Result<JobSecret> ParseSecret(std::string_view text) {
   return JobSecret{word(0), word(kDigits / 2)};
 }
 
-Status ServeRank(const RemoteRankOptions& options) {
+Status ServeRankOver(const RemoteRankOptions& options, const Session::MakeTransport& make) {
   Result<ControlLink> link = ControlLink::Connect(options.host, options.port, options.patience_s);
   if (!link) return Within(fmt::format("rank {}", options.rank), link.error());
-  return RemoteRank(options, std::move(*link)).Serve();
+  return RemoteRank(options, std::move(*link), make).Serve();
 }
+
+Status ServeRank(const RemoteRankOptions& options) { return ServeRankOver(options, {}); }
 
 }  // namespace tutti

@@ -257,8 +257,9 @@ bool RingReceiver::ReadSender(std::byte* to, int64_t at, int64_t bytes) {
     const ssize_t read =
         process_vm_readv(static_cast<pid_t>(channel_.sender_process), &into, 1, &from, 1, 0);
     if (read <= 0) {
-      health_ = PeerFailed(channel_.name, fmt::format("cannot read the memory of the sender: {}",
-                                                      std::strerror(errno)));
+      health_ =
+          PeerFailed(channel_.name, fmt::format("cannot read the memory of {}: {}", channel_.sender,
+                                                read < 0 ? std::strerror(errno) : "it ends there"));
       return false;
     }
     done += read;

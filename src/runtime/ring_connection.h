@@ -48,12 +48,13 @@ struct RingChannel {
   uint64_t capacity = 0;  // a power of two, at least 4096
   Waker* wake_sender = nullptr;
   Waker* wake_receiver = nullptr;
-  // Of the call that runs; each end has its own.
+  // Signature of the call that runs; each end has its own.
   const uint64_t* signature = nullptr;
-  // Of this size on messages are referenced; 0: none is.
+  // From this size on messages are referenced; 0: none is.
   int64_t reference_bytes = 0;
   int64_t sender_process = 0;  // its number, where messages are referenced
   std::string name;            // "connection 0 -> 1 channel 0", for errors
+  std::string sender = "the sender";
 };
 
 class RingSender final : public Connection {

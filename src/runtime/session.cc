@@ -34,8 +34,10 @@ Session::Session(const Plan& plan, const RunOptions& options, const Tuning& tuni
       tuning_(tuning),
       layout_(std::move(layout)),
       program_(std::move(program)),
-      pattern_(std::make_unique<Pattern>(options.type, options.op, plan.collective.reduces(),
-                                         plan.collective.num_ranks())) {
+      pattern_(std::make_unique<Pattern>(
+          options.type, options.op, plan.collective.reduces(), plan.collective.num_ranks(),
+          plan.collective.groups(),
+          options.fixed_order ? Pattern::Values::kRough : Pattern::Values::kExact)) {
   crowded_ = static_cast<unsigned>(num_ranks()) > std::thread::hardware_concurrency();
 }
 
@@ -47,9 +49,12 @@ Result<Session> Session::MakeIdle(const Plan& plan, const RunOptions& options, c
         fmt::format("a run needs 0 to 10^9 iterations to warm up and 1 to 10^9 to measure, got {} "
                     "and {}",
                     options.warmup, options.iterations));
+  if (plan.collective.has_groups() && plan.collective.reduces() && options.op == ReduceOp::kAvg)
+    return InvalidArgument("groups are not averaged; take sum and divide by the size of the group");
   Result<Layout> layout = Layout::Make(plan, options, only);
   if (!layout) return tl::unexpected(layout.error());
-  Result<Program> program = MakeProgram(plan, *layout, tuning.piece_bytes);
+  Result<Program> program = MakeProgram(plan, *layout, tuning.piece_bytes,
+                                        options.fixed_order ? TilesOf::kUnits : TilesOf::kSlots);
   if (!program) return tl::unexpected(program.error());
   Session session(plan, options, tuning, std::move(*layout), std::move(*program));
   Result<SharedMemory> memory = SharedMemory::Map(session.Arrange());
@@ -60,6 +65,8 @@ Result<Session> Session::MakeIdle(const Plan& plan, const RunOptions& options, c
 }
 
 Result<Session> Session::Make(const Plan& plan, const RunOptions& options, const Tuning& tuning) {
+  if (options.transport == Transport::kMpi)
+    return InvalidArgument("transport mpi is for ranks that mpirun started");
   Result<Session> session = MakeIdle(plan, options, tuning, std::nullopt);
   if (session && options.transport == Transport::kTcp)
     if (const Status listening = session->Listen(); !listening)
@@ -68,12 +75,11 @@ Result<Session> Session::Make(const Plan& plan, const RunOptions& options, const
 }
 
 Result<Session> Session::MakeForRank(const Plan& plan, const RunOptions& options,
-                                     const Tuning& tuning, int32_t rank, const TcpOptions& tcp) {
+                                     const Tuning& tuning, int32_t rank,
+                                     const MakeTransport& make) {
   Result<Session> session = MakeIdle(plan, options, tuning, rank);
   if (!session) return session;
-  TcpOptions of_call = tcp;
-  of_call.signature = session->CallSignature();
-  Result<std::unique_ptr<TcpTransport>> transport = TcpTransport::Listen(rank, of_call);
+  Result<std::unique_ptr<PeerTransport>> transport = make(session->CallSignature());
   if (!transport) return tl::unexpected(transport.error());
   session->transports_.resize(session->program_.ranks.size());
   session->transports_[static_cast<size_t>(rank)] = std::move(*transport);
@@ -102,7 +108,7 @@ int64_t Session::Arrange() {
   executed_at_ = take(num_executed_ * 8, kPage);
   if (options_.record_trace)
     events_at_ = take(num_events * static_cast<int64_t>(sizeof(RunEvent)), kPage);
-  // Over TCP senders save messages in memory of their own.
+  // Else senders save messages in memory of their own.
   const bool bounces = options_.transport == Transport::kShared;
   for (const ConnectionProgram& connection : program_.connections)
     bounce_at_.push_back(
@@ -130,19 +136,26 @@ void Session::Construct() {
 uint64_t Session::CallSignature() const {
   Fnv1a call;
   call.AddBytes(PlanToText(*plan_));
-  for (const int64_t word : {int64_t{static_cast<int>(options_.type)},
-                             int64_t{static_cast<int>(options_.op)}, options_.size_bytes})
+  for (const int64_t word :
+       {int64_t{static_cast<int>(options_.type)}, int64_t{static_cast<int>(options_.op)},
+        int64_t{options_.fixed_order}, options_.size_bytes})
     call.AddWord(word);
   return call.value();
 }
 
 Status Session::Listen() {
   const TcpOptions tcp{.cookie = DrawSecret(), .signature = CallSignature(), .patience_s = 10};
+  std::vector<std::unique_ptr<TcpTransport>> listening;
+  std::vector<Endpoint> endpoints;
   for (int32_t rank = 0; rank < num_ranks(); ++rank) {
     Result<std::unique_ptr<TcpTransport>> transport = TcpTransport::Listen(rank, tcp);
     if (!transport) return tl::unexpected(transport.error());
-    endpoints_.push_back((*transport)->endpoint());
-    transports_.push_back(std::move(*transport));
+    endpoints.push_back((*transport)->endpoint());
+    listening.push_back(std::move(*transport));
+  }
+  for (std::unique_ptr<TcpTransport>& transport : listening) {
+    transport->SetPeers(endpoints);
+    transports_.push_back(std::move(transport));
   }
   return {};
 }

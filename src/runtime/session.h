@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -50,8 +51,9 @@ struct RankState {
   alignas(64) std::atomic<uint64_t> beats{0};  // grows while the rank gets on
   std::atomic<Phase> phase{Phase::kPreparing};
   std::atomic<int64_t> wrong{0};
+  std::atomic<uint64_t> digest{0};  // of its results, with fixed_order
   std::atomic<int64_t> events{0};
-  std::atomic<int64_t> ended_ns{0};  // its last iteration
+  std::atomic<int64_t> began_ns{0}, ended_ns{0};  // its last iteration
   // Why it ended before it had finished, with a zero behind; "": it says nothing.
   std::array<char, 256> fault{};
 };
@@ -70,7 +72,7 @@ struct ControlState {
   alignas(64) std::atomic<uint32_t> arrived{0};
   alignas(64) std::atomic<uint32_t> generation{0};
   alignas(64) std::atomic<uint32_t> finished{0};  // ranks; rung for the supervisor
-  // Of the steady clock: when the iteration was let go, and the time of all measured ones.
+  // By the steady clock: when the iteration was let go, and the time of all measured ones.
   alignas(64) std::atomic<int64_t> released_ns{0};
   std::atomic<int64_t> measured_ns{0};
 };
@@ -79,14 +81,14 @@ class Session {
  public:
   // `plan` must outlive the session.
   static Result<Session> Make(const Plan& plan, const RunOptions& options, const Tuning& tuning);
-  // Of one rank, whose buffers alone it holds and which listens; the others are elsewhere and have no
-  // place yet. options.transport is kTcp.
+  // For one rank, whose buffers alone it holds; the others are elsewhere. options.transport is not
+  // kShared. `make` gets what the ranks of this call have in common, for the headers of messages.
+  using MakeTransport =
+      std::function<Result<std::unique_ptr<PeerTransport>>(uint64_t call_signature)>;
   static Result<Session> MakeForRank(const Plan& plan, const RunOptions& options,
-                                     const Tuning& tuning, int32_t rank, const TcpOptions& tcp);
+                                     const Tuning& tuning, int32_t rank, const MakeTransport& make);
   void SetDeath(const Death& death) { death_ = death; }
   const Death& death() const { return death_; }
-  // Where each rank listens.
-  void SetEndpoints(std::vector<Endpoint> endpoints) { endpoints_ = std::move(endpoints); }
 
   const Plan& plan() const { return *plan_; }
   const RunOptions& options() const { return options_; }
@@ -104,11 +106,10 @@ class Session {
   const Binding& binding(int32_t rank) const { return bindings_[static_cast<size_t>(rank)]; }
   // What the two ends of a connection have in common; its wakers are the bells of the ranks.
   SharedChannel ChannelOf(int32_t connection) const;
-  // Over TCP, else null.
-  TcpTransport* transport(int32_t rank) const {
+  // Null where the ranks share memory.
+  PeerTransport* transport(int32_t rank) const {
     return transports_.empty() ? nullptr : transports_[static_cast<size_t>(rank)].get();
   }
-  const Endpoint& endpoint(int32_t rank) const { return endpoints_[static_cast<size_t>(rank)]; }
   Bell& bell(int32_t rank) const { return bells_[static_cast<size_t>(rank)]; }
   ControlState& control() const { return *At<ControlState>(control_at_); }
   RankState& rank(int32_t rank) const { return At<RankState>(ranks_at_)[rank]; }
@@ -151,9 +152,8 @@ class Session {
   std::unique_ptr<Pattern> pattern_;
   SharedMemory memory_;
   std::vector<Binding> bindings_;
-  std::vector<std::unique_ptr<TcpTransport>> transports_;  // by rank; null where it is elsewhere
-  std::vector<Endpoint> endpoints_;                        // by rank, over TCP
-  mutable std::vector<Bell> bells_;                        // ringing changes the shared memory only
+  std::vector<std::unique_ptr<PeerTransport>> transports_;  // by rank; null where it is elsewhere
+  mutable std::vector<Bell> bells_;  // ringing changes the shared memory only
   bool crowded_ = false;
   int64_t control_at_ = 0, ranks_at_ = 0, connections_at_ = 0, executed_at_ = 0;
   int64_t events_at_ = 0, data_at_ = 0;

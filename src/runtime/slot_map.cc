@@ -61,7 +61,7 @@ int64_t SlotMap::ElementsOf(int64_t weight) const {
 
 int64_t SlotMap::ShardElements(const Collective& collective, ShardId shard) const {
   if (rounded_) return ElementsOf(collective.weight(shard));
-  if (!collective.demand().empty())
+  if (!collective.equal_weights())
     return Clamped(Wide{size_} * collective.weight(shard) / weight_of_size_);
   const int64_t position = shard.value % weight_of_size_;
   return Clamped(Wide{size_} * (position + 1) / weight_of_size_ -
@@ -100,7 +100,7 @@ Status SlotMap::AddScratch(const Plan& plan, const RankPlan& rank_plan) {
   const Collective& collective = plan.collective;
   const auto& shards = rank_plan.scratch_shards;
   const bool known = shards.size() == static_cast<size_t>(rank_plan.scratch_slots);
-  const bool alike = collective.demand().empty() && size_ % weight_of_size_ == 0;
+  const bool alike = collective.equal_weights() && size_ % weight_of_size_ == 0;
   if (!known && (!shards.empty() || !alike))
     return InvalidArgument(
         fmt::format("its {} scratch slots name {} shards, so that {} elements cannot be cut into "

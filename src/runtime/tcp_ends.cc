@@ -10,8 +10,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
+#include <utility>
 
 #include "endpoint.h"
+#include "wire_state.h"
 
 namespace tutti {
 namespace {
@@ -27,11 +30,12 @@ bool HasPassed(Clock::time_point since, double seconds) {
   return std::chrono::duration<double>(Clock::now() - since).count() > seconds;
 }
 
-void Register(int epoll, int fd, uint32_t& ready) {
+// False: the system watches no more descriptors, and errno says so.
+bool Register(int epoll, int fd, uint32_t& ready, int how = EPOLL_CTL_ADD) {
   epoll_event event{};
-  event.events = EPOLLIN | EPOLLOUT | EPOLLET;
+  event.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
   event.data.ptr = &ready;
-  epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);
+  return epoll_ctl(epoll, how, fd, &event) == 0;
 }
 
 }  // namespace
@@ -58,6 +62,7 @@ void TcpSender::Fail(const std::string& what) {
 }
 
 void TcpSender::Break() {
+  CloseStandbys();
   if (fd_ >= 0) close(fd_);
   fd_ = -1;
   back_have_ = 0;
@@ -65,40 +70,55 @@ void TcpSender::Break() {
   if (stage_ != Stage::kFailed) stage_ = Stage::kClosed;
 }
 
-bool TcpSender::BindSource(int fd) {
-  if (source_.num_ports == 0 && source_.address == INADDR_ANY) return true;
-  const int32_t ports = std::max<int32_t>(1, source_.num_ports);  // port 0: any
+bool TcpSender::BindSource(int fd, size_t route) {
+  const TcpPorts of_route = source_.PortsOf(route);
+  if (of_route.count == 0 && source_.address.is_any()) return true;
+  const int32_t ports = std::max<int32_t>(1, of_route.count);  // port 0: any
+  next_source_ %= ports;
   for (int32_t tries = 0; tries < ports; ++tries) {
-    const Endpoint source{source_.address,
-                          static_cast<uint16_t>(source_.first_port + next_source_)};
-    const sockaddr_in address = source.ToSocket();
+    const Endpoint source{source_.address, static_cast<uint16_t>(of_route.first + next_source_)};
     next_source_ = (next_source_ + 1) % ports;
-    if (bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0) return true;
+    if (BindTo(fd, source) == 0) return true;
   }
   return false;
+}
+
+int TcpSender::Dial(size_t route) {
+  const int fd = TcpSocket(to_, SOCK_NONBLOCK);
+  if (fd < 0) return -1;
+  const int on = 1;
+  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  const bool under_way = BindSource(fd, route) && (ConnectTo(fd, to_) == 0 || errno == EINPROGRESS);
+  if (under_way) return fd;
+  const int why = errno;
+  close(fd);
+  errno = why;
+  return -1;
 }
 
 bool TcpSender::Connect() {
   if (Clock::now() < next_try_) return false;
   next_try_ = Clock::now() + kRetry;
-  fd_ = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  if (fd_ < 0) return false;
-  const int on = 1;
-  setsockopt(fd_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-  const sockaddr_in address = to_.ToSocket();
-  const bool under_way =
-      BindSource(fd_) &&
-      (connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0 ||
-       errno == EINPROGRESS);
-  if (!under_way) {
-    Break();
+  fd_ = Dial(route_);
+  if (fd_ < 0) {
+    refused_ = errno;
     return false;
   }
+  SetOpenRoute(route_);
   stage_ = Stage::kConnecting;
+  silent_ = {};
+  last_look_ = {};
   ready_ = 0;
-  Register(epoll_, fd_, ready_);
-  return true;
+  if (Register(epoll_, fd_, ready_)) return true;
+  refused_ = errno;
+  Break();
+  return false;
+}
+
+void TcpSender::SetOpenRoute(size_t route) {
+  open_route_ = route;
+  if (options_.counter_of) sent_ = options_.counter_of(source_.PortsOf(route));
 }
 
 bool TcpSender::Greet() {
@@ -106,6 +126,7 @@ bool TcpSender::Greet() {
   int error = 0;
   socklen_t size = sizeof(error);
   getsockopt(fd_, SOL_SOCKET, SO_ERROR, &error, &size);
+  refused_ = error;
   const auto bytes = tcp::Encode(hello_);
   // A new socket takes so little at once.
   const bool greeted = error == 0 && send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
@@ -127,8 +148,177 @@ bool TcpSender::ReadBack(size_t size) {
   if (bytes < 0 && WouldBlock())
     ready_ &= static_cast<uint32_t>(EPOLLOUT);
   else
-    Break();
+    Lose("it was closed");
   return false;
+}
+
+void TcpSender::Lose(const std::string& why) {
+  const bool was_open = stage_ == Stage::kOpen;
+  Break();
+  if (!was_open || options_.max_failures == 0) return;
+  const Clock::time_point now = Clock::now();
+  failures_.push_back(now);
+  while (now - failures_.front() > TcpTransport::kFailureWindow) failures_.pop_front();
+  if (failures_.size() >= static_cast<size_t>(options_.max_failures))
+    Fail(fmt::format("was lost {} times within {} s, last because {}", failures_.size(),
+                     TcpTransport::kFailureWindow.count(), why));
+}
+
+// --- Another way, where nothing comes back
+
+TcpSender::Silence TcpSender::LookAtKernel() {
+  constexpr std::chrono::milliseconds kDelayedAck{60};  // the other kernel waits 40 at most
+  const std::optional<WireState> wire = LookAtWire(fd_);
+  if (!wire) return {};
+  Silence silence;
+  // A receiver without room drops what comes: that stays unacknowledged, though its kernel answers.
+  const bool no_room = wire->no_room_us != no_room_us_ && wire->repeats == 0;
+  no_room_us_ = wire->no_room_us;
+  silence.waits =
+      (wire->unacked > 0 && !no_room) || wire->probes > 0 || stage_ == Stage::kConnecting;
+  silence.heard = wire->acked_bytes != acked_bytes_;
+  // That a connection is made and greets shows nothing of longer packets.
+  if (silence.heard && wire->acked_bytes > 1 + tcp::kHelloBytes) in_vain_ = {};
+  acked_bytes_ = wire->acked_bytes;
+  std::chrono::nanoseconds limit = std::chrono::duration_cast<std::chrono::nanoseconds>(
+      std::chrono::duration<double>(options_.silence_s));
+  if (stage_ == Stage::kConnecting) {
+    limit = std::max<std::chrono::nanoseconds>(5 * limit, kDelayedAck);
+  } else {
+    if (wire->unacked <= 1) limit = std::max<std::chrono::nanoseconds>(limit, kDelayedAck);
+    limit = std::max<std::chrono::nanoseconds>(
+        limit, std::chrono::microseconds(3 * wire->rtt_us + 4 * wire->rtt_deviation_us));
+  }
+  // A link that is cut must not be found the later the more often queues were full.
+  constexpr std::chrono::nanoseconds kMostPatient = std::chrono::milliseconds(300);
+  const auto patient =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(limit * patience_factor_);
+  silence.limit = std::max(limit, std::min(patient, kMostPatient));
+  return silence;
+}
+
+bool TcpSender::Watch() {
+  constexpr std::chrono::milliseconds kLook{2}, kMostCounted{5};
+  const Clock::time_point now = Clock::now();
+  if (now - last_look_ < kLook) return tries_others() && AdvanceStandbys();
+  const bool was_watched = last_look_ != Clock::time_point{};
+  // What passed while this rank did not run says nothing of the network.
+  const auto passed = std::min<std::chrono::nanoseconds>(now - last_look_, kMostCounted);
+  last_look_ = now;
+  if (tries_others()) {
+    in_vain_ += passed;
+    return AdvanceStandbys();
+  }
+  const Silence silence = LookAtKernel();
+  if (!silence.waits || silence.heard || !was_watched) {
+    silent_ = {};
+    return false;
+  }
+  silent_ += passed;
+  in_vain_ += passed;
+  if (silent_ < silence.limit) return false;
+  return stage_ == Stage::kConnecting ? TryNextRoute() : TryOthers();
+}
+
+bool TcpSender::TryNextRoute() {
+  if (options_.on_lost) options_.on_lost(WayOf(route_));
+  Break();
+  ++route_;
+  return true;
+}
+
+bool TcpSender::TryOthers() {
+  const double in_vain_s = std::chrono::duration<double>(in_vain_).count();
+  if (options_.max_failures > 0 && in_vain_s >= options_.in_vain_s) {
+    Fail(fmt::format("nothing came back for {:.1f} s, by whatever way", in_vain_s));
+    return true;
+  }
+  standbys_since_ = Clock::now();
+  const size_t routes = 1 + source_.others.size();
+  const bool has_own = routes > 1 && source_.PortsOf(open_route_).count > 1;
+  ++route_;
+  if (routes > 1 && route_ % routes == open_route_ % routes) ++route_;
+  for (Standby* standby : {&same_, &next_}) {
+    if (standby == &same_ && !has_own) continue;
+    standby->fd = Dial(standby == &same_ ? open_route_ : route_);
+    standby->ready = 0;
+    if (standby->fd >= 0 && !Register(epoll_, standby->fd, standby->ready))
+      close(std::exchange(standby->fd, -1));
+  }
+  return tries_others();
+}
+
+LostWay TcpSender::WayOf(size_t route) const {
+  return {.peer = static_cast<int32_t>(hello_.receiver),
+          .channel = static_cast<int32_t>(hello_.channel),
+          .to = to_,
+          .address = source_.address,
+          .ports = source_.PortsOf(route),
+          .silent_s = std::chrono::duration<double>(silent_).count()};
+}
+
+void TcpSender::BePatient() {
+  constexpr double kMostPatience = 50;
+  patience_factor_ = std::min(kMostPatience, 2 * patience_factor_);
+}
+
+void TcpSender::CloseStandbys() {
+  for (Standby* standby : {&same_, &next_})
+    if (standby->fd >= 0) close(std::exchange(standby->fd, -1));
+}
+
+bool TcpSender::IsMade(Standby& standby) {
+  if (standby.fd < 0 || (standby.ready & (EPOLLOUT | EPOLLERR | EPOLLHUP)) == 0) return false;
+  int error = 0;
+  socklen_t size = sizeof(error);
+  getsockopt(standby.fd, SOL_SOCKET, SO_ERROR, &error, &size);
+  if (error == 0) return true;
+  close(std::exchange(standby.fd, -1));
+  return false;
+}
+
+bool TcpSender::AdvanceStandbys() {
+  constexpr double kDial_s = 0.05;
+  if (LookAtKernel().heard) {  // a false alarm
+    CloseStandbys();
+    route_ = open_route_;
+    silent_ = {};
+    BePatient();
+    return true;
+  }
+  if (IsMade(same_)) {
+    Adopt(same_, open_route_);
+    return true;
+  }
+  // The same way has as long to answer as it was silent.
+  if ((same_.fd < 0 || HasPassed(standbys_since_, options_.silence_s)) && IsMade(next_)) {
+    if (options_.on_lost) options_.on_lost(WayOf(open_route_));
+    Adopt(next_, route_);
+    return true;
+  }
+  if (tries_others() && !HasPassed(standbys_since_, kDial_s)) return false;
+  CloseStandbys();  // neither that way: the next one, after a while
+  silent_ /= 2;
+  return true;
+}
+
+void TcpSender::Adopt(Standby& standby, size_t route) {
+  // Nothing of the old one is sent any more.
+  const linger at_once{.l_onoff = 1, .l_linger = 0};
+  setsockopt(fd_, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+  const int fd = std::exchange(standby.fd, -1);
+  Break();
+  ++resumptions_;
+  BePatient();  // where hosts or queues are slow the next way is as silent
+  route_ = route;
+  SetOpenRoute(route);
+  fd_ = fd;
+  ready_ = standby.ready;
+  Register(epoll_, fd_, ready_, EPOLL_CTL_MOD);
+  stage_ = Stage::kConnecting;
+  silent_ = {};
+  last_look_ = {};
+  acked_bytes_ = no_room_us_ = 0;
 }
 
 bool TcpSender::ReadWelcome() {
@@ -178,12 +368,16 @@ bool TcpSender::ReadAcks() {
   return any;
 }
 
+std::string TcpSender::WhyNotMade() const {
+  return fmt::format("could not be made within {} s{}{}", options_.patience_s,
+                     refused_ != 0 ? ": " : "", refused_ != 0 ? std::strerror(refused_) : "");
+}
+
 bool TcpSender::Advance() {
   bool any = false;
   if (stage_ == Stage::kClosed) {
     any = Connect();
-    if (!any && HasPassed(closed_since_, options_.patience_s))
-      Fail(fmt::format("could not be made within {} s", options_.patience_s));
+    if (!any && HasPassed(closed_since_, options_.patience_s)) Fail(WhyNotMade());
   }
   if (stage_ == Stage::kConnecting) any = Greet() || any;
   if (stage_ == Stage::kGreeted) any = ReadWelcome() || any;
@@ -191,7 +385,15 @@ bool TcpSender::Advance() {
   if (stage_ == Stage::kOpen) any = Write() || any;
   const bool waits = stage_ == Stage::kConnecting || stage_ == Stage::kGreeted;
   if (waits && HasPassed(closed_since_, options_.patience_s))
-    Fail(fmt::format("was not welcomed within {} s", options_.patience_s));
+    Fail(stage_ == Stage::kConnecting && refused_ != 0
+             ? WhyNotMade()  // whatever the attempt that is under way would have brought
+             : fmt::format("was not welcomed within {} s", options_.patience_s));
+  const bool awaits = waits || (stage_ == Stage::kOpen && posted_ > released_);
+  if (!awaits && tries_others()) CloseStandbys();
+  if (!awaits || stage_ == Stage::kFailed)
+    last_look_ = {};
+  else if (options_.silence_s > 0)
+    any = Watch() || any;
   return any;
 }
 
@@ -240,6 +442,7 @@ size_t TcpSender::Gather(iovec* parts, size_t most) {
 }
 
 void TcpSender::Wrote(int64_t bytes) {
+  if (sent_ != nullptr) *sent_ += bytes;
   const auto of_header = static_cast<size_t>(
       std::min<int64_t>(bytes, static_cast<int64_t>(tcp::kHeaderBytes - header_)));
   header_ += of_header;
@@ -253,7 +456,7 @@ void TcpSender::Wrote(int64_t bytes) {
 void TcpSender::BreakAfterReading() {
   ready_ |= EPOLLIN;
   ReadAcks();
-  if (stage_ == Stage::kOpen) Break();
+  if (stage_ == Stage::kOpen) Lose("it was reset");
 }
 
 bool TcpSender::Write() {
@@ -315,16 +518,16 @@ void TcpReceiver::Open(int fd) {
   tcp::PutWord(tcp::kWelcomeMagic, welcome.data());
   tcp::PutWord(received_, welcome.data() + 8);
   tcp::PutWord(static_cast<uint64_t>(cursor_.bytes), welcome.data() + 16);
-  const bool usable = health_ && send(fd, welcome.data(), welcome.size(), MSG_NOSIGNAL) ==
-                                     static_cast<ssize_t>(welcome.size());
+  ready_ = EPOLLIN | EPOLLOUT;
+  const bool usable = health_ && Register(epoll_, fd, ready_) &&
+                      send(fd, welcome.data(), welcome.size(), MSG_NOSIGNAL) ==
+                          static_cast<ssize_t>(welcome.size());
   if (!usable) {
-    close(fd);
+    close(fd);  // the sender tries again
     return;
   }
   fd_ = fd;
   acked_ = received_;
-  ready_ = EPOLLIN | EPOLLOUT;
-  Register(epoll_, fd_, ready_);
 }
 
 void TcpReceiver::Advance() {
@@ -361,6 +564,8 @@ void TcpReceiver::Refuse() {
 size_t TcpReceiver::Receive(std::byte* to, size_t most) {
   if (fd_ < 0 || (ready_ & ~static_cast<uint32_t>(EPOLLOUT)) == 0) return 0;
   const ssize_t bytes = recv(fd_, to, most, 0);
+  // Fewer than there was room for: epoll reports what comes next. That it has ended stays known (EPOLLRDHUP).
+  if (bytes > 0 && static_cast<size_t>(bytes) < most) ready_ &= ~static_cast<uint32_t>(EPOLLIN);
   if (bytes > 0) return static_cast<size_t>(bytes);
   if (bytes < 0 && WouldBlock())
     ready_ &= static_cast<uint32_t>(EPOLLOUT);

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <vector>
 
@@ -34,13 +35,48 @@ class TcpSender final : public Connection {
   // Connects, reads what came back, writes what is posted. True: something happened.
   bool Advance();
   void Break();
+  int64_t resumptions() const { return resumptions_; }
 
  private:
   enum class Stage : uint8_t { kClosed, kConnecting, kGreeted, kOpen, kFailed };
 
+  // A connection tried while that which is there is silent.
+  struct Standby {
+    int fd = -1;  // -1: none
+    uint32_t ready = 0;
+  };
+
+  // A connection of that route, that is being made. -1: none can be made now.
+  int Dial(size_t route);
   bool Connect();
-  bool BindSource(int fd);
+  bool BindSource(int fd, size_t route);
+  // It was closed or reset: too often?
+  void Lose(const std::string& why);
+  // Looks whether anything comes back. True: something happened.
+  bool Watch();
+  // The way that a connection was being made by is silent.
+  bool TryNextRoute();
+  // That of the connection is: others, unless all are, for too long.
+  bool TryOthers();
+  bool tries_others() const { return same_.fd >= 0 || next_.fd >= 0; }
+  bool AdvanceStandbys();
+  void CloseStandbys();
+  static bool IsMade(Standby& standby);
+  LostWay WayOf(size_t route) const;
+  // The connection that it has is of that route from now on.
+  void SetOpenRoute(size_t route);
+  // Waits twice as long from now on before it looks for another way.
+  void BePatient();
+  // Messages go on over it.
+  void Adopt(Standby& standby, size_t route);
+  // What the kernel has heard of the receiver since the last look; how long it has waited in vain.
+  struct Silence {
+    bool waits = false, heard = false;
+    std::chrono::nanoseconds limit{0};
+  };
+  Silence LookAtKernel();
   bool Greet();
+  std::string WhyNotMade() const;
   // Reads `size` bytes of what comes back. True: they are all there.
   bool ReadBack(size_t size);
   bool ReadWelcome();
@@ -63,8 +99,21 @@ class TcpSender final : public Connection {
   Endpoint to_;
   TcpSource source_;
   int32_t next_source_ = 0;  // within its ports
+  size_t route_ = 0;         // that it tried last
+  size_t open_route_ = 0;    // of the connection that it has
+  int64_t* sent_ = nullptr;  // bytes by that route are counted here; null: they are not
+  // By another port of the route of the connection, where it has one of several; and by the route in turn.
+  Standby same_, next_;
+  std::chrono::steady_clock::time_point standbys_since_, last_look_;
+  std::chrono::nanoseconds silent_{0};   // of this rank's running time
+  std::chrono::nanoseconds in_vain_{0};  // on all ways: since the receiver had some of a message
+  double patience_factor_ = 1;           // after ways that were silent, or seemed so
+  uint64_t acked_bytes_ = 0, no_room_us_ = 0;
+  std::deque<std::chrono::steady_clock::time_point> failures_;
+  int64_t resumptions_ = 0;
   Stage stage_ = Stage::kClosed;
   std::chrono::steady_clock::time_point closed_since_, next_try_;
+  int refused_ = 0;  // errno of the last attempt to connect
   std::array<PostedMessage, kWindow> window_;
   uint64_t posted_ = 0, released_ = 0;
   uint64_t writing_ = 0;  // message
@@ -91,6 +140,7 @@ class TcpReceiver final : public Connection {
   Status health() const override { return health_; }
 
   const tcp::Hello& hello() const { return hello_; }
+  int fd() const { return fd_; }  // -1: none is open
   // Takes over a socket that has said `hello()`.
   void Open(int fd);
   // Acknowledges what was taken.

@@ -54,7 +54,7 @@ inline std::array<std::byte, kHelloBytes> Encode(const Hello& hello) {
   return bytes;
 }
 
-// Of an open connection.
+// Frames of an open connection.
 struct ResumePoint {
   uint64_t message = 0, byte = 0;
 };

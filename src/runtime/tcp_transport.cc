@@ -1,6 +1,7 @@
 #include "tcp_transport.h"
 
 #include <fmt/format.h>
+#include <linux/filter.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -36,8 +37,10 @@ Status TcpTransport::Open() {
   listener_ = ListenAt(endpoint_);
   if (listener_ < 0) return refused(("cannot listen at " + endpoint_.AddressText()).c_str());
   epoll_event event{};
-  event.events = EPOLLIN;  // data: null
-  epoll_ctl(epoll_, EPOLL_CTL_ADD, listener_, &event);
+  // Data: null. Told once: who cannot be accepted for want of descriptors would be reported for ever.
+  event.events = EPOLLIN | EPOLLET;
+  if (epoll_ctl(epoll_, EPOLL_CTL_ADD, listener_, &event) != 0)
+    return refused("cannot watch a descriptor");
   return {};
 }
 
@@ -106,7 +109,10 @@ void TcpTransport::Watch(int fd, uint32_t& ready) {
 void TcpTransport::Accept() {
   while (true) {
     const int fd = accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (fd < 0) return;
+    if (fd < 0) {
+      somebody_waits_ = !WouldBlock();
+      return;
+    }
     if (strangers_.size() >= kHalfOpen) {
       close(fd);
       continue;
@@ -170,10 +176,14 @@ bool TcpTransport::Poll(int wait_ms) {
   bool any = false;
   for (int i = 0; i < count; ++i) {
     const epoll_event& event = events[static_cast<size_t>(i)];
-    if (event.data.ptr != nullptr) *static_cast<uint32_t*>(event.data.ptr) |= event.events;
+    if (event.data.ptr != nullptr)
+      *static_cast<uint32_t*>(event.data.ptr) |= event.events;
+    else
+      somebody_waits_ = true;
     any = true;
   }
-  Accept();
+  // Not each time: the kernel makes a whole socket before it looks whether anybody is there.
+  if (somebody_waits_) Accept();
   if (HearAll()) any = true;
   for (const auto& sender : senders_)
     if (sender->Advance()) any = true;
@@ -183,6 +193,41 @@ bool TcpTransport::Poll(int wait_ms) {
 void TcpTransport::Break() {
   for (const auto& sender : senders_) sender->Break();
   for (const auto& receiver : receivers_) receiver->Break();
+}
+
+// A filter that the kernel asks of each segment to a socket, and to those accepted of it.
+void TcpTransport::Cut(uint16_t first, uint16_t last) {
+  // The source port is the first half word of a segment.
+  std::array<sock_filter, 5> program = {{
+      BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 0),
+      BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, first, 0, 2),
+      BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, last, 1, 0),
+      BPF_STMT(BPF_RET | BPF_K, 0),
+      BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
+  }};
+  const sock_fprog filter{static_cast<unsigned short>(program.size()), program.data()};
+  const auto attach = [&filter](int fd) {
+    if (fd >= 0) setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter));
+  };
+  attach(listener_);
+  for (const auto& receiver : receivers_) attach(receiver->fd());
+  for (const Stranger& stranger : strangers_) attach(stranger.fd);
+}
+
+void TcpTransport::Mend() {
+  const auto detach = [](int fd) {
+    const int unused = 0;
+    if (fd >= 0) setsockopt(fd, SOL_SOCKET, SO_DETACH_FILTER, &unused, sizeof(unused));
+  };
+  detach(listener_);
+  for (const auto& receiver : receivers_) detach(receiver->fd());
+  for (const Stranger& stranger : strangers_) detach(stranger.fd);
+}
+
+int64_t TcpTransport::resumptions() const {
+  int64_t count = 0;
+  for (const auto& sender : senders_) count += sender->resumptions();
+  return count;
 }
 
 Status RunToEnd(Interpreter& interpreter, TcpTransport& transport, const Deadline& deadline) {

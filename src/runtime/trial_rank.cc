@@ -7,6 +7,7 @@
 
 #include "futex.h"
 #include "tutti/base/clock.h"
+#include "tutti/base/hash.h"
 
 namespace tutti {
 namespace {
@@ -30,26 +31,10 @@ std::vector<SharedConnection> MakeEnds(const Session& session, int32_t rank) {
   return ends;
 }
 
-std::vector<StreamEnds> TcpEndsOf(const Session& session, int32_t rank, TcpTransport& transport) {
-  std::vector<StreamEnds> by_stream;
-  const auto& connections = session.program().connections;
-  for (const StreamProgram& stream : session.program().ranks[static_cast<size_t>(rank)].streams) {
-    StreamEnds& of_stream = by_stream.emplace_back();
-    if (stream.outgoing >= 0) {
-      const ConnectionProgram& to = connections[static_cast<size_t>(stream.outgoing)];
-      of_stream.outgoing = transport.SendTo(to.receiver, session.endpoint(to.receiver), to.channel);
-    }
-    if (stream.incoming >= 0) {
-      const ConnectionProgram& from = connections[static_cast<size_t>(stream.incoming)];
-      of_stream.incoming = transport.ReceiveFrom(from.sender, from.channel);
-    }
-  }
-  return by_stream;
-}
-
 std::vector<StreamEnds> EndsOf(const Session& session, int32_t rank,
                                std::vector<SharedConnection>& ends) {
-  if (session.transport(rank) != nullptr) return TcpEndsOf(session, rank, *session.transport(rank));
+  if (session.transport(rank) != nullptr)
+    return PeerEnds(session.program(), rank, *session.transport(rank));
   std::vector<StreamEnds> by_stream;
   auto next = ends.begin();
   for (const StreamProgram& stream : session.program().ranks[static_cast<size_t>(rank)].streams) {
@@ -88,7 +73,7 @@ Status TrialRank::Run() {
     const bool watched = recording_ || session_.death().rank == rank_;
     interpreter_.Watch(watched ? this : nullptr);
     if (Status all_here = Barrier(i - 1); !all_here) return all_here;
-    released_ns_ = session_.control().released_ns;
+    state_.began_ns = released_ns_ = session_.control().released_ns;
     if (Status ran = Iterate(); !ran) return ran;
     state_.ended_ns = NowNs();
     if (Status alive = Beat(); !alive) return alive;
@@ -97,6 +82,7 @@ Status TrialRank::Run() {
   if (session_.options().check) {
     state_.phase = Phase::kChecking;
     state_.wrong = CountWrong();
+    if (session_.options().fixed_order) state_.digest = DigestOfResults();
   }
   state_.phase = Phase::kFinished;
   session_.control().finished.fetch_add(1);
@@ -126,8 +112,8 @@ const std::byte* TrialRank::ExpectedOf(int32_t slot) const {
   const ShardId shard = OutputShard(collective, NodeId{rank_}, slot);
   if (!collective.destinations(shard).Contains(NodeId{rank_})) return nullptr;
   const Collective::Ranks from = collective.contributors(shard);
-  return from.all ? session_.pattern().Reduction()
-                  : session_.pattern().Contribution(from.one.value);
+  return from.several() ? session_.pattern().Reduction(collective.GroupOf(shard))
+                        : session_.pattern().Contribution(from.one.value);
 }
 
 void TrialRank::Prepare() {
@@ -191,6 +177,22 @@ int64_t TrialRank::CountWrong() {
   return wrong;
 }
 
+uint64_t TrialRank::DigestOfResults() {
+  const Layout& layout = session_.layout();
+  Fnv1a digest;
+  digest.AddWord(rank_);
+  for (int32_t slot = 0; slot < layout.NumSlots(rank_, Buffer::kOutput); ++slot) {
+    if (ExpectedOf(slot) == nullptr) continue;
+    ForEachBlock(Buffer::kOutput, slot,
+                 OutputShard(session_.plan().collective, NodeId{rank_}, slot),
+                 [&](const std::byte* data, int64_t, int64_t count) {
+                   digest.AddBytes({reinterpret_cast<const char*>(data),
+                                    static_cast<size_t>(count * layout.element_bytes())});
+                 });
+  }
+  return digest.value();
+}
+
 // --- Instructions -------------------------------------------------------------------------------
 
 Status TrialRank::Iterate() {
@@ -207,7 +209,7 @@ Status TrialRank::Iterate() {
     }
     return outcome;
   };
-  if (transport_ != nullptr) return WorkOverTcp(try_round);
+  if (transport_ != nullptr) return WorkOverPeers(try_round);
   Work(try_round);
   return {};
 }
@@ -246,7 +248,7 @@ void TrialRank::Work(TryRound try_round) {
 }
 
 template <class TryRound>
-Status TrialRank::WorkOverTcp(TryRound try_round) {
+Status TrialRank::WorkOverPeers(TryRound try_round) {
   constexpr int kWaitMs = 10;
   for (int32_t idle = 0;;) {
     const Interpreter::Outcome outcome = try_round();
@@ -255,12 +257,14 @@ Status TrialRank::WorkOverTcp(TryRound try_round) {
     if (idle > 1) interpreter_.SaveWanted();
     if (transport_->Poll(idle > 2 ? kWaitMs : 0)) idle = 0;
     if (Status health = interpreter_.health(); !health) return health;
-    if (link_ == nullptr) continue;
-    if (Status alive = link_->Beat(state_.beats.load(std::memory_order_relaxed)); !alive)
-      return alive;
+    if (Status alive = LookAtOthers(); !alive) return alive;
   }
   // The others must not wait for the last acknowledgements until this rank works again.
   transport_->Poll(0);
+  while (!transport_->is_quiet()) {
+    transport_->Poll(kWaitMs);
+    if (Status alive = LookAtOthers(); !alive) return alive;
+  }
   return {};
 }
 

@@ -45,6 +45,7 @@ class TrialRank final : private Probe {
   Status Iterate();
   int64_t CountWrong();
   int64_t WrongInGuard(int64_t offset) const;
+  uint64_t DigestOfResults();
   // Calls visit(data, first position, count) in blocks and notes that the rank gets on.
   template <class Visit>
   void ForEachBlock(Buffer buffer, int32_t slot, ShardId shard, Visit visit);
@@ -54,9 +55,13 @@ class TrialRank final : private Probe {
   // Calls try_round() until it is over; looks around and sleeps while it is stuck.
   template <class TryRound>
   void Work(TryRound try_round);
-  // The same with an epoll to sleep on.
+  // The same where the transport sleeps.
   template <class TryRound>
-  Status WorkOverTcp(TryRound try_round);
+  Status WorkOverPeers(TryRound try_round);
+  // The rank is alive, and so are the others, as far as `link_` knows.
+  Status LookAtOthers() {
+    return link_ == nullptr ? Status() : link_->Beat(state_.beats.load(std::memory_order_relaxed));
+  }
   // The last rank to arrive notes the time of `ended` and lets all go. -1: there is none.
   Status Barrier(int32_t ended);
   void BarrierInMemory(int32_t ended);
@@ -70,7 +75,7 @@ class TrialRank final : private Probe {
   const Session& session_;
   const int32_t rank_;
   RankState& state_;
-  TcpTransport* transport_;  // null: shared memory
+  PeerTransport* transport_;  // null: shared memory
   RankLink* link_;
   std::vector<SharedConnection> ends_;
   Interpreter interpreter_;

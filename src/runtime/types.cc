@@ -66,13 +66,22 @@ Result<ReduceOp> ParseReduceOp(std::string_view name) {
 }
 
 std::string_view Name(Transport transport) {
-  return transport == Transport::kTcp ? "tcp" : "shared";
+  switch (transport) {
+    case Transport::kTcp:
+      return "tcp";
+    case Transport::kMpi:
+      return "mpi";
+    case Transport::kShared:
+      break;
+  }
+  return "shared";
 }
 
 Result<Transport> ParseTransport(std::string_view name) {
-  for (const Transport transport : {Transport::kShared, Transport::kTcp})
+  for (const Transport transport : {Transport::kShared, Transport::kTcp, Transport::kMpi})
     if (Name(transport) == name) return transport;
-  return InvalidArgument(fmt::format("unknown transport '{}'; accepted are shared and tcp", name));
+  return InvalidArgument(
+      fmt::format("unknown transport '{}'; accepted are shared, tcp and mpi", name));
 }
 
 }  // namespace tutti

@@ -117,7 +117,7 @@ void ForEachStep(const Topology& topology, const Schedule& schedule, const Visit
 
 template <class Visit>
 void ForEachStep(const Topology& topology, const Schedule& schedule, const Visit& visit) {
-  if (schedule.collective.demand().empty()) {
+  if (schedule.collective.equal_weights()) {
     ForEachStep<uint64_t>(topology, schedule, visit);
   } else {
     ForEachStep<WideLoad>(topology, schedule, visit);

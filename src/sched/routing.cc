@@ -40,6 +40,9 @@ Routing RoutingBuilder::Finish() && {
 }
 
 Result<Collective> CollectiveOf(const Routing& routing) {
+  if (!routing.groups.empty())
+    return Collective::Make(CollectiveKind::kAllToAll, routing.num_ranks,
+                            {.groups = routing.groups});
   return Collective::Make(
       routing.demand.empty() ? CollectiveKind::kAllToAll : CollectiveKind::kAllToAllV,
       routing.num_ranks, {.demand = routing.demand});
@@ -53,6 +56,19 @@ std::vector<int64_t> LinkUnits(const Topology& topology, const Routing& routing)
   return units;
 }
 
+namespace {
+
+// That a mean demand is over.
+int64_t PairsOf(const Routing& routing) {
+  const auto pairs = [](size_t k) { return static_cast<int64_t>(k * (k - 1)); };
+  if (routing.groups.empty()) return pairs(static_cast<size_t>(routing.num_ranks));
+  int64_t sum = 0;
+  for (const auto& group : routing.groups) sum += pairs(group.size());
+  return sum;
+}
+
+}  // namespace
+
 Rational MeanDemand(const Routing& routing) {
   if (routing.demand.empty()) return Rational(1);
   const int64_t ranks = routing.num_ranks;
@@ -61,7 +77,19 @@ Rational MeanDemand(const Routing& routing) {
     for (int64_t destination = 0; destination < ranks; ++destination)
       if (source != destination)
         total += Rational(routing.demand[static_cast<size_t>(source * ranks + destination)]);
-  return total / Rational(ranks * (ranks - 1));
+  return total / Rational(PairsOf(routing));
+}
+
+std::vector<int64_t> DemandOfGroups(const Collective& collective) {
+  const auto n = static_cast<size_t>(collective.num_ranks());
+  std::vector<int64_t> demand(n * n, 0);
+  for (const Collective::Group& group : collective.groups()) {
+    const int64_t weight = collective.weight(ShardId{group.first_shard});
+    for (const NodeId source : group.members)
+      for (const NodeId destination : group.members)
+        if (source != destination) demand[source.index() * n + destination.index()] += weight;
+  }
+  return demand;
 }
 
 namespace {
@@ -106,6 +134,13 @@ std::optional<Rational> HostRate(const Topology& topology, std::span<const int64
   return mean / (slowest * Rational(topology.min_bandwidth()));
 }
 
+std::optional<Rational> HostRate(const Topology& topology, const Routing& routing) {
+  const std::optional<Rational> rate = HostRate(topology, routing.demand);
+  const int64_t ranks = routing.num_ranks;
+  if (!rate || routing.groups.empty()) return rate;
+  return *rate * Rational(ranks * (ranks - 1), PairsOf(routing));
+}
+
 Rational RoutingRate(const Topology& topology, const Routing& routing) {
   // The busiest link's units a byte/s of it.
   Rational busiest;
@@ -117,7 +152,7 @@ Rational RoutingRate(const Topology& topology, const Routing& routing) {
   if (busiest == Rational(0)) return Rational(0);
   const Rational of_links = Rational(routing.units_per_demand) * MeanDemand(routing) /
                             (busiest * Rational(topology.min_bandwidth()));
-  const std::optional<Rational> of_hosts = HostRate(topology, routing.demand);
+  const std::optional<Rational> of_hosts = HostRate(topology, routing);
   return of_hosts ? std::min(of_links, *of_hosts) : of_links;
 }
 

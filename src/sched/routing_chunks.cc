@@ -22,6 +22,7 @@ int64_t Sum(const Routing& routing, IdRange<PathId> paths) {
 // All that is not paths.
 void CopyOrigin(const Routing& from, Routing& to) {
   to.demand = from.demand;
+  to.groups = from.groups;
   to.num_layers = from.num_layers;
   to.topology_fingerprint = from.topology_fingerprint;
   to.algorithm = from.algorithm;

@@ -51,7 +51,8 @@ Status CheckJoinable(const Schedule& first, const Schedule& second) {
 }
 
 bool Covers(const Collective::Ranks& outer, const Collective::Ranks& inner) {
-  return outer.all || outer == inner;
+  return outer.all || outer == inner ||
+         (!outer.group.empty() && !inner.several() && outer.Contains(inner.one));
 }
 
 Status CheckSequence(const Collective& first, const Collective& second, const Collective& whole) {
@@ -125,6 +126,12 @@ Status CheckMaps(const Schedule& schedule, const std::vector<NodeId>& node_map,
 Result<Collective> RenameCollective(const Collective& collective,
                                     const std::vector<NodeId>& node_map) {
   Collective::Options options;
+  if (collective.has_groups()) {
+    options = collective.GroupOptions();
+    for (std::vector<NodeId>& members : options.groups)
+      for (NodeId& rank : members) rank = node_map[rank.index()];
+    return Collective::Make(collective.kind(), collective.num_ranks(), std::move(options));
+  }
   if (collective.has_root()) options.root = node_map[collective.root().index()].value;
   if (collective.kind() == CollectiveKind::kAllReduce)
     options.all_reduce_shards = collective.num_shards();
@@ -208,9 +215,8 @@ class Turned {
  public:
   Turned(const Collective& collective, const std::vector<LinkId>& link_map)
       : link_map_(link_map),
+        collective_(collective),
         all_reduce_(collective.kind() == CollectiveKind::kAllReduce),
-        transposes_(collective.is_all_to_all()),
-        num_ranks_(collective.num_ranks()),
         op_(collective.Reversed().reduces() ? TransferOp::kReduce : TransferOp::kCopy) {}
 
   Transfer operator()(Transfer transfer) const {
@@ -219,15 +225,14 @@ class Turned {
       transfer.op = transfer.op == TransferOp::kCopy ? TransferOp::kReduce : TransferOp::kCopy;
     else
       transfer.op = op_;
-    const int32_t shard = transfer.shard.value;
-    if (transposes_) transfer.shard.value = (shard % num_ranks_) * num_ranks_ + shard / num_ranks_;
+    transfer.shard = collective_.ReversedShard(transfer.shard);
     return transfer;
   }
 
  private:
   const std::vector<LinkId>& link_map_;
-  bool all_reduce_, transposes_;
-  int32_t num_ranks_;
+  const Collective& collective_;
+  bool all_reduce_;
   TransferOp op_;
 };
 
@@ -279,7 +284,7 @@ Schedule ReverseTimed(const Topology& topology, const Schedule& schedule,
   for (const auto& [start, from_last] : order) {
     const Transfer& transfer = schedule.transfers[count - 1 - from_last];
     result.transfers.push_back(turned(transfer));
-    // A switch adds nothing, whichever way it is passed.
+    // What passed a switch once for each receiver is a sum for each: none are added there.
     if (!topology.is_rank(topology.tail(transfer.link)))
       result.transfers.back().op = TransferOp::kCopy;
     result.start_ps.push_back(start);
@@ -298,8 +303,10 @@ Result<Schedule> Rename(const Schedule& schedule, const std::vector<NodeId>& nod
   result.transfers = schedule.transfers;
   result.start_ps = schedule.start_ps;
   const int32_t n = schedule.collective.num_ranks();
-  const bool by_pair = schedule.collective.is_all_to_all();
-  const bool by_rank = !by_pair && schedule.collective.num_shards() == n;
+  // The shards of groups are numbered by positions in them.
+  const bool by_number = !schedule.collective.has_groups();
+  const bool by_pair = by_number && schedule.collective.is_all_to_all();
+  const bool by_rank = by_number && !by_pair && schedule.collective.num_shards() == n;
   const auto image = [&](int32_t rank) { return node_map[static_cast<size_t>(rank)].value; };
   for (Transfer& transfer : result.transfers) {
     transfer.link = link_map[transfer.link.index()];

@@ -37,7 +37,7 @@
 
 namespace tutti::service {
 
-inline constexpr int32_t kMaxLocalRanks = 16;
+inline constexpr int32_t kMaxLocalRanks = 128;
 
 enum class BarrierPhase : uint8_t {
   kActive,
@@ -118,6 +118,8 @@ class BarrierStep {
 };
 
 BarrierStep Step(const BarrierState& state, const BarrierEvent& event);
+// Step(), but for tests that break it.
+using BarrierRule = BarrierStep (*)(const BarrierState& state, const BarrierEvent& event);
 
 // Whether kCommand of that rank would be accepted.
 bool MayLaunch(const BarrierState& state, int32_t rank);

@@ -7,14 +7,14 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
 #include <thread>
 #include <utility>
 
 #include "bootstrap.h"
+#include "listeners.h"
+#include "operator_ports.h"
 #include "reports.h"
+#include "tls_gateway.h"
 #include "tutti/base/clock.h"
 #include "tutti/base/host_name.h"
 #include "tutti/base/result.h"
@@ -24,18 +24,27 @@ namespace {
 
 constexpr int64_t kTickNs = 100'000'000;
 constexpr int64_t kStrangerNs = 1'000'000'000;  // to say who it is
-constexpr size_t kMaxStrangers = 64, kMaxIds = 4096;
+constexpr size_t kMaxStrangers = 64, kMaxIds = 4096, kMaxFailedJoins = 1024;
 
 }  // namespace
 
-Daemon::Core::Core(const DaemonOptions& options, std::unique_ptr<EventLoop> loop)
+Daemon::Core::Core(const DaemonOptions& options, std::unique_ptr<EventLoop> loop, CoreParts parts)
     : options_(options),
       host_(options.host.empty() ? ShortHostName() : options.host),
       loop_(std::move(loop)),
-      planner_(std::make_unique<Planner>([this] { loop_->Wake(); })),
+      planner_(std::move(parts.planner)),
+      barrier_(parts.barrier),
       started_ns_(NowNs()) {
-  for (const TenantOptions& tenant : options_.tenants)
-    tenants_.push_back(std::make_unique<Tenant>(Tenant{.options = tenant}));
+  if (planner_ == nullptr) planner_ = std::make_unique<ThreadPlanner>([this] { loop_->Wake(); });
+  if (options_.runtimes > 1)
+    helpers_ = std::make_unique<MoveHelpers>(MoveHelpersOptions{.threads = options_.runtimes - 1});
+  for (const TenantOptions& tenant : options_.tenants) AddTenant(tenant);
+}
+
+Tenant& Daemon::Core::AddTenant(const TenantOptions& options) {
+  tenants_.push_back(std::make_unique<Tenant>());
+  tenants_.back()->options = options;
+  return *tenants_.back();
 }
 
 Daemon::Core::~Core() {
@@ -46,24 +55,22 @@ Daemon::Core::~Core() {
   communicators_.clear();
   roots_.clear();
   strangers_.clear();
-  if (tenants_listener_.is_open()) unlink(options_.socket.c_str());
-  if (admin_listener_.is_open()) unlink(options_.admin.c_str());
+  ports_.reset();
+  acceptors_.clear();
 }
 
-Result<std::unique_ptr<Daemon::Core>> Daemon::Core::Start(const DaemonOptions& options) {
+Result<std::unique_ptr<Daemon::Core>> Daemon::Core::Start(const DaemonOptions& options,
+                                                          CoreParts parts) {
   Result<std::unique_ptr<EventLoop>> loop = EventLoop::Make();
   if (!loop) return tl::unexpected(loop.error());
-  std::unique_ptr<Core> core(new Core(options, std::move(*loop)));
+  std::unique_ptr<Core> core(new Core(options, std::move(*loop), std::move(parts)));
   if (const Status listening = core->Listen(); !listening) return tl::unexpected(listening.error());
   return core;
 }
 
 Status Daemon::Core::Listen() {
-  for (const std::string& path : {options_.socket, options_.admin}) {
-    std::error_code ignored;  // the socket says it
-    std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
-  }
-  control_.address = FirstAddress();
+  // Daemons know each other by addresses of version 4.
+  if (const IpAddress first = FirstAddress(); first.is_v4()) control_.address = first;
   control_.port = options_.port;
   if (!options_.listen.empty()) {
     in_addr address{};
@@ -78,31 +85,38 @@ Status Daemon::Core::Listen() {
       return InvalidArgument(fmt::format("nics: got '{}', wanted an IPv4 address", nic));
     nics_.push_back(ntohl(address.s_addr));
   }
-  const Endpoint wanted = control_;
-  peers_listener_ = ipc::Descriptor(ListenAt(control_));
-  if (!peers_listener_.is_open())
-    return MakeError(ErrorCode::kIo,
-                     fmt::format("cannot listen at {}: {}", wanted.ToText(), std::strerror(errno)));
-  Result<ipc::Descriptor> tenants =
-      ipc::Listen(options_.socket, ipc::SocketKind::kPackets, ipc::OpenTo::kAnybody);
-  if (!tenants) return tl::unexpected(tenants.error());
-  tenants_listener_ = std::move(*tenants);
-  Result<ipc::Descriptor> admin =
-      ipc::Listen(options_.admin, ipc::SocketKind::kStream, ipc::OpenTo::kOwner);
-  if (!admin) return tl::unexpected(admin.error());
-  admin_listener_ = std::move(*admin);
-  loop_->Add(tenants_listener_.fd(), EPOLLIN, [this](uint32_t) { AcceptTenants(); });
-  loop_->Add(peers_listener_.fd(), EPOLLIN, [this](uint32_t) { AcceptPeers(); });
-  loop_->Add(admin_listener_.fd(), EPOLLIN, [this](uint32_t) { AcceptOperators(); });
+  if (options_.tls.is_on()) {
+    Result<std::unique_ptr<Gateway>> gateway = StartTlsGateway(options_.tls, options_.log);
+    if (!gateway) return tl::unexpected(gateway.error());
+    gateway_ = std::move(*gateway);
+    loop_->SetGateway(gateway_.get());
+  }
+  Result<Listeners> listeners = OpenListeners(options_, gateway_.get(), control_);
+  if (!listeners) return tl::unexpected(listeners.error());
+  const auto accept = [this](Listener& listener, void (Core::*taken)(ipc::Descriptor)) {
+    acceptors_.push_back(std::make_unique<Acceptor>(
+        *loop_, std::move(listener.socket), listener.unlink,
+        [this, taken](ipc::Descriptor socket) { (this->*taken)(std::move(socket)); }));
+  };
+  accept(listeners->tenants, &Core::AcceptTenant);
+  accept(listeners->peers, &Core::AcceptPeer);
+  accept(listeners->admin, &Core::AcceptOperator);
+  Result<std::unique_ptr<OperatorPorts>> ports =
+      OperatorPorts::Start(*this, std::move(listeners->metrics), std::move(listeners->ras));
+  if (!ports) return tl::unexpected(ports.error());
+  ports_ = std::move(*ports);
   return {};
+}
+
+int64_t Daemon::Core::TimesWithoutDescriptors() const {
+  int64_t times = 0;
+  for (const auto& acceptor : acceptors_) times += acceptor->times_without_descriptors();
+  return times;
 }
 
 // --- Who comes -----------------------------------------------------------------------------------
 
-void Daemon::Core::AcceptTenants() {
-  ipc::Descriptor socket(
-      accept4(tenants_listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  if (!socket.is_open()) return;
+void Daemon::Core::AcceptTenant(ipc::Descriptor socket) {
   const Result<ipc::Caller> caller = ipc::CallerOf(socket.fd());
   if (!caller) return;
   const int fd = socket.fd();
@@ -126,20 +140,16 @@ void Daemon::Core::AcceptTenants() {
   });
 }
 
-void Daemon::Core::AcceptPeers() {
-  const int fd = accept4(peers_listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-  if (fd < 0) return;
-  if (strangers_.size() >= kMaxStrangers) {
-    close(fd);
-    return;
-  }
+void Daemon::Core::AcceptPeer(ipc::Descriptor socket) {
+  if (strangers_.size() >= kMaxStrangers) return;
   Stranger& stranger = strangers_.emplace_back();
   stranger.until_ns = NowNs() + kStrangerNs;
   stranger.link = std::make_unique<PeerLink>(
-      *loop_, fd,
+      *loop_, socket.Release(),
       PeerLink::Handlers{
           .frame = [this, &stranger](const PeerFrame& frame) { Hear(stranger, frame); },
-          .lost = [&stranger](const std::string&) { stranger.done = true; }});
+          .lost = [&stranger](const std::string&) { stranger.done = true; }},
+      &peer_links_);
 }
 
 void Daemon::Core::Hear(Stranger& stranger, const PeerFrame& frame) {
@@ -153,20 +163,67 @@ void Daemon::Core::Hear(Stranger& stranger, const PeerFrame& frame) {
     if (found != communicators_.end()) found->second->AcceptRing(std::move(stranger.link));
     return;
   }
+  if (frame.kind == PeerKind::kBusy) {
+    for (const auto& [of, communicator] : communicators_)
+      if (communicator->Follows(secret))
+        return communicator->AcceptFollowed(std::move(stranger.link), frame);
+    return;
+  }
+  if (frame.kind == PeerKind::kRegroup || frame.kind == PeerKind::kRegroupGone) {
+    const auto found = communicators_.find(secret);
+    if (found == communicators_.end())
+      stranger.link->Send(Regrouping::Nobody());
+    else
+      found->second->AcceptRegroup(std::move(stranger.link), frame);
+    return;
+  }
+  if (frame.kind == PeerKind::kAwaited) return AnswerWhoIsAbsent(*stranger.link, frame);
   if (frame.kind != PeerKind::kJoin) return;
   std::unique_ptr<RootPart>& root = roots_[secret];
   if (root == nullptr) {
     if (!TakeId(secret)) {
       roots_.erase(secret);
-      stranger.link->Send({.kind = PeerKind::kRefused,
-                           .words = {frame.words.size() > 3 ? frame.words[3] : 0,
-                                     static_cast<int64_t>(ErrorCode::kInvalidArgument)},
-                           .texts = {"the unique id is not of this daemon, or was used before"}});
-      return;
+      const auto failed = std::find_if(failed_joins_.begin(), failed_joins_.end(),
+                                       [&secret](const auto& one) { return one.first == secret; });
+      return RefuseJoin(*stranger.link, frame,
+                        failed != failed_joins_.end()
+                            ? failed->second
+                            : Error{ErrorCode::kInvalidArgument,
+                                    "the unique id is not of this daemon, or was used before"});
     }
-    root = std::make_unique<RootPart>();
+    root = std::make_unique<RootPart>(*loop_, secret);
   }
   root->Accept(std::move(stranger.link), frame);
+}
+
+void Daemon::Core::RefuseJoin(PeerLink& link, const PeerFrame& frame, const Error& why) const {
+  link.Send({.kind = PeerKind::kRefused,
+             .words = {frame.words.size() > 3 ? frame.words[3] : 0, static_cast<int64_t>(why.code)},
+             .texts = {why.message}});
+}
+
+void Daemon::Core::Await(const UniqueId& id, std::vector<Regrouping::Awaited> awaited) {
+  const Result<bootstrap::Address> address = bootstrap::Decode(id);
+  // Another daemon may be the root of a grow.
+  if (!address || address->root != control_) return;
+  auto root = roots_.find(address->secret);
+  if (root == roots_.end() && TakeId(address->secret))
+    root =
+        roots_.emplace(address->secret, std::make_unique<RootPart>(*loop_, address->secret)).first;
+  if (root != roots_.end()) root->second->Await(std::move(awaited));
+}
+
+void Daemon::Core::AnswerWhoIsAbsent(PeerLink& link, const PeerFrame& frame) const {
+  const Secret secret = {static_cast<uint64_t>(frame.words[0]),
+                         static_cast<uint64_t>(frame.words[1])};
+  PeerFrame absent{.kind = PeerKind::kAbsent};
+  for (size_t i = 2; i < frame.words.size(); ++i) {
+    const int64_t rank = frame.words[i];
+    if (std::none_of(communicators_.begin(), communicators_.end(),
+                     [&](const auto& each) { return each.second->Promises(secret, rank); }))
+      absent.words.push_back(rank);
+  }
+  link.Send(absent);
 }
 
 bool Daemon::Core::TakeId(const Secret& secret) {
@@ -178,18 +235,17 @@ bool Daemon::Core::TakeId(const Secret& secret) {
   return false;
 }
 
-void Daemon::Core::AcceptOperators() {
-  ipc::Descriptor socket(
-      accept4(admin_listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  if (socket.is_open())
-    operators_.push_back(std::make_unique<AdminConnection>(*loop_, *this, std::move(socket)));
+void Daemon::Core::AcceptOperator(ipc::Descriptor socket) {
+  operators_.push_back(std::make_unique<AdminConnection>(*loop_, *this, std::move(socket)));
 }
 
 // --- What sessions ask ---------------------------------------------------------------------------
 
 Tenant* Daemon::Core::FindTenant(uint32_t user, const std::string& token) {
+  // Those of the configuration first: it may have been changed since a user came as a tenant of its own.
   for (const auto& tenant : tenants_) {
     const TenantOptions& options = tenant->options;
+    if (tenant->is_anybody) continue;
     const bool is_user =
         options.users.empty() ||
         std::find(options.users.begin(), options.users.end(), user) != options.users.end();
@@ -197,9 +253,12 @@ Tenant* Daemon::Core::FindTenant(uint32_t user, const std::string& token) {
     if (is_user && has_secret && options.token == token) return tenant.get();
   }
   if (!options_.anybody || !token.empty()) return nullptr;
-  tenants_.push_back(std::make_unique<Tenant>(
-      Tenant{.options = {.name = fmt::format("user-{}", user), .users = {user}}}));
-  return tenants_.back().get();
+  const std::string name = fmt::format("user-{}", user);
+  for (const auto& tenant : tenants_)
+    if (tenant->is_anybody && tenant->options.name == name) return tenant.get();
+  Tenant& tenant = AddTenant({.name = name, .users = {user}});
+  tenant.is_anybody = true;
+  return &tenant;
 }
 
 Result<UniqueId> Daemon::Core::MakeId(const Tenant& tenant) {
@@ -223,8 +282,13 @@ Result<ServiceCommunicator*> Daemon::Core::JoinCommunicator(Tenant& tenant, cons
   turns_are_old_ = true;
   if (communicator == nullptr)
     communicator = std::make_unique<ServiceCommunicator>(
-        DaemonParts{*loop_, *planner_, control_, host_, nics_}, tenant,
-        CommunicatorId{address->secret, address->root}, num_ranks);
+        DaemonParts{*loop_, *planner_, control_, host_, nics_,
+                    [this](const Tenant& of) { return MakeId(of); },
+                    [this](const UniqueId& next, std::vector<Regrouping::Awaited> awaited) {
+                      Await(next, std::move(awaited));
+                    },
+                    helpers_.get(), barrier_, &metrics_.path_bytes},
+        tenant, CommunicatorId{address->secret, address->root}, num_ranks);
   if (const Status joined = communicator->Join(rank, num_ranks, owner, line); !joined)
     return tl::unexpected(joined.error());
   return communicator.get();
@@ -300,15 +364,21 @@ bool Daemon::Core::LookUp(int wait_ms) {
   return happened;
 }
 
-bool Daemon::Core::Sleep() {
+int Daemon::Core::MostSleepMs() const {
   constexpr int kStuckMs = 2, kIdleMs = 100;
+  const bool works = std::any_of(communicators_.begin(), communicators_.end(),
+                                 [](const auto& each) { return each.second->has_work(); });
+  return works ? kStuckMs : kIdleMs;
+}
+
+bool Daemon::Core::Sleep() {
   ++sleeps_;
   for (const auto& session : sessions_) session->SayWhetherSleeping(true);
   const bool commands = std::any_of(sessions_.begin(), sessions_.end(),
                                     [](const auto& session) { return session->has_commands(); });
-  const bool works = std::any_of(communicators_.begin(), communicators_.end(),
-                                 [](const auto& each) { return each.second->has_work(); });
-  const bool woken = LookUp(commands ? 0 : works ? kStuckMs : kIdleMs);
+  const int64_t from_ns = NowNs();
+  const bool woken = LookUp(commands ? 0 : MostSleepMs());
+  slept_ns_ += NowNs() - from_ns;
   for (const auto& session : sessions_) session->SayWhetherSleeping(false);
   return woken || commands;
 }
@@ -316,9 +386,13 @@ bool Daemon::Core::Sleep() {
 void Daemon::Core::Tick(int64_t now_ns) {
   next_tick_ns_ = now_ns + kTickNs;
   for (const auto& [secret, communicator] : communicators_) communicator->Tick(now_ns);
+  for (const auto& [secret, root] : roots_) root->Tick(now_ns);
   for (Stranger& stranger : strangers_)
     if (now_ns >= stranger.until_ns) stranger.done = true;
   RemoveEnded();
+  for (const auto& acceptor : acceptors_) acceptor->Tick();
+  ports_->Tick(now_ns);
+  if (options_.tick) options_.tick();
 }
 
 void Daemon::Core::RemoveEnded() {
@@ -329,17 +403,32 @@ void Daemon::Core::RemoveEnded() {
       ++at;
       continue;
     }
-    if ((*at)->tenant() != nullptr)
-      Log(fmt::format("tenant {}, process {}: {}", (*at)->tenant()->options.name,
-                      (*at)->process_number(), (*at)->why_closed()));
+    if (const Tenant* tenant = (*at)->tenant(); tenant != nullptr) {
+      Log(fmt::format("tenant {}, process {}: {}", tenant->options.name, (*at)->process_number(),
+                      (*at)->why_closed()));
+      ports_->Tell({.event = "PEER_DEAD",
+                    .tenant = tenant->options.name,
+                    .host = host_,
+                    .process = (*at)->process_number(),
+                    .details = (*at)->why_closed()});
+    }
     loop_->Remove((*at)->socket());
     for (const int fd : {(*at)->doorbell(), (*at)->process()})
       if (fd >= 0) loop_->Remove(fd);
     at = sessions_.erase(at);
   }
-  if (std::erase_if(communicators_, [](const auto& each) { return each.second->is_over(); }) > 0)
+  if (std::erase_if(communicators_, [](const auto& each) { return each.second->may_go(); }) > 0)
     turns_are_old_ = true;
-  std::erase_if(roots_, [](const auto& each) { return each.second->is_over(); });
+  for (auto at = roots_.begin(); at != roots_.end();) {
+    if (!at->second->is_over()) {
+      ++at;
+      continue;
+    }
+    if (const auto& why = at->second->failed_gathering())
+      failed_joins_.emplace_back(at->first, *why);
+    if (failed_joins_.size() > kMaxFailedJoins) failed_joins_.pop_front();
+    at = roots_.erase(at);
+  }
 }
 
 ServiceCommunicator* Daemon::Core::FindCommunicator(const std::string& label) const {

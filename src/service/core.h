@@ -17,8 +17,13 @@
 #include <string>
 #include <vector>
 
+#include "acceptor.h"
 #include "admin.h"
 #include "event_loop.h"
+#include "gateway.h"
+#include "memory_returns.h"
+#include "metrics.h"
+#include "move_helpers.h"
 #include "planner.h"
 #include "root_part.h"
 #include "service_communicator.h"
@@ -28,15 +33,30 @@
 
 namespace tutti::service {
 
+class OperatorPorts;
+
+// What a daemon is made of that is another in simulated time.
+struct CoreParts {
+  std::unique_ptr<Planner> planner = nullptr;  // null: one with a thread
+  BarrierRule barrier = Step;
+};
+
 class Daemon::Core final : public SessionHost, public AdminHost {
  public:
-  static Result<std::unique_ptr<Core>> Start(const DaemonOptions& options);
+  static Result<std::unique_ptr<Core>> Start(const DaemonOptions& options, CoreParts parts = {});
   ~Core() override;
 
   const DaemonOptions& options() const { return options_; }
   const std::string& host() const { return host_; }
   std::string address() const { return control_.ToText(); }
   void Run();
+  // For whoever drives it in place of Run(): everything once, without waiting. True: something happened.
+  bool RunOnce() {
+    const bool moved = Round();
+    return LookUp(0) || moved;
+  }
+  // After which time it is to be driven again where nothing happens.
+  int MostSleepMs() const;
   void Stop() const {
     stops_ = true;
     loop_->Wake();
@@ -45,6 +65,8 @@ class Daemon::Core final : public SessionHost, public AdminHost {
   Tenant* FindTenant(uint32_t user, const std::string& token) override;
   Result<UniqueId> MakeId(const Tenant& tenant) override;
   Planner& planner() override { return *planner_; }
+  MemoryReturns& returns() override { return returns_; }
+  std::vector<std::string> Reload(const DaemonOptions& options);
   Result<ServiceCommunicator*> JoinCommunicator(Tenant& tenant, const UniqueId& id,
                                                 int32_t num_ranks, int32_t rank, RankOwner& owner,
                                                 uint32_t line) override;
@@ -59,15 +81,21 @@ class Daemon::Core final : public SessionHost, public AdminHost {
   };
   static constexpr int64_t kTurnBytes = int64_t{256} << 10;
 
-  Core(const DaemonOptions& options, std::unique_ptr<EventLoop> loop);
+  Core(const DaemonOptions& options, std::unique_ptr<EventLoop> loop, CoreParts parts);
   Status Listen();
-  void AcceptTenants();
-  void AcceptPeers();
-  void AcceptOperators();
+  void AcceptTenant(ipc::Descriptor socket);
+  void AcceptPeer(ipc::Descriptor socket);
+  void AcceptOperator(ipc::Descriptor socket);
+  Tenant& AddTenant(const TenantOptions& options);
   // The first frame of a daemon: whose it is.
   void Hear(Stranger& stranger, const PeerFrame& frame);
   // It was made here, and nobody has joined by it yet.
   bool TakeId(const Secret& secret);
+  // Ranks that regroup are to join by it.
+  void Await(const UniqueId& id, std::vector<Regrouping::Awaited> awaited);
+  // Which ranks of a communicator do not live here, or are not to join it any more.
+  void AnswerWhoIsAbsent(PeerLink& link, const PeerFrame& frame) const;
+  void RefuseJoin(PeerLink& link, const PeerFrame& frame, const Error& why) const;
   bool Round();
   bool GiveTurns();
   void MakeTurns();
@@ -83,22 +111,30 @@ class Daemon::Core final : public SessionHost, public AdminHost {
   ServiceCommunicator* FindCommunicator(const std::string& label) const;
   RootPart* FindRoot(const std::string& label) const;
   friend class Reports;
+  friend class OperatorPorts;
+  int64_t TimesWithoutDescriptors() const;
 
   DaemonOptions options_;
   std::string host_;
   mutable std::atomic<bool> stops_ = false;
   std::unique_ptr<EventLoop> loop_;
-  ipc::Descriptor tenants_listener_, admin_listener_, peers_listener_;
+  std::unique_ptr<Gateway> gateway_;  // null: daemons meet as they are
   Endpoint control_;
   std::vector<uint32_t> nics_;
   std::vector<std::unique_ptr<Tenant>> tenants_;
+  MemoryReturns returns_;  // counts for tenants
+  PeerLinks peer_links_;   // that others made
+  DaemonMetrics metrics_;  // communicators count in them
   std::list<Stranger> strangers_;
   std::map<const Tenant*, std::deque<Secret>> made_ids_;  // that nobody has joined by yet
   std::map<Secret, std::unique_ptr<RootPart>> roots_;
+  std::deque<std::pair<Secret, Error>> failed_joins_;  // newest last: ranks may come yet
   std::map<Secret, std::unique_ptr<ServiceCommunicator>> communicators_;
   std::list<std::unique_ptr<Session>> sessions_;
   std::list<std::unique_ptr<AdminConnection>> operators_;
   std::unique_ptr<Planner> planner_;
+  BarrierRule barrier_;
+  std::unique_ptr<MoveHelpers> helpers_;  // null: one runtime
   struct Turn {
     Tenant* tenant = nullptr;
     std::vector<ServiceCommunicator*> communicators;
@@ -107,7 +143,9 @@ class Daemon::Core final : public SessionHost, public AdminHost {
   std::vector<Turn> turns_;  // a tenant with communicators each
   bool turns_are_old_ = true;
   int64_t next_tick_ns_ = 0;
-  int64_t started_ns_ = 0, rounds_ = 0, sleeps_ = 0;
+  int64_t started_ns_ = 0, rounds_ = 0, sleeps_ = 0, slept_ns_ = 0;
+  std::vector<std::unique_ptr<Acceptor>> acceptors_;
+  std::unique_ptr<OperatorPorts> ports_;
 };
 
 }  // namespace tutti::service

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "config_fields.h"
@@ -40,6 +41,32 @@ Result<TenantOptions> ReadTenant(const Json& json, const std::string& place) {
   return tenant;
 }
 
+// `standard`: where it is where nothing else is said.
+Result<PortOptions> ReadPort(const Json& json, const std::string& name, const char* standard) {
+  if (!json.is_object()) return InvalidArgument(name + ": is no object");
+  PortOptions port{.listen = standard};
+  ConfigFields fields(json, name + ".");
+  fields.Take("listen", port.listen);
+  fields.Take("token", port.token);
+  fields.Take("users", port.users);
+  fields.Take("remote", port.remote);
+  if (Status read = fields.Finish(); !read) return tl::unexpected(read.error());
+  return port;
+}
+
+Result<TlsOptions> ReadTls(const Json& json) {
+  if (!json.is_object()) return InvalidArgument("tls: is no object");
+  TlsOptions tls;
+  ConfigFields fields(json, "tls.");
+  fields.Take("certificate", tls.certificate);
+  fields.Take("key", tls.key);
+  fields.Take("authority", tls.authority);
+  if (Status read = fields.Finish(); !read) return tl::unexpected(read.error());
+  if (tls.certificate.empty() || tls.key.empty() || tls.authority.empty())
+    return InvalidArgument("tls: wanted certificate, key and authority, all three");
+  return tls;
+}
+
 Result<DaemonOptions> Read(const Json& json) {
   if (!json.is_object()) return InvalidArgument("is no JSON object");
   DaemonOptions options;
@@ -52,8 +79,24 @@ Result<DaemonOptions> Read(const Json& json) {
   fields.TakeCount("port", 0, kMaxPort, options.port);
   fields.Take("host", options.host);
   fields.Take("nics", options.nics);
+  fields.TakeCount("runtimes", 1, kMostRuntimes, options.runtimes);
   fields.Take("anybody", options.anybody);
   fields.Take("tenants", tenants);
+  for (const auto& [key, standard, port] :
+       {std::tuple("metrics", "127.0.0.1:9464", &options.metrics),
+        std::tuple("ras", "127.0.0.1:28028", &options.ras)}) {
+    fields.Leave(key);
+    if (!json.contains(key)) continue;
+    Result<PortOptions> read = ReadPort(json[key], key, standard);
+    if (!read) return tl::unexpected(read.error());
+    *port = std::move(*read);
+  }
+  fields.Leave("tls");
+  if (json.contains("tls")) {
+    Result<TlsOptions> tls = ReadTls(json["tls"]);
+    if (!tls) return tl::unexpected(tls.error());
+    options.tls = std::move(*tls);
+  }
   if (Status read = fields.Finish(); !read) return tl::unexpected(read.error());
   if (!tenants.is_array()) return InvalidArgument("tenants: is no list");
   std::set<std::string> names;
@@ -101,6 +144,9 @@ Result<Daemon> Daemon::Start(const DaemonOptions& options) {
 const DaemonOptions& Daemon::options() const { return core_->options(); }
 const std::string& Daemon::host() const { return core_->host(); }
 std::string Daemon::address() const { return core_->address(); }
+std::vector<std::string> Daemon::Reload(const DaemonOptions& options) {
+  return core_->Reload(options);
+}
 void Daemon::Run() { core_->Run(); }
 void Daemon::Stop() const { core_->Stop(); }
 

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "gateway.h"
+
 namespace tutti::service {
 
 class Epoch::RankLanes final : public LaneSource {
@@ -34,6 +36,12 @@ class Epoch::RankLanes final : public LaneSource {
     if (transport_ != nullptr) transport_->SetSignature(signature);
   }
   const uint64_t& signature() const { return signature_; }
+  bool is_quiet() const {
+    return std::all_of(to_.begin(), to_.end(), [](const auto& entry) {
+      const Lane& lane = entry.second;
+      return lane.connection == nullptr || lane.connection->released() == lane.posted;
+    });
+  }
 
  private:
   using Key = std::pair<int32_t, int32_t>;  // peer, channel
@@ -55,6 +63,7 @@ Epoch::~Epoch() {
   // Operations end before what they are connected to.
   kept_.clear();
   for (const auto& transport : transports_) loop_.Remove(transport->poll_fd());
+  for (const Endpoint& made : of_gateway_) loop_.gateway()->Close(made);
 }
 
 Result<std::unique_ptr<Epoch>> Epoch::Open(EventLoop& loop, std::shared_ptr<Strategy> strategy,
@@ -76,13 +85,30 @@ Status Epoch::Listen() {
   // A tenant may come to an operation long after the others; that daemons are there their links say.
   constexpr double kLong = 1e9;
   tcp.patience_s = kLong;
+  tcp.max_failures = kMostFailures;
   for (size_t local = 0; local < options_.local_ranks.size(); ++local) {
     // Flows may lead to any address of this host.
     tcp.address = strategy_->flows().empty() ? options_.addresses[local] : INADDR_ANY;
     if (options_.leaves_from_addresses) tcp.source.address = options_.addresses[local];
+    Gateway* gateway = loop_.gateway();
+    if (gateway != nullptr) tcp.address = INADDR_LOOPBACK, tcp.source = {};
+    if (options_.on_lost)
+      tcp.on_lost = [this, from = options_.local_ranks[local]](const LostWay& way) {
+        options_.on_lost(from, way);
+      };
+    if (options_.path_bytes != nullptr)
+      tcp.counter_of = [this](const TcpPorts& ports) { return &options_.path_bytes->Of(ports); };
     Result<std::unique_ptr<TcpTransport>> transport =
         TcpTransport::Listen(options_.local_ranks[local], tcp);
     if (!transport) return tl::unexpected(transport.error());
+    if (gateway != nullptr) {
+      // Flows may lead to any address of this host here, too.
+      const uint32_t address =
+          strategy_->flows().empty() ? options_.addresses[local] : uint32_t{INADDR_ANY};
+      const Result<Endpoint> front = gateway->Front({address, 0}, (*transport)->endpoint());
+      if (!front) return tl::unexpected(front.error());
+      of_gateway_.push_back(*front);
+    }
     TcpTransport* polled = transport->get();
     loop_.Add(polled->poll_fd(), EPOLLIN, [polled](uint32_t) { polled->Poll(0); });
     transports_.push_back(std::move(*transport));
@@ -92,14 +118,26 @@ Status Epoch::Listen() {
 
 Endpoint Epoch::endpoint(size_t local) const {
   if (transports_.empty()) return {};
-  return {options_.addresses[local], transports_[local]->endpoint().port};
+  // Fronts come first, in the order of ranks.
+  const uint16_t port =
+      of_gateway_.empty() ? transports_[local]->endpoint().port : of_gateway_[local].port;
+  return {options_.addresses[local], port};
 }
 
 Connection* Epoch::SendTo(TcpTransport& transport, int32_t from, int32_t to, int32_t channel) {
   Endpoint target = peers_[static_cast<size_t>(to)];
   const FlowPath* path = strategy_->flows().Find(from, to, channel);
+  if (path != nullptr && path->target != INADDR_ANY) target.address = path->target;
+  if (Gateway* gateway = loop_.gateway(); gateway != nullptr) {
+    TcpSource source;
+    if (options_.leaves_from_addresses)
+      source.address = options_.addresses[static_cast<size_t>(LocalIndex(from))];
+    const Result<Endpoint> through =
+        gateway->Through(target, path == nullptr ? source : path->source);
+    if (through) of_gateway_.push_back(target = *through);
+    return transport.SendTo(to, target, channel);
+  }
   if (path == nullptr) return transport.SendTo(to, target, channel);
-  if (path->target != INADDR_ANY) target.address = path->target;
   return transport.SendTo(to, target, channel, path->source);
 }
 
@@ -117,7 +155,7 @@ LocalConnection& Epoch::Between(int32_t from, int32_t to, int32_t channel) {
     };
     connection = std::make_unique<LocalConnection>(
         fmt::format("connection {} -> {} channel {}", from, to, channel), signature(from),
-        signature(to));
+        signature(to), options_.helpers);
   }
   return *connection;
 }
@@ -128,6 +166,11 @@ std::byte* Epoch::Scratch(size_t local, int64_t bytes) {
   std::vector<std::byte>& scratch = scratch_[local];
   if (scratch.size() < static_cast<size_t>(bytes)) scratch.resize(static_cast<size_t>(bytes));
   return scratch.data();
+}
+
+bool Epoch::is_quiet() const {
+  return std::all_of(lanes_.begin(), lanes_.end(),
+                     [](const auto& lanes) { return lanes->is_quiet(); });
 }
 
 bool Epoch::PollSockets(size_t local) {

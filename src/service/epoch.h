@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
@@ -21,6 +22,8 @@
 #include "event_loop.h"
 #include "lane.h"
 #include "local_connection.h"
+#include "metrics.h"
+#include "move_helpers.h"
 #include "operation.h"
 #include "strategy.h"
 #include "tcp_transport.h"
@@ -35,6 +38,9 @@ struct EpochOptions {
   std::vector<int32_t> local_ranks = {};  // in order
   std::vector<uint32_t> addresses = {};   // of each local rank: to listen at
   bool leaves_from_addresses = false;     // connections too, where no flow says otherwise
+  std::function<void(int32_t from, const LostWay&)> on_lost = {};
+  MoveHelpers* helpers = nullptr;   // of the daemon; null: it has none
+  PathBytes* path_bytes = nullptr;  // the same
 };
 
 class Epoch {
@@ -64,6 +70,9 @@ class Epoch {
   // Moves what sockets of that rank can move. True: something was.
   bool PollSockets(size_t local);
   size_t connections() const { return num_connections_; }
+  // Whatever its ranks have sent was taken. An operation may be over before: what it had saved is still on its way, and lost if the
+  // epoch is closed.
+  bool is_quiet() const;
 
  private:
   class RankLanes;
@@ -76,7 +85,7 @@ class Epoch {
 
   Epoch(EventLoop& loop, std::shared_ptr<Strategy> strategy, const EpochOptions& options);
   Status Listen();
-  // Of a local rank; -1: it is elsewhere.
+  // Index of a local rank; -1: it is elsewhere.
   int32_t LocalIndex(int32_t rank) const;
   LocalConnection& Between(int32_t from, int32_t to, int32_t channel);
   Connection* SendTo(TcpTransport& transport, int32_t from, int32_t to, int32_t channel);
@@ -85,6 +94,8 @@ class Epoch {
   std::shared_ptr<Strategy> strategy_;
   EpochOptions options_;
   std::vector<Endpoint> peers_;
+  std::vector<Endpoint>
+      of_gateway_;  // where it listens for us: a front each rank, then what leads to others
   std::vector<std::unique_ptr<TcpTransport>> transports_;  // by local rank; empty: none are needed
   std::map<std::tuple<int32_t, int32_t, int32_t>, std::unique_ptr<LocalConnection>> between_;
   std::vector<std::unique_ptr<RankLanes>> lanes_;

@@ -30,16 +30,23 @@ std::optional<uint32_t> AddressOf(const Json& object, const char* key) {
 }
 
 // [first, how many]
-bool TakePorts(const Json& flow, TcpSource& source) {
-  if (!flow.contains("ports")) return true;
-  const Json& ports = flow["ports"];
+bool TakePorts(const Json& ports, TcpPorts& into) {
   if (!ports.is_array() || ports.size() != 2 || !ports[0].is_number_integer() ||
       !ports[1].is_number_integer())
     return false;
   const auto first = ports[0].get<int64_t>(), count = ports[1].get<int64_t>();
   if (first < 1 || first > kMaxPort || count < 1 || count > kMaxPort + 1 - first) return false;
-  source.first_port = static_cast<uint16_t>(first);
-  source.num_ports = static_cast<uint16_t>(count);
+  into = {static_cast<uint16_t>(first), static_cast<uint16_t>(count)};
+  return true;
+}
+
+// A list of them: those of other routes.
+bool TakeOthers(const Json& flow, TcpSource& source) {
+  constexpr size_t kMostOthers = 1024;
+  if (!flow.contains("others")) return true;
+  if (!flow["others"].is_array() || flow["others"].size() > kMostOthers) return false;
+  for (const Json& ports : flow["others"])
+    if (!TakePorts(ports, source.others.emplace_back())) return false;
   return true;
 }
 
@@ -69,7 +76,15 @@ Result<FlowTable> FlowTable::Parse(const std::string& text, int32_t num_ranks) {
     if (!target) return fault("target: wanted an IPv4 address");
     path.source.address = *source;
     path.target = *target;
-    if (!TakePorts(flow, path.source)) return fault("ports: wanted [FIRST, COUNT], of 1 to 65535");
+    if (flow.contains("ports")) {
+      TcpPorts ports;
+      if (!TakePorts(flow["ports"], ports))
+        return fault("ports: wanted [FIRST, COUNT], of 1 to 65535");
+      path.source.first_port = ports.first;
+      path.source.num_ports = ports.count;
+    }
+    if (!TakeOthers(flow, path.source))
+      return fault("others: wanted a list of [FIRST, COUNT], of 1 to 65535");
     const bool is_new =
         table.flows_
             .emplace(std::tuple(static_cast<int32_t>(*from), static_cast<int32_t>(*to),

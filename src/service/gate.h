@@ -1,8 +1,10 @@
 // Gate: when the ranks of a communicator may send, so that others find the network idle (traffic windows).
 //
-// Model       Open for `length` of every `period`, from `phase` on, by the clock that hosts share. Without
-//             windows it is always open. A clock that jumps may keep it closed for longer than a period: then it
-//             stays open until it is told again, so that sharing becomes fair and nothing waits for ever.
+// Model       Open for `length` of every `period`, from `phase` on, by the clock that hosts share; or whenever those that it
+//             follows are not busy, as their daemons say (following.h). Otherwise it is always open. A clock that
+//             jumps may keep it closed for longer than a period: then it stays open until it is told again, so that
+//             sharing becomes fair and nothing waits for ever. Who is busy for longer than `patience` finds it open until
+//             it has ended.
 // Units       nanoseconds; of CLOCK_REALTIME where it says real, of a clock that never jumps where it says steady.
 // Reference   [mccs] 4.3 example 4
 #pragma once
@@ -33,27 +35,46 @@ class Gate {
   // `windows` are valid.
   void Set(const GateWindows& windows) {
     windows_ = windows;
+    patience_ns_ = 0;
     closed_since_ns_ = 0;
     given_up_ = false;
   }
-  bool IsOpen(int64_t real_ns, int64_t steady_ns) {
-    if (given_up_ || windows_.IsOpenAt(real_ns)) {
-      closed_since_ns_ = 0;
+  // In place of windows; `patience_ns` > 0: at most so long at a stretch.
+  void Follow(int64_t patience_ns) {
+    Set({});
+    patience_ns_ = patience_ns;
+  }
+  // `busy`: those that it follows.
+  bool IsOpen(int64_t real_ns, int64_t steady_ns, bool busy = false) {
+    if (follows() && !busy) given_up_ = false;
+    if (given_up_ || (follows() ? !busy : windows_.IsOpenAt(real_ns))) {
+      CountClosed(steady_ns);
       return true;
     }
     if (closed_since_ns_ == 0) closed_since_ns_ = steady_ns;
-    given_up_ = steady_ns - closed_since_ns_ > windows_.period_ns;
-    if (given_up_) closed_since_ns_ = 0;
+    given_up_ = steady_ns - closed_since_ns_ > (follows() ? patience_ns_ : windows_.period_ns);
+    if (given_up_) CountClosed(steady_ns);
     return given_up_;
   }
   bool has_windows() const { return windows_.period_ns > 0; }
-  // The clock has jumped.
+  bool follows() const { return patience_ns_ > 0; }
+  int64_t patience_ns() const { return patience_ns_; }
+  // The clock has jumped, or whom it follows has been busy for too long.
   bool has_given_up() const { return given_up_; }
   const GateWindows& windows() const { return windows_; }
+  // In all, while somebody wanted to send.
+  int64_t closed_ns() const { return closed_ns_; }
 
  private:
+  void CountClosed(int64_t steady_ns) {
+    if (closed_since_ns_ != 0) closed_ns_ += steady_ns - closed_since_ns_;
+    closed_since_ns_ = 0;
+  }
+
   GateWindows windows_;
+  int64_t patience_ns_ = 0;      // 0: it follows nobody
   int64_t closed_since_ns_ = 0;  // 0: it was open
+  int64_t closed_ns_ = 0;
   bool given_up_ = false;
 };
 

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -10,7 +11,10 @@
 #include <cstring>
 #include <utility>
 
+#include "gateway.h"
 #include "tcp_frames.h"
+#include "tutti/runtime/remote.h"
+#include "wire_state.h"
 
 namespace tutti::service {
 namespace {
@@ -73,8 +77,20 @@ std::optional<PeerFrame> Decode(std::string_view bytes) {
   return frame;
 }
 
-PeerLink::PeerLink(EventLoop& loop, int fd, Handlers handlers)
+namespace {
+
+std::string Framed(const PeerFrame& frame) {
+  const std::string body = Encode(frame);
+  return WordsToBytes({static_cast<int64_t>(static_cast<uint64_t>(FrameType::kDaemon) << 56 |
+                                            uint64_t{body.size()})}) +
+         body;
+}
+
+}  // namespace
+
+PeerLink::PeerLink(EventLoop& loop, int fd, Handlers handlers, PeerLinks* links)
     : PeerLink(loop, std::move(handlers)) {
+  links_ = links;
   link_.emplace(fd);
   remote_ = link_->remote();
   Listen();
@@ -84,13 +100,20 @@ std::unique_ptr<PeerLink> PeerLink::Connect(EventLoop& loop, const Endpoint& to,
                                             Handlers handlers) {
   std::unique_ptr<PeerLink> link(new PeerLink(loop, std::move(handlers)));
   link->remote_ = to;
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  const sockaddr_in address = to.ToSocket();
+  link->made_here_ = true;
+  link->id_ = DrawSecret();
+  link->unsent_ = Framed(link->LinkFrame());
+  const int fd = TcpSocket(to, SOCK_NONBLOCK);
   link->connecting_ = fd;
   if (fd < 0) return nullptr;
-  if (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 &&
-      errno != EINPROGRESS)
+  Endpoint at = to;
+  if (Gateway* gateway = loop.gateway(); gateway != nullptr)
+    if (const Result<Endpoint> through = gateway->Through(to, {}); through)
+      link->through_ = at = *through;
+  if (ConnectTo(fd, at) != 0 && errno != EINPROGRESS) {
+    link->refused_ = errno == ECONNREFUSED;
     shutdown(fd, SHUT_RDWR);  // the loop says why: nobody expects it here
+  }
   loop.Add(fd, EPOLLOUT, [self = link.get()](uint32_t) { self->BeConnected(); });
   return link;
 }
@@ -102,12 +125,23 @@ PeerLink::~PeerLink() {
     close(connecting_);
   }
   if (link_) loop_.Remove(link_->fd());
+  LeaveGateway();
+  CloseRedial();
+  if (links_ != nullptr)
+    if (const auto own = links_->find(id_); own != links_->end() && own->second == this)
+      links_->erase(own);
+}
+
+void PeerLink::LeaveGateway() {
+  if (through_.port == 0) return;
+  loop_.gateway()->Close(through_);
+  through_.port = 0;
 }
 
 void PeerLink::BeConnected() {
   int error = 0;
   socklen_t size = sizeof(error);
-  sockaddr_in peer{};
+  sockaddr_storage peer{};
   socklen_t peer_size = sizeof(peer);
   const int fd = std::exchange(connecting_, -1);
   loop_.Remove(fd);
@@ -115,6 +149,7 @@ void PeerLink::BeConnected() {
   if (error == 0 && getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &peer_size) != 0)
     error = errno;
   if (error != 0) {
+    refused_ = refused_ || error == ECONNREFUSED || error == ECONNRESET;
     close(fd);
     Lose(fmt::format("nobody could be reached at {}: {}", remote_.ToText(), std::strerror(error)));
     return;
@@ -136,22 +171,164 @@ void PeerLink::Read() {
   while (*alive && link_) {
     Result<std::optional<Frame>> frame = link_->TryReceive(kMostBytes);
     if (!frame) return Lose(fmt::format("{}: {}", remote_.ToText(), frame.error().message));
-    if (!*frame) return;
+    if (!*frame) break;
     std::optional<PeerFrame> said =
         (*frame)->type == FrameType::kDaemon ? Decode((*frame)->body) : std::nullopt;
     if (!said) return Lose(fmt::format("{}: sent what is no frame", remote_.ToText()));
+    if (said->kind == PeerKind::kLink) {
+      HearLink(*said);
+      continue;
+    }
+    if (said->kind == PeerKind::kHeard) {
+      if (said->words.size() == 1) HearHeard(said->words[0]);
+      continue;
+    }
+    ++received_;
     // The handler may replace itself, or end this link.
     const auto handler = handlers_.frame;
     handler(std::move(*said));
   }
+  if (!*alive || !link_ || lost_ || told_ == received_) return;
+  told_ = received_;
+  unsent_ += Framed({.kind = PeerKind::kHeard, .words = {received_}});
+  Flush();
+}
+
+// --- Silence -------------------------------------------------------------------------------------
+
+PeerFrame PeerLink::LinkFrame() const {
+  return {
+      .kind = PeerKind::kLink,
+      .words = {static_cast<int64_t>(id_[0]), static_cast<int64_t>(id_[1]), received_, number_}};
+}
+
+void PeerLink::HearHeard(int64_t frames) {
+  for (; heard_ < frames && !unheard_.empty(); ++heard_) unheard_.pop_front();
+}
+
+void PeerLink::Resend() {
+  for (const std::string& frame : unheard_) unsent_ += frame;
+  Flush();
+}
+
+void PeerLink::HearLink(const PeerFrame& frame) {
+  if (frame.words.size() != 4) return;
+  const int64_t heard = frame.words[2], number = frame.words[3];
+  if (made_here_) {
+    if (!awaits_answer_) return;
+    awaits_answer_ = false;
+    left_.reset();
+    HearHeard(heard);
+    return Resend();
+  }
+  if (links_ == nullptr) return;
+  id_ = {static_cast<uint64_t>(frame.words[0]), static_cast<uint64_t>(frame.words[1])};
+  const auto [known, is_new] = links_->try_emplace(id_, this);
+  if (is_new) {
+    number_ = number;
+    // Nothing was heard of those before; the other end waits to hear that.
+    if (number > 0) {
+      unsent_ += Framed(LinkFrame());
+      Flush();
+    }
+    return;
+  }
+  if (known->second == this) return;
+  PeerLink& resumed = *known->second;
+  loop_.Remove(link_->fd());
+  ControlLink link = std::move(*link_);
+  link_.reset();
+  lost_ = true;
+  // It goes on over this connection, but where that is one that the other end has left.
+  const bool is_newer = number > resumed.number_;
+  if (is_newer) resumed.TakeOver(std::move(link), number, heard);
+  const auto handler = handlers_.lost;
+  handler(is_newer ? "it resumed another link" : "the other end has left this connection");
+}
+
+void PeerLink::TakeOver(ControlLink link, int64_t number, int64_t heard) {
+  if (lost_) return;
+  number_ = number;
+  if (link_) loop_.Remove(link_->fd());
+  link_.emplace(std::move(link));
+  HearHeard(heard);
+  told_ = received_;
+  unsent_ = Framed(LinkFrame());
+  Listen();
+  const std::shared_ptr<bool> alive = alive_;
+  Resend();
+  if (*alive) Read();  // what came with the first frame
+}
+
+void PeerLink::CloseRedial() {
+  if (redial_ >= 0) close(redial_);
+  redial_ = -1;
+}
+
+void PeerLink::Adopt() {
+  loop_.Remove(link_->fd());
+  // Closed when the other end has left it, too: else a reset of it might say that this daemon has gone.
+  left_.emplace(std::move(*link_));
+  const linger at_once{.l_onoff = 1, .l_linger = 0};
+  setsockopt(left_->fd(), SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+  link_.emplace(std::exchange(redial_, -1));
+  silent_looks_ = 0;
+  acked_bytes_ = 0;
+  awaits_answer_ = true;  // until it says what it has heard
+  ++number_;
+  told_ = received_;
+  unsent_ = Framed(LinkFrame());
+  Listen();
+  Flush();
+}
+
+void PeerLink::Beat(int64_t now_ns) {
+  constexpr int64_t kBeatNs = 500'000'000;
+  if (now_ns < next_beat_ns_ || !unsent_.empty()) return;
+  next_beat_ns_ = now_ns + kBeatNs;
+  unsent_ += Framed({.kind = PeerKind::kHeard, .words = {received_}});
+  Flush();
+}
+
+void PeerLink::Watch(int64_t now_ns) {
+  constexpr int kSilentLooks = 2;
+  constexpr int64_t kRedialNs = 250'000'000;
+  if (lost_ || !link_ || through_.port != 0) return;
+  if (!made_here_) return Beat(now_ns);
+  const std::optional<WireState> wire = LookAtWire(link_->fd());
+  const bool waits = wire && (wire->unacked > 0 || wire->probes > 0);
+  const bool heard = wire && wire->acked_bytes != acked_bytes_;
+  if (wire) acked_bytes_ = wire->acked_bytes;
+  if (!waits || heard) {
+    silent_looks_ = 0;
+    CloseRedial();
+    return Beat(now_ns);
+  }
+  if (++silent_looks_ < kSilentLooks) return;
+  if (redial_ >= 0) {
+    pollfd ready{.fd = redial_, .events = POLLOUT, .revents = 0};
+    int error = 0;
+    socklen_t size = sizeof(error);
+    if (poll(&ready, 1, 0) > 0) {
+      getsockopt(redial_, SOL_SOCKET, SO_ERROR, &error, &size);
+      if (error == 0) return Adopt();
+      CloseRedial();
+      if (error == ECONNREFUSED)
+        return Lose(fmt::format("nobody is there any more at {}", remote_.ToText()));
+    }
+    if (now_ns - redial_since_ns_ < kRedialNs) return;
+    CloseRedial();
+  }
+  redial_ = TcpSocket(remote_, SOCK_NONBLOCK);
+  redial_since_ns_ = now_ns;
+  if (redial_ >= 0 && ConnectTo(redial_, remote_) != 0 && errno != EINPROGRESS) CloseRedial();
 }
 
 void PeerLink::Send(const PeerFrame& frame) {
   if (lost_) return;
-  const std::string body = Encode(frame);
-  unsent_ += WordsToBytes({static_cast<int64_t>(static_cast<uint64_t>(FrameType::kDaemon) << 56 |
-                                                uint64_t{body.size()})});
-  unsent_ += body;
+  unheard_.push_back(Framed(frame));
+  if (awaits_answer_) return;
+  unsent_ += unheard_.back();
   if (link_) Flush();
 }
 
@@ -175,7 +352,9 @@ void PeerLink::Lose(const std::string& why) {
     link_.reset();
   }
   const auto handler = handlers_.lost;
-  handler(why);
+  const Gateway* gateway = loop_.gateway();
+  const std::string fault = gateway == nullptr ? "" : gateway->FaultWith(remote_);
+  handler(fault.empty() ? why : why + ": " + fault);
 }
 
 }  // namespace tutti::service

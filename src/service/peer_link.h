@@ -2,13 +2,20 @@
 //
 // Model       Frames of a kind, words and texts, over the frames of runtime/control_link.h
 //             (docs/formats/wire.md). A link is made without waiting; frames sent before it is there follow.
+// Silence     Where the network drops what is sent, without a word, the daemon that made the link makes another connection (its
+//             port is another one, and so perhaps its way), and both send again what the other has not heard: each
+//             frame arrives once, in order. Frames are kept until they were heard of. Connections are numbered: what an older one
+//             brings late counts no more. A connection that is closed or reset is lost at once: then the other daemon has gone.
 // Trust       Daemons trust each other; the reader takes any bytes nevertheless.
 // Errors      A link that is lost calls its handler once, with why.
 // Threads     The daemon's.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -37,8 +44,25 @@ enum class PeerKind : uint8_t {
   kProgress,  // to it: rank, issued, completed, nanoseconds it waits; what for
   kFailed,    // ErrorCode; why
   kGates,     // from the root: period, phase, length in ns; when ranks may send
+  // Between daemons whose ranks regroup (regrouping.h); the first of a link has the communicator's secret
+  kRegroup,        // to the leader: secret (2), a rank; what it asks
+  kRegroupGone,    // either way: secret (2), 0, then ranks of this daemon that have gone
+  kRegrouped,      // from the leader: a rank; what becomes of it
+  kRegroupNobody,  // this daemon has no rank of it
+  // For the link itself, not numbered among its frames
+  kLink,  // first of a connection: id of the link (2), frames heard so far, its number among the link's connections, from 0; also
+          // the answer to all but the first
+  kHeard,  // frames heard so far
+  // For ranks that are to join a communicator after they have regrouped; each the only one of its link
+  kAwaited,  // from the root: secret (2), then ranks: do they live, and are they to join?
+  kAbsent,   // to it: those that are not
+  // Of a communicator that makes way for another one (following.h)
+  kFollow,    // from the root: key (2), nanoseconds that a gate is shut at most at a stretch
+  kAnnounce,  // from the root of the other one: of each follower's daemon key (2), address and port
+  kBusy,    // from its daemons, also the first of a link: key (2), whether their ranks communicate
+  kClosed,  // from the root: epoch; all daemons are past those before it, which are closed now
 };
-inline constexpr PeerKind kLastPeerKind = PeerKind::kGates;
+inline constexpr PeerKind kLastPeerKind = PeerKind::kClosed;
 
 struct PeerFrame {
   PeerKind kind = PeerKind::kFailed;
@@ -46,7 +70,7 @@ struct PeerFrame {
   std::vector<std::string> texts = {};
 };
 
-// Of two words: address and port.
+// From two words: address, of IP version 4, and port.
 inline Endpoint EndpointAt(const std::vector<int64_t>& words, size_t at) {
   return {static_cast<uint32_t>(words[at]), static_cast<uint16_t>(words[at + 1])};
 }
@@ -54,6 +78,10 @@ inline Endpoint EndpointAt(const std::vector<int64_t>& words, size_t at) {
 std::string Encode(const PeerFrame& frame);
 // Nothing: no frame.
 std::optional<PeerFrame> Decode(std::string_view bytes);
+
+class PeerLink;
+// A daemon's links: those that others made, by id.
+using PeerLinks = std::map<std::array<uint64_t, 2>, PeerLink*>;
 
 class PeerLink {
  public:
@@ -64,7 +92,8 @@ class PeerLink {
     std::function<void(const std::string& why)> lost;
   };
 
-  PeerLink(EventLoop& loop, int fd, Handlers handlers);  // takes the socket over
+  // Takes the socket over. `links`, which must outlive it: where it is found when the other daemon resumes it; null: it cannot be.
+  PeerLink(EventLoop& loop, int fd, Handlers handlers, PeerLinks* links = nullptr);
   // Null: the process has no descriptor left.
   static std::unique_ptr<PeerLink> Connect(EventLoop& loop, const Endpoint& to, Handlers handlers);
   ~PeerLink();
@@ -72,8 +101,16 @@ class PeerLink {
   PeerLink& operator=(const PeerLink&) = delete;
 
   void Send(const PeerFrame& frame);
+  // To be called every 100 ms or so, at both ends: whose host is gone without a word shows by what it does not acknowledge. Where
+  // this daemon made the link another way is tried, too.
+  void Watch(int64_t now_ns);
   void SetHandlers(Handlers handlers) { handlers_ = std::move(handlers); }
   const Endpoint& remote() const { return remote_; }
+  bool is_connected() const { return link_.has_value(); }
+  // The other daemon has heard all that was sent, or will not.
+  bool is_quiet() const { return lost_ || unheard_.empty(); }
+  // Nobody listens there: the other's host says so.
+  bool was_refused() const { return refused_; }
 
  private:
   PeerLink(EventLoop& loop, Handlers handlers) : loop_(loop), handlers_(std::move(handlers)) {}
@@ -82,14 +119,40 @@ class PeerLink {
   void Flush();
   void Read();
   void Lose(const std::string& why);
+  // Who has nothing to say has to know, too, whether the other one is heard.
+  void Beat(int64_t now_ns);
+  void HearLink(const PeerFrame& frame);
+  void HearHeard(int64_t frames);
+  // Goes on over another connection, of that number, whose other end has heard so many frames.
+  void TakeOver(ControlLink link, int64_t number, int64_t heard);
+  void Resend();
+  PeerFrame LinkFrame() const;
+  void CloseRedial();
+  // Another connection is there: over to it.
+  void Adopt();
+  void LeaveGateway();
 
   EventLoop& loop_;
   Handlers handlers_;
   Endpoint remote_;
+  Endpoint through_;  // where the gateway takes it; port 0: nowhere
   int connecting_ = -1;
   std::optional<ControlLink> link_;
   std::string unsent_;
-  bool lost_ = false;
+  bool lost_ = false, refused_ = false;
+  std::array<uint64_t, 2>
+      id_{};  // of those that this daemon made, and of those that can be resumed
+  bool made_here_ = false, awaits_answer_ = false;
+  int64_t number_ = 0;               // of the connection
+  std::optional<ControlLink> left_;  // the connection before, until the other end has left it
+  PeerLinks* links_ = nullptr;
+  std::deque<std::string> unheard_;  // frames, as sent
+  int64_t heard_ = 0;                // frames of this end that the other has heard
+  int64_t received_ = 0, told_ = 0;  // frames of the other; what it was told of that
+  int redial_ = -1;
+  int64_t redial_since_ns_ = 0, next_beat_ns_ = 0;
+  uint64_t acked_bytes_ = 0;
+  int silent_looks_ = 0;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -4,9 +4,10 @@
 
 namespace tutti::service {
 
-Planner::Planner(std::function<void()> wake) : wake_(std::move(wake)), thread_([this] { Run(); }) {}
+ThreadPlanner::ThreadPlanner(std::function<void()> wake)
+    : wake_(std::move(wake)), thread_([this] { Run(); }) {}
 
-Planner::~Planner() {
+ThreadPlanner::~ThreadPlanner() {
   {
     const std::lock_guard lock(mutex_);
     ends_ = true;
@@ -15,7 +16,7 @@ Planner::~Planner() {
   thread_.join();
 }
 
-void Planner::Add(Job job) {
+void ThreadPlanner::Add(Job job) {
   {
     const std::lock_guard lock(mutex_);
     jobs_.push_back(std::move(job));
@@ -23,7 +24,7 @@ void Planner::Add(Job job) {
   changed_.notify_all();
 }
 
-bool Planner::RunFinished() {
+bool ThreadPlanner::RunFinished() {
   std::deque<Finish> finished;
   {
     const std::lock_guard lock(mutex_);
@@ -33,7 +34,7 @@ bool Planner::RunFinished() {
   return !finished.empty();
 }
 
-void Planner::Run() {
+void ThreadPlanner::Run() {
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [this] { return ends_ || !jobs_.empty(); });

@@ -2,7 +2,7 @@
 // waits for another one's plan.
 //
 // Model       A job runs in the planner's thread, one after the other, and gives what is to be done in the
-//             daemon's thread: RunFinished() does that.
+//             daemon's thread: RunFinished() does that. In simulated time another one stands in its place.
 // Threads     Add and RunFinished: the daemon's.
 #pragma once
 
@@ -19,15 +19,22 @@ class Planner {
   using Finish = std::function<void()>;
   using Job = std::function<Finish()>;
 
-  // `wake` is called in the planner's thread when a job is done.
-  explicit Planner(std::function<void()> wake);
-  ~Planner();  // waits for the job that runs; others are dropped
-  Planner(const Planner&) = delete;
-  Planner& operator=(const Planner&) = delete;
-
-  void Add(Job job);
+  virtual ~Planner() = default;
+  virtual void Add(Job job) = 0;
   // True: something was finished.
-  bool RunFinished();
+  virtual bool RunFinished() = 0;
+};
+
+class ThreadPlanner final : public Planner {
+ public:
+  // `wake` is called in the planner's thread when a job is done.
+  explicit ThreadPlanner(std::function<void()> wake);
+  ~ThreadPlanner() override;  // waits for the job that runs; others are dropped
+  ThreadPlanner(const ThreadPlanner&) = delete;
+  ThreadPlanner& operator=(const ThreadPlanner&) = delete;
+
+  void Add(Job job) override;
+  bool RunFinished() override;
 
  private:
   void Run();

@@ -3,11 +3,18 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <array>
+#include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
+#include <vector>
 
+#include "instruction_name.h"
+#include "operator_ports.h"
 #include "tutti/base/clock.h"
 #include "tutti/base/units.h"
+#include "tutti/runtime/remote.h"
 
 namespace tutti::service {
 namespace {
@@ -19,18 +26,50 @@ Json ErrorOf(const std::string& what) { return {{"error", what}}; }
 constexpr double kNsASecond = 1e9;
 double Seconds(int64_t ns) { return static_cast<double>(ns) / kNsASecond; }
 
-// null: always open.
-Json ToJson(const Gate& gate) {
-  if (!gate.has_windows()) return nullptr;
+// null: always open. `busy`: those that it follows.
+Json ToJson(const Gate& gate, bool busy) {
+  if (!gate.has_windows() && !gate.follows()) return nullptr;
   return {{"period_ns", gate.windows().period_ns},
           {"phase_ns", gate.windows().phase_ns},
           {"length_ns", gate.windows().length_ns},
+          {"patience_ns", gate.patience_ns()},
+          {"busy", busy},
           {"given_up", gate.has_given_up()}};
+}
+
+Json NotRunning(const std::string& label) {
+  return ErrorOf(fmt::format("{}: not all its ranks have joined, or it has failed", label));
+}
+
+// [a, b], both of them not below 0.
+std::optional<std::array<uint64_t, 2>> PairOf(const Json& json) {
+  if (!json.is_array() || json.size() != 2 || !json[0].is_number_unsigned() ||
+      !json[1].is_number_unsigned())
+    return std::nullopt;
+  return std::array<uint64_t, 2>{json[0].get<uint64_t>(), json[1].get<uint64_t>()};
 }
 
 // null: no flow is pinned.
 Json FlowsOf(const std::string& table) {
   return table.empty() ? Json() : Json::parse(table, nullptr, false)["flows"];
+}
+
+// Ways that were left because nothing came back, and by which nothing comes yet.
+Json LostPathsOf(const PathWatch& watch) {
+  Json paths = Json::array();
+  for (const PathWatch::Lost& lost : watch.lost()) {
+    const bool is_unknown = lost.way.ports.count == 0;
+    if (!lost.is_cut && !is_unknown) continue;
+    Json path = {{"from", lost.from},
+                 {"to", lost.way.peer},
+                 {"channel", lost.way.channel},
+                 {"target", lost.way.to.ToText()},
+                 {"silent_s", lost.way.silent_s},
+                 {"seconds", Seconds(NowNs() - lost.since_ns)}};
+    if (!is_unknown) path["ports"] = {lost.way.ports.first, lost.way.ports.count};
+    paths.push_back(std::move(path));
+  }
+  return paths;
 }
 
 Json ToJson(const ServiceCommunicator& communicator) {
@@ -50,20 +89,27 @@ Json ToJson(const ServiceCommunicator& communicator) {
           {"epoch", communicator.epoch()},
           {"strategy", communicator.strategy()},
           {"connections", communicator.connections()},
-          {"gates", ToJson(communicator.gate())},
+          {"gates", ToJson(communicator.gate(), communicator.makes_way())},
           {"flows", FlowsOf(communicator.flows())},
+          {"lost_paths", LostPathsOf(communicator.path_watch())},
+          {"paths_lost", communicator.path_watch().total()},
           {"error", communicator.has_failed() ? communicator.why_failed().message : ""},
           {"local_ranks", ranks}};
 }
 
-// `here`: what this daemon has of it, if anything.
-Json NoRoot(const ServiceCommunicator* here, const std::string& label) {
+// `here`: what this daemon, which others reach at `address`, has of it, if anything.
+Json NoRoot(const ServiceCommunicator* here, const std::string& address, const std::string& label) {
   if (here == nullptr) return ErrorOf(fmt::format("there is no communicator '{}' here", label));
+  // Its first rank is on its way to the root, or its last one has left it.
+  if (here->id().root.ToText() == address)
+    return ErrorOf(
+        fmt::format("{}: {}", label,
+                    here->is_over() ? "its ranks have left" : "not all its ranks have joined"));
   return ErrorOf(fmt::format("the root of {} is the daemon at {}: ask there", label,
                              here->id().root.ToText()));
 }
 
-// Of all ranks: who has not come to what others wait for.
+// Over all ranks: who has not come to what others wait for.
 Json PendingOf(const std::string& label, const RootPart& root) {
   int64_t most = 0;
   for (const auto& progress : root.progress()) most = std::max(most, progress.issued);
@@ -91,13 +137,23 @@ Json PendingOf(const std::string& label, const RootPart& root) {
 }  // namespace
 
 void Reports::Answer(const std::string& text, AdminReply reply) {
-  const Json request = Json::parse(text, nullptr, false);
+  // What is nested deeper is left out: it could not even be printed.
+  constexpr int kMaxDepth = 64;
+  const auto is_shallow = [](int depth, Json::parse_event_t, Json&) { return depth <= kMaxDepth; };
+  const Json request = Json::parse(text, is_shallow, false);
+  for (const char* key : {"communicator", "tenant"})
+    if (request.is_object() && request.contains(key) && !request[key].is_string())
+      return reply(
+          ErrorOf(fmt::format("{}: got {}, wanted a name", key, request[key].type_name())).dump());
   const std::string command =
       request.is_object() && request.contains("command") && request["command"].is_string()
           ? request["command"].get<std::string>()
           : "";
   if (command == "reconfigure") return Reconfigure(request, reply);
+  if (command == "trace" && request.contains("chunks_ms")) return TraceChunks(request, reply);
   if (command == "gates") return reply(SetGates(request).dump());
+  if (command == "follow") return reply(Follow(request).dump());
+  if (command == "announce") return reply(Announce(request).dump());
   reply(
       (command == "status"    ? Status()
        : command == "tenants" ? Tenants()
@@ -107,7 +163,7 @@ void Reports::Answer(const std::string& text, AdminReply reply) {
        : command == "quota"
            ? SetQuota(request)
            : ErrorOf(fmt::format("command '{}': there are status, tenants, comms, pending, trace, "
-                                 "quota, gates and reconfigure",
+                                 "quota, gates, follow, announce and reconfigure",
                                  command)))
           .dump(-1, ' ', false, Json::error_handler_t::replace));
 }
@@ -128,6 +184,8 @@ Json Reports::Status() const {
           {"communicators", core_.communicators_.size()},
           {"operations", operations},
           {"bytes", bytes},
+          {"metrics", core_.ports_->metrics_address()},
+          {"ras", core_.ports_->ras_address()},
           {"rounds", core_.rounds_},
           {"sleeps", core_.sleeps_}};
 }
@@ -141,7 +199,7 @@ Json Reports::Tenants() const {
                        {"processes_quota", tenant->options.processes},
                        {"ranks", tenant->ranks},
                        {"ranks_quota", tenant->options.ranks},
-                       {"memory_bytes", tenant->memory_bytes},
+                       {"memory_bytes", tenant->memory_bytes.load()},
                        {"memory_bytes_quota", tenant->options.memory_bytes},
                        {"operations", tenant->operations},
                        {"bytes", tenant->bytes},
@@ -173,6 +231,29 @@ Json Reports::Trace(const Json& request) const {
   const ServiceCommunicator* communicator = core_.FindCommunicator(label);
   if (communicator == nullptr)
     return ErrorOf(fmt::format("there is no communicator '{}' here", label));
+  return TraceOf(*communicator, false);
+}
+
+void Reports::TraceChunks(const Json& request, const AdminReply& reply) {
+  constexpr int64_t kMostMs = 60'000, kNsAMs = 1'000'000;
+  const Json& asked = request["chunks_ms"];
+  const int64_t ms = asked.is_number_integer() ? asked.get<int64_t>() : 0;
+  if (ms < 1 || ms > kMostMs)
+    return reply(
+        ErrorOf(fmt::format("chunks_ms: got {}, wanted 1 to {}", asked.dump(), kMostMs)).dump());
+  const std::string label = request.value("communicator", "");
+  ServiceCommunicator* communicator = core_.FindCommunicator(label);
+  if (communicator == nullptr)
+    return reply(ErrorOf(fmt::format("there is no communicator '{}' here", label)).dump());
+  const auto tell = [&core = core_, communicator, reply] {
+    reply(Reports(core).TraceOf(*communicator, true).dump());
+  };
+  const int64_t now_ns = NowNs();
+  if (!communicator->TraceChunks(now_ns, now_ns + ms * kNsAMs, tell))
+    reply(ErrorOf(fmt::format("busy: chunks of {} are being traced", label)).dump());
+}
+
+Json Reports::TraceOf(const ServiceCommunicator& communicator, bool with_chunks) const {
   Json events = Json::array();
   constexpr double kNsAUs = 1e3;
   const auto event = [&](const TraceRecord& record, std::string name, int64_t from, int64_t to) {
@@ -187,13 +268,31 @@ Json Reports::Trace(const Json& request) const {
          {"args",
           {{"sequence", record.sequence}, {"epoch", record.epoch}, {"bytes", record.bytes}}}});
   };
-  for (const TraceRecord& record : communicator->trace()) {
+  const ChunkTrace& chunks = communicator.chunks();
+  for (const TraceRecord& record : communicator.trace()) {
+    if (with_chunks && record.completed_ns < chunks.begun_ns()) continue;
     if (record.launched_ns > record.posted_ns)
       event(record, "waits for its turn", record.posted_ns, record.launched_ns);
     event(record, record.Text(), record.launched_ns, record.completed_ns);
   }
-  return {{"traceEvents", events},
-          {"realtime_offset_us", static_cast<double>(RealNowNs() - NowNs()) / kNsAUs}};
+  Json trace = {{"realtime_offset_us", static_cast<double>(RealNowNs() - NowNs()) / kNsAUs}};
+  if (with_chunks) {
+    for (const ExecutedChunk& chunk : chunks.chunks())
+      events.push_back({{"name", InstructionName(chunk.op, chunk.peer)},
+                        {"cat", "chunk"},
+                        {"ph", "X"},
+                        {"ts", static_cast<double>(chunk.start_ns) / kNsAUs},
+                        {"dur", static_cast<double>(chunk.end_ns - chunk.start_ns) / kNsAUs},
+                        {"pid", fmt::format("{} rank {}", core_.host_, chunk.rank)},
+                        {"tid", chunk.stream},
+                        {"args",
+                         {{"operation", chunk.operation},
+                          {"epoch", chunk.epoch},
+                          {"instruction", chunk.instruction}}}});
+    trace["chunks_left_out"] = chunks.left_out();
+  }
+  trace["traceEvents"] = std::move(events);
+  return trace;
 }
 
 Json Reports::SetQuota(const Json& request) {
@@ -224,7 +323,7 @@ Json Reports::SetQuota(const Json& request) {
 Json Reports::SetGates(const Json& request) {
   const std::string label = request.value("communicator", "");
   RootPart* root = core_.FindRoot(label);
-  if (root == nullptr) return NoRoot(core_.FindCommunicator(label), label);
+  if (root == nullptr) return NoRoot(core_.FindCommunicator(label), core_.address(), label);
   const auto field = [&request](const char* key) -> int64_t {
     if (!request.contains(key)) return 0;
     return request[key].is_number_integer() ? request[key].get<int64_t>() : -1;
@@ -235,15 +334,56 @@ Json Reports::SetGates(const Json& request) {
         "period_ns {}, phase_ns {}, length_ns {}: wanted a period of 0 (always open), or "
         "0 < length <= period and 0 <= phase < period",
         windows.period_ns, windows.phase_ns, windows.length_ns));
-  if (!root->SetGates(windows))
-    return ErrorOf(fmt::format("{}: not all its ranks have joined, or it has failed", label));
+  if (!root->SetGates(windows)) return NotRunning(label);
   return {{"communicator", label}, {"period_ns", windows.period_ns}};
+}
+
+Json Reports::Follow(const Json& request) {
+  const std::string label = request.value("communicator", "");
+  RootPart* root = core_.FindRoot(label);
+  if (root == nullptr) return NoRoot(core_.FindCommunicator(label), core_.address(), label);
+  const Json patience = request.value("patience_ns", Json());
+  if (!patience.is_number_integer() || patience.get<int64_t>() <= 0)
+    return ErrorOf("patience_ns: wanted nanoseconds, at least 1");
+  const FollowKey key = DrawSecret();
+  Json daemons = Json::array();
+  for (const Endpoint& daemon : root->Follow(key, patience.get<int64_t>()))
+    daemons.push_back({daemon.address.v4(), daemon.port});
+  if (daemons.empty()) return NotRunning(label);
+  return {{"communicator", label}, {"key", key}, {"daemons", daemons}};
+}
+
+Json Reports::Announce(const Json& request) {
+  const std::string label = request.value("communicator", "");
+  RootPart* root = core_.FindRoot(label);
+  if (root == nullptr) return NoRoot(core_.FindCommunicator(label), core_.address(), label);
+  const Json given = request.value("followers", Json());
+  const char* const wanted =
+      "followers: wanted a list of {key, daemons}, as the answers to 'follow' have them";
+  if (!given.is_array()) return ErrorOf(wanted);
+  std::vector<Follower> followers;
+  for (const Json& follower : given) {
+    const Json none;
+    const auto key = PairOf(follower.is_object() ? follower.value("key", none) : none);
+    const Json daemons = follower.is_object() ? follower.value("daemons", none) : none;
+    if (!key || !daemons.is_array()) return ErrorOf(wanted);
+    for (const Json& daemon : daemons) {
+      const auto at = PairOf(daemon);
+      if (!at || (*at)[0] > UINT32_MAX || (*at)[1] > UINT16_MAX) return ErrorOf(wanted);
+      followers.push_back(
+          {.key = *key,
+           .daemon = {static_cast<uint32_t>((*at)[0]), static_cast<uint16_t>((*at)[1])}});
+    }
+  }
+  if (!root->Announce(followers)) return NotRunning(label);
+  return {{"communicator", label}, {"followers", followers.size()}};
 }
 
 void Reports::Reconfigure(const Json& request, const AdminReply& reply) {
   const std::string label = request.value("communicator", "");
   RootPart* root = core_.FindRoot(label);
-  if (root == nullptr) return reply(NoRoot(core_.FindCommunicator(label), label).dump());
+  if (root == nullptr)
+    return reply(NoRoot(core_.FindCommunicator(label), core_.address(), label).dump());
   StrategyFiles files;
   if (request.contains("flows") && request["flows"].is_array())
     files.flows = Json{{"flows", request["flows"]}}.dump();
@@ -253,7 +393,9 @@ void Reports::Reconfigure(const Json& request, const AdminReply& reply) {
           file.contains("text") && file["text"].is_string())
         files.schedules.emplace_back(file["name"], file["text"]);
   const int64_t asked_ns = NowNs();
-  root->Reconfigure(files, [reply, label, asked_ns](const Result<int64_t>& hold_ns) {
+  DaemonMetrics& metrics = core_.metrics_;
+  root->Reconfigure(files, [reply, label, asked_ns, &metrics](const Result<int64_t>& hold_ns) {
+    metrics.Count(hold_ns);
     if (!hold_ns)
       return reply(ErrorOf(fmt::format("{}: {}", label, hold_ns.error().message)).dump());
     reply(Json{{"communicator", label},

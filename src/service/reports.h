@@ -23,9 +23,13 @@ class Reports {
   Json Communicators() const;
   Json Pending() const;
   Json Trace(const Json& request) const;
+  void TraceChunks(const Json& request, const AdminReply& reply);
+  Json TraceOf(const ServiceCommunicator& communicator, bool with_chunks) const;
   Json SetQuota(const Json& request);
   void Reconfigure(const Json& request, const AdminReply& reply);
   Json SetGates(const Json& request);
+  Json Follow(const Json& request);
+  Json Announce(const Json& request);
 
   Daemon::Core& core_;
 };

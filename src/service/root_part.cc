@@ -51,6 +51,7 @@ void RootPart::Hear(size_t peer, const PeerFrame& frame) {
       if (!AllAnswered()) return;
       ++epoch_;
       stage_ = Stage::kActive;
+      SendToAll({.kind = PeerKind::kClosed, .words = {int64_t{epoch_}}});
       return FinishReconfiguration(hold_ns_);
     case PeerKind::kLeft:
       return Left(peer, frame);
@@ -72,12 +73,12 @@ void RootPart::Join(size_t peer, const PeerFrame& frame) {
   Peer& from = *peers_[peer];
   if (frame.words.size() != 6 || frame.texts.size() != 2) return Lost(peer, "it sent no join");
   const int64_t ranks = frame.words[2], rank = frame.words[3];
-  const auto refuse = [&](const std::string& why) {
-    from.link->Send({.kind = PeerKind::kRefused,
-                     .words = {rank, static_cast<int64_t>(ErrorCode::kInvalidArgument)},
-                     .texts = {why}});
+  const auto refuse = [&](const std::string& why, ErrorCode code = ErrorCode::kInvalidArgument) {
+    from.link->Send(
+        {.kind = PeerKind::kRefused, .words = {rank, static_cast<int64_t>(code)}, .texts = {why}});
   };
-  if (stage_ != Stage::kGathering) return refuse("all its ranks have joined, or it has failed");
+  if (stage_ == Stage::kFailed) return refuse(why_failed_, ErrorCode::kPeerFailed);
+  if (stage_ != Stage::kGathering) return refuse("all its ranks have joined");
   if (ranks < 1 || ranks > kMostRanks || rank < 0 || rank >= ranks)
     return refuse(fmt::format("rank {} of {} cannot be", rank, ranks));
   if (num_ranks_ == 0) {
@@ -114,7 +115,7 @@ void RootPart::SendMembers() {
     members.words.push_back(std::find(ring.begin(), ring.end(), peer) - ring.begin());
   for (const int32_t peer : ring) {
     const Peer& of_ring = *peers_[static_cast<size_t>(peer)];
-    members.words.push_back(of_ring.control.address);
+    members.words.push_back(of_ring.control.address.v4());
     members.words.push_back(of_ring.control.port);
     members.texts.push_back(of_ring.host);
   }
@@ -144,7 +145,7 @@ void RootPart::Opened(size_t peer, const PeerFrame& frame) {
   if (!AllAnswered()) return;
   PeerFrame told{.kind = PeerKind::kPeers, .words = {epoch, attempt_}};
   for (const Endpoint& endpoint : endpoints_) {
-    told.words.push_back(endpoint.address);
+    told.words.push_back(endpoint.address.v4());
     told.words.push_back(endpoint.port);
   }
   Ask(stage_ == Stage::kOpening ? Stage::kActive : Stage::kPreparing);
@@ -152,12 +153,30 @@ void RootPart::Opened(size_t peer, const PeerFrame& frame) {
 }
 
 bool RootPart::SetGates(const GateWindows& windows) {
-  const bool runs =
-      stage_ == Stage::kActive || stage_ == Stage::kPreparing || stage_ == Stage::kCommitted;
-  if (runs)
+  if (runs())
     SendToAll({.kind = PeerKind::kGates,
                .words = {windows.period_ns, windows.phase_ns, windows.length_ns}});
-  return runs;
+  return runs();
+}
+
+std::vector<Endpoint> RootPart::Follow(const FollowKey& key, int64_t patience_ns) {
+  if (!runs()) return {};
+  SendToAll({.kind = PeerKind::kFollow,
+             .words = {static_cast<int64_t>(key[0]), static_cast<int64_t>(key[1]), patience_ns}});
+  std::vector<Endpoint> daemons;
+  for (const auto& peer : peers_) daemons.push_back(peer->control);
+  return daemons;
+}
+
+bool RootPart::Announce(const std::vector<Follower>& followers) {
+  if (!runs()) return false;
+  PeerFrame told{.kind = PeerKind::kAnnounce};
+  for (const Follower& follower : followers)
+    told.words.insert(told.words.end(),
+                      {static_cast<int64_t>(follower.key[0]), static_cast<int64_t>(follower.key[1]),
+                       follower.daemon.address.v4(), follower.daemon.port});
+  SendToAll(told);
+  return true;
 }
 
 void RootPart::Reconfigure(const StrategyFiles& files, Reconfigured done) {
@@ -189,7 +208,9 @@ void RootPart::Left(size_t peer, const PeerFrame& frame) {
   left_[static_cast<size_t>(frame.words[0])] = true;
   for (size_t other = 0; other < peers_.size(); ++other)
     if (other != peer && !peers_[other]->gone) peers_[other]->link->Send(frame);
-  if (std::find(left_.begin(), left_.end(), false) == left_.end()) over_ = true;
+  if (std::find(left_.begin(), left_.end(), false) != left_.end()) return;
+  over_ = true;
+  FinishReconfiguration(MakeError(ErrorCode::kPeerFailed, "all its ranks have left"));
 }
 
 std::string RootPart::RanksOf(size_t peer) const {
@@ -205,8 +226,15 @@ void RootPart::Lost(size_t peer, const std::string& why) {
   if (lost.gone) return;
   lost.gone = true;
   bool needed = false;
-  for (size_t rank = 0; rank < peer_of_.size(); ++rank)
-    if (peer_of_[rank] == static_cast<int32_t>(peer) && !left_[rank]) needed = true;
+  for (size_t rank = 0; rank < peer_of_.size(); ++rank) {
+    if (peer_of_[rank] != static_cast<int32_t>(peer)) continue;
+    if (!left_[rank]) needed = true;
+    // What a rank had sent when it left may be lost with its daemon.
+    if (left_[rank] && runs())
+      SendToAll({.kind = PeerKind::kLeft,
+                 .words = {static_cast<int64_t>(rank), 0},
+                 .texts = {fmt::format("its daemon ({}) has gone: {}", lost.host, why)}});
+  }
   if (needed && stage_ != Stage::kFailed)
     Fail(Failure(ErrorCode::kPeerFailed,
                  fmt::format("the daemon of {} ({}) has gone: {}", RanksOf(peer), lost.host, why)),
@@ -215,12 +243,91 @@ void RootPart::Lost(size_t peer, const std::string& why) {
     over_ = true;
 }
 
+// --- Who is to join after regrouping ------------------------------------------------------------
+
+void RootPart::Tick(int64_t now_ns) {
+  constexpr int64_t kBetweenNs = 250'000'000;
+  for (const auto& peer : peers_)
+    if (!peer->gone) peer->link->Watch(now_ns);
+  if (stage_ == Stage::kFailed)
+    over_ = over_ ||
+            std::all_of(peers_.begin(), peers_.end(), [](const auto& each) { return each->gone; });
+  if (stage_ != Stage::kGathering || awaited_.empty()) return questions_.clear();
+  // Nobody listens there any more: the daemon has ended, and its ranks with it.
+  for (const Question& question : questions_)
+    if (question.was_lost && question.link->was_refused())
+      for (const Regrouping::Awaited& awaited : awaited_)
+        if (awaited.control == question.control &&
+            (num_ranks_ == 0 || peer_of_[static_cast<size_t>(awaited.rank)] < 0))
+          return Fail(
+              Failure(ErrorCode::kPeerFailed, fmt::format("the daemon of rank {} ({}) has gone",
+                                                          awaited.rank, awaited.control.ToText())),
+              kNoPeer);
+  questions_.remove_if(
+      [](const Question& question) { return question.is_over || question.was_lost; });
+  if (now_ns < next_question_ns_) return;
+  next_question_ns_ = now_ns + kBetweenNs;
+  AskForAwaited();
+}
+
+void RootPart::AskForAwaited() {
+  std::map<std::pair<uint32_t, uint16_t>, PeerFrame> frames;  // by daemon
+  for (const Regrouping::Awaited& awaited : awaited_) {
+    if (num_ranks_ > 0 &&
+        (awaited.rank >= num_ranks_ || peer_of_[static_cast<size_t>(awaited.rank)] >= 0))
+      continue;
+    PeerFrame& frame = frames[{awaited.control.address.v4(), awaited.control.port}];
+    frame.kind = PeerKind::kAwaited;
+    if (frame.words.empty())
+      frame.words = {static_cast<int64_t>(secret_[0]), static_cast<int64_t>(secret_[1])};
+    frame.words.push_back(awaited.rank);
+  }
+  for (const auto& [daemon, frame] : frames) {
+    const Endpoint control{daemon.first, daemon.second};
+    const bool is_asked =
+        std::any_of(questions_.begin(), questions_.end(),
+                    [&control](const Question& question) { return question.control == control; });
+    if (is_asked) continue;
+    Question& question = questions_.emplace_back();
+    question.control = control;
+    question.link =
+        PeerLink::Connect(loop_, control,
+                          {.frame =
+                               [this, &question](const PeerFrame& answer) {
+                                 question.is_over = true;
+                                 HearAbsent(answer);
+                               },
+                           .lost = [&question](const std::string&) { question.was_lost = true; }});
+    if (question.link == nullptr) {
+      questions_.pop_back();
+      return;  // without descriptors: later
+    }
+    question.link->Send(frame);
+  }
+}
+
+void RootPart::HearAbsent(const PeerFrame& frame) {
+  if (frame.kind != PeerKind::kAbsent || stage_ != Stage::kGathering) return;
+  for (const int64_t rank : frame.words) {
+    const bool is_awaited =
+        std::any_of(awaited_.begin(), awaited_.end(),
+                    [rank](const Regrouping::Awaited& awaited) { return awaited.rank == rank; });
+    const bool has_joined = num_ranks_ > 0 && rank >= 0 && rank < num_ranks_ &&
+                            peer_of_[static_cast<size_t>(rank)] >= 0;
+    if (is_awaited && !has_joined)
+      return Fail(
+          Failure(ErrorCode::kPeerFailed, fmt::format("rank {} has ended before it joined", rank)),
+          kNoPeer);
+  }
+}
+
 void RootPart::Fail(const PeerFrame& failed, size_t origin) {
+  why_failed_ = failed.texts.empty() ? "it has failed" : failed.texts[0];
+  if (stage_ == Stage::kGathering) failed_gathering_ = {ErrorCode::kPeerFailed, why_failed_};
   stage_ = Stage::kFailed;
   for (size_t peer = 0; peer < peers_.size(); ++peer)
     if (peer != origin && !peers_[peer]->gone) peers_[peer]->link->Send(failed);
-  FinishReconfiguration(
-      MakeError(ErrorCode::kPeerFailed, failed.texts.empty() ? "it has failed" : failed.texts[0]));
+  FinishReconfiguration(MakeError(ErrorCode::kPeerFailed, why_failed_));
 }
 
 void RootPart::SendToAll(const PeerFrame& frame) {

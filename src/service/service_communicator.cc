@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <new>
 #include <utility>
 
+#include "bootstrap.h"
 #include "tutti/base/clock.h"
 #include "tutti/base/hash.h"
 
@@ -24,9 +26,10 @@ std::string CommunicatorId::Label() const {
 
 ServiceCommunicator::ServiceCommunicator(const DaemonParts& parts, Tenant& tenant,
                                          const CommunicatorId& id, int32_t num_ranks)
-    : parts_(parts), tenant_(tenant), id_(id), num_ranks_(num_ranks) {}
+    : parts_(parts), tenant_(tenant), id_(id), num_ranks_(num_ranks), announcer_(parts.loop) {}
 
 ServiceCommunicator::~ServiceCommunicator() {
+  chunks_.End();
   *alive_ = false;
   for (const auto& rank : local_) {
     rank->planned.reset();
@@ -70,12 +73,13 @@ Status ServiceCommunicator::Join(int32_t rank, int32_t num_ranks, RankOwner& own
   ++tenant_.ranks;
   root_->Send({.kind = PeerKind::kJoin,
                .words = {static_cast<int64_t>(id_.secret[0]), static_cast<int64_t>(id_.secret[1]),
-                         num_ranks, rank, parts_.control.address, parts_.control.port},
+                         num_ranks, rank, parts_.control.address.v4(), parts_.control.port},
                .texts = {tenant_.options.name, parts_.host}});
   return {};
 }
 
 void ServiceCommunicator::HearRoot(const PeerFrame& frame) {
+  if (failed_) return;  // its ranks have been told, or have left
   const std::vector<int64_t>& words = frame.words;
   const std::string text = frame.texts.empty() ? "" : frame.texts[0];
   switch (frame.kind) {
@@ -102,6 +106,12 @@ void ServiceCommunicator::HearRoot(const PeerFrame& frame) {
                                                        : BarrierEvent::Kind::kDiscard,
                .epoch = static_cast<uint32_t>(words[0])});
       return;
+    case PeerKind::kClosed:
+      if (words.size() == 1)
+        std::erase_if(epochs_, [&](const auto& entry) {
+          return entry.first < words[0] && entry.first < barrier_.epoch;
+        });
+      return;
     case PeerKind::kLeft:
       if (words.size() == 2)
         HearLeft(static_cast<int32_t>(words[0]), static_cast<uint64_t>(words[1]), text);
@@ -111,12 +121,38 @@ void ServiceCommunicator::HearRoot(const PeerFrame& frame) {
       return;
     case PeerKind::kGates:
       if (words.size() != 3) return;
-      if (const GateWindows windows{words[0], words[1], words[2]}; windows.AreValid())
+      if (const GateWindows windows{words[0], words[1], words[2]}; windows.AreValid()) {
+        followed_.End();
         gate_.Set(windows);
+      }
       return;
+    case PeerKind::kFollow:
+      if (words.size() != 3 || words[2] <= 0) return;
+      followed_.Begin({static_cast<uint64_t>(words[0]), static_cast<uint64_t>(words[1])});
+      gate_.Follow(words[2]);
+      return;
+    case PeerKind::kAnnounce:
+      return HearFollowers(frame);
     default:
       return;  // none of those that come from a root
   }
+}
+
+void ServiceCommunicator::HearFollowers(const PeerFrame& frame) {
+  constexpr size_t kWords = 4;
+  if (frame.words.size() % kWords != 0) return;
+  std::vector<Follower> followers;
+  for (size_t at = 0; at < frame.words.size(); at += kWords)
+    followers.push_back({.key = {static_cast<uint64_t>(frame.words[at]),
+                                 static_cast<uint64_t>(frame.words[at + 1])},
+                         .daemon = EndpointAt(frame.words, at + 2)});
+  announcer_.SetFollowers(followers);
+  Announce();
+}
+
+void ServiceCommunicator::Announce() {
+  announcer_.Say(std::any_of(local_.begin(), local_.end(),
+                             [](const auto& rank) { return rank->running.has_value(); }));
 }
 
 void ServiceCommunicator::BecomeMember(const PeerFrame& frame) {
@@ -133,6 +169,14 @@ void ServiceCommunicator::BecomeMember(const PeerFrame& frame) {
   barrier_.daemons = static_cast<int32_t>(daemons);
   barrier_.self = static_cast<int32_t>(frame.words[0]);
   barrier_.local_ranks = static_cast<int32_t>(local_.size());
+  members_.resize(daemons);
+  for (size_t rank = 0; rank < ranks; ++rank) {
+    const int64_t daemon = frame.words[3 + rank];
+    if (daemon < 0 || daemon >= static_cast<int64_t>(daemons)) return;
+    members_[static_cast<size_t>(daemon)].ranks.push_back(static_cast<int32_t>(rank));
+  }
+  for (size_t daemon = 0; daemon < daemons; ++daemon)
+    members_[daemon].control = EndpointAt(frame.words, 3 + ranks + 2 * daemon);
   if (daemons > 1) {
     const size_t next = (static_cast<size_t>(frame.words[0]) + 1) % daemons;
     // Who has gone the root says.
@@ -149,16 +193,20 @@ void ServiceCommunicator::BecomeMember(const PeerFrame& frame) {
   Open(0, std::move(*strategy));
 }
 
-EpochOptions ServiceCommunicator::OptionsOf(uint32_t epoch) const {
-  EpochOptions options{.number = epoch,
-                       .communicator = id_.secret[0],
-                       .cookie = cookie_,
-                       .num_ranks = num_ranks_,
-                       .leaves_from_addresses = !parts_.nics.empty()};
+EpochOptions ServiceCommunicator::OptionsOf(uint32_t epoch) {
+  EpochOptions options{
+      .number = epoch,
+      .communicator = id_.secret[0],
+      .cookie = cookie_,
+      .num_ranks = num_ranks_,
+      .leaves_from_addresses = !parts_.nics.empty(),
+      .on_lost = [this](int32_t from, const LostWay& way) { path_watch_.Add(from, way, NowNs()); },
+      .helpers = parts_.helpers,
+      .path_bytes = parts_.path_bytes};
   for (const auto& rank : local_) {
     options.local_ranks.push_back(rank->rank);
     options.addresses.push_back(
-        parts_.nics.empty() ? parts_.control.address
+        parts_.nics.empty() ? parts_.control.address.v4()
                             : parts_.nics[static_cast<size_t>(rank->device) % parts_.nics.size()]);
   }
   return options;
@@ -188,7 +236,8 @@ void ServiceCommunicator::TellOpened(uint32_t epoch, const std::string& why_not)
   }
   for (size_t i = 0; i < local_.size(); ++i) {
     const Endpoint endpoint = epochs_[epoch]->endpoint(i);
-    opened.words.insert(opened.words.end(), {local_[i]->rank, endpoint.address, endpoint.port});
+    opened.words.insert(opened.words.end(),
+                        {local_[i]->rank, endpoint.address.v4(), endpoint.port});
   }
   root_->Send(opened);
 }
@@ -230,7 +279,8 @@ void ServiceCommunicator::Prepare(const PeerFrame& frame) {
   if (frame.words.size() != 2 || frame.texts.size() % 2 != 1) return;
   attempt_ = frame.words[1];
   const auto epoch = static_cast<uint32_t>(frame.words[0]);
-  const BarrierStep step = Step(barrier_, {.kind = BarrierEvent::Kind::kPrepare, .epoch = epoch});
+  const BarrierStep step =
+      parts_.barrier(barrier_, {.kind = BarrierEvent::Kind::kPrepare, .epoch = epoch});
   if (!step.refused.empty()) return TellOpened(epoch, std::string(step.refused));
   Perform(step);
   StrategyFiles files{.flows = frame.texts[0]};
@@ -257,7 +307,7 @@ void ServiceCommunicator::Prepare(const PeerFrame& frame) {
 }
 
 void ServiceCommunicator::Apply(const BarrierEvent& event) {
-  if (!failed_) Perform(Step(barrier_, event));
+  if (!failed_) Perform(parts_.barrier(barrier_, event));
 }
 
 void ServiceCommunicator::Perform(const BarrierStep& step) {
@@ -277,7 +327,8 @@ void ServiceCommunicator::Do(const BarrierAction& action) {
   using Kind = BarrierAction::Kind;
   switch (action.kind) {
     case Kind::kClose:
-      epochs_.erase(action.epoch);
+      // One that is drained here is open to others that may not have heard yet that all of theirs was taken.
+      if (action.epoch >= barrier_.epoch) epochs_.erase(action.epoch);
       return;
     case Kind::kTellPrepared:
       return root_->Send({.kind = PeerKind::kPrepared, .words = {int64_t{action.epoch}, attempt_}});
@@ -303,7 +354,9 @@ void ServiceCommunicator::CheckDrained() {
   if (!barrier_.draining || failed_) return;
   for (const auto& rank : local_)
     if (rank->epoch != nullptr && rank->epoch->number() < barrier_.epoch) return;
-  Perform(Step(barrier_, {.kind = BarrierEvent::Kind::kDrained}));
+  for (const auto& [number, epoch] : epochs_)
+    if (number < barrier_.epoch && !epoch->is_quiet()) return;  // Tick() looks again
+  Perform(parts_.barrier(barrier_, {.kind = BarrierEvent::Kind::kDrained}));
 }
 
 // --- Leaving and failing -------------------------------------------------------------------------
@@ -314,41 +367,75 @@ ServiceCommunicator::LocalRank* ServiceCommunicator::Find(uint32_t line, const R
   return nullptr;
 }
 
-void ServiceCommunicator::Leave(uint32_t line, const RankOwner& owner, const std::string& why) {
-  LocalRank* rank = Find(line, owner);
-  if (rank == nullptr) return;
-  const bool unfinished = rank->running || !rank->queue.empty() || stage_ != Stage::kActive;
-  if (unfinished && !failed_)
-    Fail({ErrorCode::kPeerFailed, fmt::format("rank {}: {}", rank->rank, why)}, true);
-  if (rank->owner == nullptr) return;  // it left when it heard that
-  rank->owner = nullptr;
-  --tenant_.ranks;
-  if (failed_) return;
-  root_->Send({.kind = PeerKind::kLeft,
-               .words = {rank->rank, static_cast<int64_t>(rank->completed)},
-               .texts = {why}});
-  HearLeft(rank->rank, rank->completed, why);
+void ServiceCommunicator::Leave(std::span<const uint32_t> lines, const RankOwner& owner,
+                                const std::string& why) {
+  std::vector<LocalRank*> leaving;
+  for (const auto& rank : local_)
+    if (rank->owner == &owner && std::find(lines.begin(), lines.end(), rank->line) != lines.end())
+      leaving.push_back(rank.get());
+  std::sort(leaving.begin(), leaving.end(),
+            [](const LocalRank* a, const LocalRank* b) { return a->rank < b->rank; });
+  const bool unfinished =
+      std::any_of(leaving.begin(), leaving.end(), [this](const LocalRank* rank) {
+        return stage_ != Stage::kActive ||
+               (!rank->has_failed && (rank->running || !rank->queue.empty()));
+      });
+  if (unfinished && !failed_) {
+    std::string names;
+    for (const LocalRank* rank : leaving)
+      names += fmt::format("{}{}", names.empty() ? "" : ", ", rank->rank);
+    Fail({ErrorCode::kPeerFailed, fmt::format("rank {}: {}", names, why)}, true);
+  }
+  for (LocalRank* rank : leaving) {
+    if (rank->owner == nullptr) continue;  // it left when it heard that
+    rank->owner = nullptr;
+    --tenant_.ranks;
+    if (regrouping_ != nullptr) regrouping_->SetGone(rank->rank);
+    if (failed_) continue;
+    root_->Send({.kind = PeerKind::kLeft,
+                 .words = {rank->rank, static_cast<int64_t>(rank->completed)},
+                 .texts = {why}});
+    HearLeft(rank->rank, rank->completed, why);
+  }
 }
 
 void ServiceCommunicator::HearLeft(int32_t rank, uint64_t completed, const std::string& why) {
-  left_[rank] = {completed, why};
+  // The root's word of one that left here comes, too; and where its daemon has gone since then, that nothing which it had
+  // completed can be relied on.
+  const auto known = std::find_if(left_.begin(), left_.end(),
+                                  [rank](const Left& left) { return left.rank == rank; });
+  if (known != left_.end() && completed >= known->completed) return;
+  if (known == left_.end())
+    left_.push_back({rank, completed, why});
+  else
+    *known = {rank, completed, why};
   for (const auto& local : local_) CheckLeft(*local);
 }
 
-void ServiceCommunicator::CheckLeft(const LocalRank& rank) {
-  if (failed_ || rank.owner == nullptr) return;
-  for (const auto& [other, left] : left_)
-    if (rank.issued > left.completed)
-      return Fail({ErrorCode::kPeerFailed,
-                   fmt::format("rank {} calls its operation {}; rank {} completed {} and is no "
-                               "longer there: {}",
-                               rank.rank, rank.issued, other, left.completed, left.why)},
-                  true);
+void ServiceCommunicator::CheckLeft(LocalRank& rank) {
+  if (failed_ || rank.has_failed || rank.owner == nullptr) return;
+  if (!rank.running && rank.queue.empty()) return;
+  const uint64_t next = rank.completed + 1;
+  for (const Left& left : left_)
+    if (next > left.completed)
+      return FailRank(rank, {ErrorCode::kPeerFailed,
+                             fmt::format("rank {} calls its operation {}; rank {} completed {} and "
+                                         "is no longer there: {}",
+                                         rank.rank, next, left.rank, left.completed, left.why)});
+}
+
+void ServiceCommunicator::FailRank(LocalRank& rank, const Error& why) {
+  rank.has_failed = true;
+  rank.queue.clear();
+  rank.owner->Failed(rank.line, why);
+  if (std::all_of(local_.begin(), local_.end(),
+                  [](const auto& each) { return each->owner == nullptr || each->has_failed; }))
+    shown_failure_ = why;
 }
 
 void ServiceCommunicator::Fail(const Error& why, bool tell) {
   if (failed_) return;
-  failed_ = why;
+  failed_ = shown_failure_ = why;
   barrier_.phase = BarrierPhase::kFailed;
   if (tell && root_ != nullptr)
     root_->Send({.kind = PeerKind::kFailed,
@@ -360,13 +447,65 @@ void ServiceCommunicator::Fail(const Error& why, bool tell) {
     rank->running.reset();
     rank->epoch = nullptr;
     rank->queue.clear();
-    if (rank->owner == nullptr) continue;
+    if (rank->owner == nullptr || std::exchange(rank->has_failed, true)) continue;
     if (stage_ == Stage::kActive)
-      rank->owner->Failed(rank->line);
+      rank->owner->Failed(rank->line, why);
     else
       rank->owner->JoinRefused(rank->line, why);
   }
+  Announce();
   epochs_.clear();
+}
+
+Regrouping& ServiceCommunicator::Regroups() {
+  // One that is over answers nobody any more.
+  if (regrouping_ != nullptr && !regrouping_->is_over()) return *regrouping_;
+  regrouping_ = std::make_unique<Regrouping>(
+      parts_.loop,
+      Regrouping::Party{.secret = id_.secret,
+                        .self = static_cast<size_t>(barrier_.self),
+                        .daemons = members_,
+                        .num_ranks = num_ranks_},
+      [this] { return parts_.make_id(tenant_); }, parts_.await);
+  for (const auto& rank : local_)
+    if (rank->owner == nullptr) regrouping_->SetGone(rank->rank);
+  return *regrouping_;
+}
+
+Status ServiceCommunicator::Regroup(uint32_t line, const RankOwner& owner, const RegroupAsk& ask,
+                                    int64_t until_ns, Regrouping::Answer answer) {
+  LocalRank* rank = Find(line, owner);
+  if (rank == nullptr || members_.empty() || stage_ != Stage::kActive)
+    return InvalidArgument("not all its ranks had joined");
+  rank->promised.reset();  // it comes again: what it was promised before did not come about
+  Regroups().Ask(rank->rank, ask, until_ns,
+                 [this, alive = alive_, line, &owner,
+                  answer = std::move(answer)](const Result<Regrouped>& become) {
+                   LocalRank* asked = *alive ? Find(line, owner) : nullptr;
+                   const auto next =
+                       become ? bootstrap::Decode(become->id)
+                              : Result<bootstrap::Address>(MakeError(ErrorCode::kNotFound, ""));
+                   if (asked != nullptr && next) asked->promised = {next->secret, become->rank};
+                   answer(become);
+                 });
+  return {};
+}
+
+bool ServiceCommunicator::Promises(const std::array<uint64_t, 2>& secret, int64_t rank) const {
+  return std::any_of(local_.begin(), local_.end(), [&](const auto& local) {
+    if (local->owner == nullptr) return false;
+    // One that asks is not to be taken for absent because its answer is still on its way.
+    if (regrouping_ != nullptr && regrouping_->Asks(local->rank)) return true;
+    return (id_.secret == secret && local->rank == rank) ||
+           (local->promised && local->promised->first == secret && local->promised->second == rank);
+  });
+}
+
+void ServiceCommunicator::AcceptRegroup(std::unique_ptr<PeerLink> link, const PeerFrame& frame) {
+  if (members_.empty() || is_over())
+    link->Send(Regrouping::Nobody());
+  else
+    Regroups().Accept(std::move(link), frame);
 }
 
 bool ServiceCommunicator::is_over() const {
@@ -380,7 +519,7 @@ bool ServiceCommunicator::is_over() const {
 
 bool ServiceCommunicator::Issue(uint32_t line, const RankOwner& owner, Command command) {
   LocalRank* rank = Find(line, owner);
-  if (rank == nullptr || failed_) return true;  // it hears of it by its line
+  if (rank == nullptr || failed_ || rank->has_failed) return true;  // it hears of it by its line
   if (rank->queue.size() >= kMaxQueued) return false;
   command.posted_ns = NowNs();
   if (!command.is_exchange) {
@@ -399,20 +538,38 @@ bool ServiceCommunicator::Issue(uint32_t line, const RankOwner& owner, Command c
 
 bool ServiceCommunicator::has_work() const {
   return !failed_ && stage_ == Stage::kActive &&
-         std::any_of(local_.begin(), local_.end(),
-                     [](const auto& rank) { return rank->running || !rank->queue.empty(); });
+         std::any_of(local_.begin(), local_.end(), [](const auto& rank) {
+           return !rank->has_failed && (rank->running || !rank->queue.empty());
+         });
 }
 
 bool ServiceCommunicator::PollNext(int64_t budget) {
-  if (gate_.has_windows() && !gate_.IsOpen(RealNowNs(), NowNs())) return false;
+  if (!GateIsOpen()) return false;
   for (size_t tried = 0; tried < local_.size() && !failed_; ++tried)
     if (PollRank(next_++ % local_.size(), budget)) return true;
   return false;
 }
 
+bool ServiceCommunicator::GateIsOpen() {
+  if (!gate_.has_windows() && !gate_.follows()) return true;
+  return gate_.IsOpen(RealNowNs(), NowNs(), followed_.is_busy());
+}
+
 bool ServiceCommunicator::PollRank(size_t index, int64_t budget) {
+  try {
+    return Advance(index, budget);
+  } catch (const std::bad_alloc&) {
+    // Buffers are as large as what tenants ask for: one that there is no memory for ends its own communicator alone.
+    Fail({ErrorCode::kResourceExhausted, fmt::format("rank {}: the daemon ({}) has no memory left",
+                                                     local_[index]->rank, parts_.host)},
+         true);
+    return false;
+  }
+}
+
+bool ServiceCommunicator::Advance(size_t index, int64_t budget) {
   LocalRank& rank = *local_[index];
-  if (!rank.running && !TryLaunch(index)) return false;
+  if (rank.has_failed || (!rank.running && !TryLaunch(index))) return false;
   const Interpreter::Outcome outcome = rank.operation().Poll(budget);
   const bool sockets = rank.epoch->PollSockets(index);
   if (outcome == Interpreter::Outcome::kOver) {
@@ -443,9 +600,10 @@ std::string ServiceCommunicator::OtherCalls(const LocalRank& rank) const {
 
 bool ServiceCommunicator::TryLaunch(size_t index) {
   LocalRank& rank = *local_[index];
+  if (!left_.empty()) CheckLeft(rank);
   if (rank.queue.empty() || stage_ != Stage::kActive) return false;
-  const BarrierStep step =
-      Step(barrier_, {.kind = BarrierEvent::Kind::kCommand, .rank = static_cast<int32_t>(index)});
+  const BarrierStep step = parts_.barrier(
+      barrier_, {.kind = BarrierEvent::Kind::kCommand, .rank = static_cast<int32_t>(index)});
   if (!step.refused.empty()) return false;  // held
   Epoch& epoch = *epochs_.at(step.actions().front().epoch);
   const std::optional<bool> made = MakeOperation(index, epoch, rank.queue.front());
@@ -455,6 +613,7 @@ bool ServiceCommunicator::TryLaunch(size_t index) {
   rank.epoch = &epoch;
   rank.launched_ns = NowNs();
   rank.polls_stuck = 0;
+  Announce();
   Perform(step);
   return !failed_;
 }
@@ -490,6 +649,8 @@ std::optional<bool> ServiceCommunicator::MakeOperation(size_t index, Epoch& epoc
   rank.planned = std::move(*operation);
   epoch.lanes(index).SetSignature(SignatureOf(call, (*planned)->digest));
   rank.planned->Begin(call.input, call.output, epoch.Scratch(index, rank.planned->scratch_bytes()));
+  rank.planned->Watch(
+      chunks_.For(rank.rank, rank.completed + 1, epoch.number(), rank.planned->program().program));
   return true;
 }
 
@@ -527,8 +688,10 @@ void ServiceCommunicator::Complete(size_t index) {
                     .posted_ns = rank.running->posted_ns,
                     .launched_ns = rank.launched_ns,
                     .completed_ns = NowNs()});
+  Count(trace_.back());
   if (trace_.size() > kTraceRecords) trace_.pop_front();
   rank.running.reset();
+  Announce();
   const uint32_t epoch = std::exchange(rank.epoch, nullptr)->number();
   if (rank.owner != nullptr) rank.owner->Completed(rank.line, rank.completed, epoch);
   CheckDrained();
@@ -538,8 +701,21 @@ void ServiceCommunicator::Complete(size_t index) {
 
 void ServiceCommunicator::Tick(int64_t now_ns) {
   constexpr int64_t kLongNs = 100'000'000;
+  if (regrouping_ != nullptr && regrouping_->Advance(now_ns)) regrouping_.reset();
+  chunks_.Tick(now_ns);
+  followed_.Tick();
+  announcer_.Tick(now_ns);
+  for (PeerLink* link : {root_.get(), ring_out_.get()})
+    if (link != nullptr) link->Watch(now_ns);
   if (failed_ || stage_ != Stage::kActive) return;
+  // What was sent by operations that are over goes on, on other ways if need be.
+  for (const auto& [number, epoch] : epochs_)
+    if (!epoch->is_quiet())
+      for (size_t local = 0; local < local_.size(); ++local) epoch->PollSockets(local);
+  CheckDrained();
+  path_watch_.Tick(now_ns);
   for (const auto& rank : local_) {
+    if (rank->has_failed) continue;
     const Command* oldest = rank->running         ? &*rank->running
                             : rank->queue.empty() ? nullptr
                                                   : &rank->queue.front();
@@ -558,7 +734,7 @@ void ServiceCommunicator::Tick(int64_t now_ns) {
 }
 
 std::string_view ServiceCommunicator::phase() const {
-  if (failed_) return "failed";
+  if (has_failed()) return "failed";
   return stage_ == Stage::kActive ? Name(barrier_.phase) : "joining";
 }
 

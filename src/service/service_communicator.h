@@ -12,20 +12,28 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "barrier.h"
+#include "chunk_trace.h"
 #include "collective_call.h"
 #include "epoch.h"
+#include "following.h"
 #include "gate.h"
+#include "metrics.h"
 #include "operation.h"
+#include "path_watch.h"
 #include "peer_link.h"
 #include "planner.h"
+#include "regrouping.h"
 #include "tenant.h"
 #include "tutti/base/result.h"
 
@@ -38,7 +46,8 @@ class RankOwner {
   virtual void Joined(uint32_t line) = 0;
   virtual void JoinRefused(uint32_t line, const Error& why) = 0;
   virtual void Completed(uint32_t line, uint64_t completed, uint32_t epoch) = 0;
-  virtual void Failed(uint32_t line) = 0;
+  virtual void Failed(uint32_t line, const Error& why) = 0;
+  virtual int32_t process_number() const { return -1; }
 };
 
 // What a rank is to do, checked, with the memory that it needs.
@@ -78,6 +87,11 @@ struct DaemonParts {
   std::string host;
   std::vector<uint32_t>
       nics;  // addresses of the devices of this host; none: all use the control address
+  std::function<Result<UniqueId>(const Tenant&)> make_id;
+  Regrouping::Await await;
+  MoveHelpers* helpers = nullptr;
+  BarrierRule barrier = Step;
+  PathBytes* path_bytes = nullptr;
 };
 
 struct CommunicatorId {
@@ -100,7 +114,10 @@ class ServiceCommunicator {
     std::deque<Command> queue;  // not launched
     uint64_t issued = 0, completed = 0;
     std::optional<Command> running;
-    Epoch* epoch = nullptr;  // of what runs
+    std::optional<std::pair<std::array<uint64_t, 2>, int32_t>>
+        promised;  // secret of what it is to join next, after regrouping, and its rank there
+    bool has_failed = false;  // alone: what it runs stays, as others may still read from its memory
+    Epoch* epoch = nullptr;   // of what runs
     std::shared_ptr<PlanOperation> planned;
     std::unique_ptr<ExchangeOperation> exchange;
     int64_t launched_ns = 0, polls_stuck = 0;
@@ -121,26 +138,51 @@ class ServiceCommunicator {
   Status Join(int32_t rank, int32_t num_ranks, RankOwner& owner, uint32_t line);
   // False: its queue is full.
   bool Issue(uint32_t line, const RankOwner& owner, Command command);
-  // It needs it no more. Unfinished commands of it fail the communicator.
-  void Leave(uint32_t line, const RankOwner& owner, const std::string& why);
+  // They need it no more. Unfinished commands of one of them fail the communicator, and all of them are named. Else what they
+  // completed ends everywhere; other ranks fail, each for itself, with the first command that one of them has not completed.
+  void Leave(std::span<const uint32_t> lines, const RankOwner& owner, const std::string& why);
   void Abort(const Error& why) { Fail(why, true); }
+  // A local rank goes on with those that are left; `answer` is called once, unless it leaves before. An error: it cannot ask.
+  Status Regroup(uint32_t line, const RankOwner& owner, const RegroupAsk& ask, int64_t until_ns,
+                 Regrouping::Answer answer);
+  // Another daemon whose ranks regroup.
+  void AcceptRegroup(std::unique_ptr<PeerLink> link, const PeerFrame& frame);
+  // A daemon of whom it makes way for, whose key this is.
+  bool Follows(const FollowKey& key) const { return followed_.Has(key); }
+  void AcceptFollowed(std::unique_ptr<PeerLink> link, const PeerFrame& first) {
+    followed_.Accept(std::move(link), first);
+  }
   // The daemon before this one on the ring.
   void AcceptRing(std::unique_ptr<PeerLink> link);
 
-  // Of one local rank after the other, from call to call. True: something moved.
+  // Polls one local rank after the other, from call to call. True: something moved.
   bool PollNext(int64_t budget);
   bool has_work() const;
   // Says to the root what waits for long.
   void Tick(int64_t now_ns);
 
+  // A local rank that is there is to be `rank` of the communicator with that secret, is it already, or may become it.
+  bool Promises(const std::array<uint64_t, 2>& secret, int64_t rank) const;
+
   bool is_over() const;
-  const Error& why_failed() const { return *failed_; }
-  bool has_failed() const { return failed_.has_value(); }
+  // It is over, and who has to hear what it has said has: its root, and others that regroup.
+  bool may_go() const {
+    const bool root_waits = root_ != nullptr && root_->is_connected() && !root_->is_quiet();
+    return is_over() && !root_waits && (regrouping_ == nullptr || regrouping_->is_quiet());
+  }
+  // No rank that is here can go on.
+  bool has_failed() const { return shown_failure_.has_value(); }
+  const Error& why_failed() const { return *shown_failure_; }
   Tenant& tenant() const { return tenant_; }
   const CommunicatorId& id() const { return id_; }
   int32_t num_ranks() const { return num_ranks_; }
   const std::vector<std::unique_ptr<LocalRank>>& local() const { return local_; }
   const std::deque<TraceRecord>& trace() const { return trace_; }
+  // What its local ranks execute of plans from now on; `done` is called then, or when it ends. False: somebody has asked already.
+  bool TraceChunks(int64_t now_ns, int64_t until_ns, ChunkTrace::Done done) {
+    return chunks_.Begin(now_ns, until_ns, std::move(done));
+  }
+  const ChunkTrace& chunks() const { return chunks_; }
   std::string_view phase() const;
   uint32_t epoch() const { return barrier_.epoch; }
   std::string strategy() const;
@@ -148,12 +190,21 @@ class ServiceCommunicator {
   std::string flows() const;
   size_t connections() const;
   const Gate& gate() const { return gate_; }
+  // Those that it follows communicate.
+  bool makes_way() const { return followed_.is_busy(); }
+  const CommunicatorMetrics& metrics() const { return metrics_; }
+  int32_t num_hosts() const { return barrier_.daemons; }
+  const PathWatch& path_watch() const { return path_watch_; }
 
  private:
   enum class Stage : uint8_t { kJoining, kOpening, kActive };
 
   void HearRoot(const PeerFrame& frame);
   void HearRing(const PeerFrame& frame);
+  void HearFollowers(const PeerFrame& frame);
+  bool GateIsOpen();
+  // Whether local ranks communicate.
+  void Announce();
   void BecomeMember(const PeerFrame& frame);
   void MeetPeers(const PeerFrame& frame);
   void Prepare(const PeerFrame& frame);
@@ -164,11 +215,15 @@ class ServiceCommunicator {
   void Perform(const BarrierStep& step);
   void Do(const BarrierAction& action);
   void HearLeft(int32_t rank, uint64_t completed, const std::string& why);
-  // A command that a rank which has left will never join.
-  void CheckLeft(const LocalRank& rank);
+  // Its next command may be one that a rank which has left will never join.
+  void CheckLeft(LocalRank& rank);
+  void FailRank(LocalRank& rank, const Error& why);
   LocalRank* Find(uint32_t line, const RankOwner& owner);
+  Regrouping& Regroups();
 
+  // Fails the communicator where memory runs out.
   bool PollRank(size_t index, int64_t budget);
+  bool Advance(size_t index, int64_t budget);
   // What other local ranks run that is not what this one runs.
   std::string OtherCalls(const LocalRank& rank) const;
   bool TryLaunch(size_t index);
@@ -176,9 +231,21 @@ class ServiceCommunicator {
   std::optional<bool> MakeOperation(size_t index, Epoch& epoch, Command& command);
   void PlanFor(const CollectiveCall& call, Epoch& epoch);
   void Complete(size_t index);
+  void Count(const TraceRecord& done) {
+    const CompletedOperation operation{
+        .kind = done.is_exchange ? kExchangeKind : static_cast<size_t>(done.call.kind),
+        .rank = done.rank,
+        .num_ranks = num_ranks_,
+        .bytes = done.bytes,
+        .posted_ns = done.posted_ns,
+        .launched_ns = done.launched_ns,
+        .completed_ns = done.completed_ns};
+    metrics_.Add(operation);
+    tenant_.metrics.Add(operation);
+  }
   void CheckDrained();
   void Fail(const Error& why, bool tell);
-  EpochOptions OptionsOf(uint32_t epoch) const;
+  EpochOptions OptionsOf(uint32_t epoch);
   // The i-th local rank gets the i-th device of the tenant, from the first again where there are fewer.
   void GiveDevices();
 
@@ -190,21 +257,29 @@ class ServiceCommunicator {
   std::vector<std::unique_ptr<LocalRank>> local_;  // by rank, once all are there
   std::unique_ptr<PeerLink> root_, ring_out_, ring_in_;
   tcp::Cookie cookie_{};
+  std::vector<Regrouping::Member> members_;  // by daemon of the ring
+  std::unique_ptr<Regrouping> regrouping_;
   BarrierState barrier_;
   std::map<uint32_t, std::unique_ptr<Epoch>> epochs_;
   struct Left {
+    int32_t rank = 0;
     uint64_t completed = 0;
     std::string why;
   };
-  std::map<int32_t, Left> left_;      // ranks
+  std::vector<Left> left_;            // in the order heard: who left first is why others did
   std::vector<CollectiveCall> seen_;  // one of each kind, for plans made ahead
   bool planning_ = false;
   int64_t attempt_ = 0;  // the root's last to change the strategy
   size_t next_ = 0;
   int64_t holds_since_ns_ = 0, hold_ns_ = 0;
   Gate gate_;
-  std::optional<Error> failed_;
+  Followed followed_;
+  Announcer announcer_;
+  PathWatch path_watch_;
+  std::optional<Error> failed_, shown_failure_;
   std::deque<TraceRecord> trace_;
+  ChunkTrace chunks_;
+  CommunicatorMetrics metrics_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -4,9 +4,12 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
+#include <optional>
 #include <utility>
 
+#include "tutti/base/clock.h"
 #include "tutti/coll/collective.h"
 
 namespace tutti::service {
@@ -14,7 +17,6 @@ namespace {
 
 using ipc::Kind;
 
-constexpr uint64_t kMaxAtOnce = 64;
 constexpr int64_t kPage = 4096;
 constexpr size_t kMaxMessages = 1 << 16;
 
@@ -29,7 +31,7 @@ void Session::Answer(const ipc::Packet& packet, const std::vector<int>& descript
 }
 
 void Session::Refuse(uint64_t request, const Error& why) {
-  if (tenant_ != nullptr) ++tenant_->refused;
+  if (tenant_ != nullptr) tenant_->CountRefusal(why.code);
   Answer({.kind = Kind::kRefused,
           .request = request,
           .words = {static_cast<uint64_t>(why.code)},
@@ -84,6 +86,9 @@ void Session::Handle(const ipc::Packet& packet) {
         done = InvalidArgument(fmt::format("there is no line {}", packet.words[0]));
         break;
       }
+      // Commands that it issued before come first: its line may be another rank's next.
+      TakeCommands(ipc::kSlots);
+      if (closed_) return;
       Leave(static_cast<uint32_t>(packet.words[0]), "it left with operations unfinished");
       Answer({.kind = Kind::kLeft, .request = packet.request});
       break;
@@ -101,6 +106,9 @@ void Session::Handle(const ipc::Packet& packet) {
               .text = why.message});
       break;
     }
+    case Kind::kRegroup:
+      done = Regroup(packet);
+      break;
     default:
       return Close(fmt::format("it sent a packet of kind {}", static_cast<uint32_t>(packet.kind)));
   }
@@ -149,7 +157,7 @@ Status Session::Allocate(const ipc::Packet& packet) {
   const int64_t bytes =
       std::max<int64_t>(1, (static_cast<int64_t>(asked) + kPage - 1) / kPage) * kPage;
   // To fill it with zeros takes a second a few GiB, which no other tenant shall wait for.
-  auto buffer = std::make_shared<TenantBuffer>(*tenant_, bytes);
+  auto buffer = std::make_shared<TenantBuffer>(*tenant_, bytes, host_.returns());
   host_.planner().Add(
       [this, alive = alive_, request = packet.request, bytes, buffer]() -> Planner::Finish {
         auto file = std::make_shared<ipc::Descriptor>();
@@ -221,9 +229,26 @@ void Session::Joined(uint32_t line) {
 void Session::JoinRefused(uint32_t line, const Error& why) {
   const uint64_t request = lines_[line].request;
   if (lines_[line].communicator != nullptr)
-    lines_[line].communicator->Leave(line, *this, why.message);
+    lines_[line].communicator->Leave({&line, 1}, *this, why.message);
   lines_[line] = Line{};
   Refuse(request, why);
+}
+
+Status Session::Regroup(const ipc::Packet& packet) {
+  const Line* line = FindLine(packet.words[0]);
+  const std::optional<RegroupAsk> ask = DecodeAsk(packet.text);
+  if (line == nullptr || line->communicator == nullptr || !ask)
+    return InvalidArgument(fmt::format("line {} cannot ask that", packet.words[0]));
+  constexpr uint64_t kMostMs = uint64_t{1} << 40;
+  constexpr int64_t kNsAMs = 1'000'000;
+  const int64_t wait_ns = static_cast<int64_t>(std::min(packet.words[1], kMostMs)) * kNsAMs;
+  return line->communicator->Regroup(
+      static_cast<uint32_t>(packet.words[0]), *this, *ask, NowNs() + wait_ns,
+      [this, alive = alive_, request = packet.request](const Result<Regrouped>& become) {
+        if (!*alive || closed_) return;
+        if (!become) return Refuse(request, become.error());
+        Answer({.kind = Kind::kRegrouped, .request = request, .text = Encode(*become)});
+      });
 }
 
 void Session::Abort(const ipc::Packet& packet) {
@@ -238,17 +263,27 @@ void Session::Abort(const ipc::Packet& packet) {
 
 void Session::Leave(uint32_t index, const std::string& why) {
   Line& line = lines_[index];
-  if (line.communicator != nullptr) line.communicator->Leave(index, *this, why);
+  if (line.communicator != nullptr) line.communicator->Leave({&index, 1}, *this, why);
   line = Line{};
   LineOf(status(), index).state = ipc::LineState::kFree;
+}
+
+// All ranks that a communicator has here at once, so that all are named.
+void Session::LeaveAll(const std::string& why) {
+  std::map<ServiceCommunicator*, std::vector<uint32_t>> by_communicator;
+  for (uint32_t line = 0; line < ipc::kLines; ++line)
+    if (lines_[line].used && lines_[line].communicator != nullptr)
+      by_communicator[lines_[line].communicator].push_back(line);
+  for (const auto& [communicator, lines] : by_communicator) communicator->Leave(lines, *this, why);
+  for (uint32_t line = 0; line < ipc::kLines; ++line)
+    if (lines_[line].used) Leave(line, why);
 }
 
 void Session::Close(const std::string& why) {
   if (closed_) return;
   closed_ = true;
   why_closed_ = why;
-  for (uint32_t line = 0; line < ipc::kLines; ++line)
-    if (lines_[line].used) Leave(line, why);
+  LeaveAll(why);
   if (tenant_ != nullptr) --tenant_->processes;
 }
 
@@ -262,7 +297,7 @@ void Session::SayWhetherSleeping(bool sleeps) {
   if (tenant_ != nullptr) status().daemon_sleeps.store(sleeps ? 1 : 0);
 }
 
-bool Session::TakeCommands() {
+bool Session::TakeCommands(uint64_t most) {
   if (closed_ || tenant_ == nullptr) return false;
   const uint64_t tail = commands().page.tail.load();
   if (tail == head_) return false;
@@ -270,7 +305,7 @@ bool Session::TakeCommands() {
     Close(fmt::format("its queue of {} slots claims {} commands", ipc::kSlots, tail - head_));
     return false;
   }
-  for (uint64_t taken = 0; head_ != tail && taken < kMaxAtOnce && !closed_; ++taken) {
+  for (uint64_t taken = 0; head_ != tail && taken < most && !closed_; ++taken) {
     ipc::Slot slot;  // what is checked is what is used
     std::memcpy(&slot, &commands().slots[head_ % ipc::kSlots], sizeof(slot));
     status().head.store(++head_);
@@ -310,7 +345,7 @@ void Session::Take(const ipc::Slot& slot) {
 }
 
 void Session::FailLine(Line& line, const Error& why) {
-  ++tenant_->refused;
+  tenant_->CountRefusal(why.code);
   line.communicator->Abort({why.code, fmt::format("rank {}: command {}: {}", line.rank,
                                                   line.sequence + 1, why.message)});
 }
@@ -397,8 +432,8 @@ void Session::Completed(uint32_t line, uint64_t completed, uint32_t epoch) {
   if (commands().page.waits[line].load() != 0) ipc::WakeAll(&shown.completed);
 }
 
-void Session::Failed(uint32_t line) {
-  lines_[line].failure = lines_[line].communicator->why_failed();
+void Session::Failed(uint32_t line, const Error& why) {
+  lines_[line].failure = why;
   ipc::StatusLine& shown = LineOf(status(), line);
   shown.state.store(ipc::LineState::kFailed);
   ipc::WakeAll(&shown.completed);

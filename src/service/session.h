@@ -37,6 +37,7 @@ class SessionHost {
   virtual Result<UniqueId> MakeId(const Tenant& tenant) = 0;
   // For what takes long.
   virtual Planner& planner() = 0;
+  virtual MemoryReturns& returns() = 0;
   virtual Result<ServiceCommunicator*> JoinCommunicator(Tenant& tenant, const UniqueId& id,
                                                         int32_t num_ranks, int32_t rank,
                                                         RankOwner& owner, uint32_t line) = 0;
@@ -44,6 +45,8 @@ class SessionHost {
 
 class Session final : public RankOwner {
  public:
+  static constexpr uint64_t kMaxAtOnce = 64;  // commands
+
   Session(SessionHost& host, ipc::Descriptor socket, const ipc::Caller& caller)
       : host_(host),
         socket_(std::move(socket)),
@@ -58,17 +61,17 @@ class Session final : public RankOwner {
 
   int socket() const { return socket_.fd(); }
   int doorbell() const { return doorbell_.fd(); }
-  // Of the process, where it can be watched: children of it may hold the socket, too. Else -1.
+  // The process, where it can be watched: children of it may hold the socket, too. Else -1.
   int process() const { return process_.fd(); }
-  int32_t process_number() const { return caller_.process; }
+  int32_t process_number() const override { return caller_.process; }
   bool is_open() const { return !closed_; }
   const std::string& why_closed() const { return why_closed_; }
   Tenant* tenant() const { return tenant_; }
 
   // Answers what has come on the socket.
   void Hear();
-  // True: there were commands.
-  bool TakeCommands();
+  // True: there were commands. At most so many are taken.
+  bool TakeCommands(uint64_t most = kMaxAtOnce);
   bool has_commands() const;
   void SayWhetherSleeping(bool sleeps);
   void Close(const std::string& why);
@@ -76,7 +79,7 @@ class Session final : public RankOwner {
   void Joined(uint32_t line) override;
   void JoinRefused(uint32_t line, const Error& why) override;
   void Completed(uint32_t line, uint64_t completed, uint32_t epoch) override;
-  void Failed(uint32_t line) override;
+  void Failed(uint32_t line, const Error& why) override;
 
  private:
   struct Line {
@@ -97,9 +100,11 @@ class Session final : public RankOwner {
   void GiveBuffer(uint64_t request, std::shared_ptr<TenantBuffer> buffer, ipc::Memory memory,
                   const ipc::Descriptor& file);
   Status Join(const ipc::Packet& packet);
+  Status Regroup(const ipc::Packet& packet);
   void Abort(const ipc::Packet& packet);
   Line* FindLine(uint64_t line);
   void Leave(uint32_t line, const std::string& why);
+  void LeaveAll(const std::string& why);
   void Take(const ipc::Slot& slot);
   Status TakeCollective(const ipc::Slot& slot, Line& line);
   Status TakeMessage(const ipc::Slot& slot, Line& line);

@@ -69,7 +69,7 @@ class ConnectionRun {
     on_link_.resize(report_.link_bytes.size());
   }
 
-  // Of messages by link, each once.
+  // Messages by link, each once.
   Status AddStep(const std::vector<Message>& messages) {
     if (messages != last_) {
       const Result<double> time_s = TimeOf(messages);
@@ -112,7 +112,7 @@ class ConnectionRun {
     for (const LinkId hop : path) {
       uses.push_back({hop.value, 1});
       alpha_ps += switched_.alpha_ps(hop);
-      report_.most_on_a_link = std::max(report_.most_on_a_link, ++on_link_[hop.index()]);
+      report_.max_on_a_link = std::max(report_.max_on_a_link, ++on_link_[hop.index()]);
     }
     if (switched_.has_host_limits()) {
       uses.push_back({switched_.num_links() + switched_.tail(path.front()).value, 1});

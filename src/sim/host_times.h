@@ -46,7 +46,7 @@ class HostTimes {
     double bandwidth = 0;  // 0: no limit
     double alpha_s = 0;
     double free_s = 0;
-    // Of the step at hand.
+    // Bytes of the step at hand.
     double bytes = 0, last_start_s = 0, done_s = 0;
   };
 

@@ -81,7 +81,7 @@ struct Front {
   uint64_t end;      // where the blocks start
   uint64_t chain;    // of the bytes before
 };
-// Of a version that this program knows.
+// A frame of a version that this program knows.
 Result<Front> ReadFront(Source& source);
 
 struct Trailer {

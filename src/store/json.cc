@@ -204,8 +204,20 @@ Result<Collective> ReadCollective(const Json& json) {
   if (!fields.ok()) return Corrupt(fields.fault());
   const Result<CollectiveKind> kind = ParseCollectiveKind(kind_name);
   if (!kind) return Corrupt("collective.kind: " + kind.error().message);
-  std::vector<std::string_view> keys{"kind", "ranks"};
+  std::vector<std::string_view> keys{"kind", "ranks", "groups", "others"};
   Collective::Options options;
+  if (fields.has("groups")) {
+    Result<std::vector<std::vector<NodeId>>> groups =
+        ParseGroups(fields.Get("groups"), "collective.groups", num_ranks);
+    if (!groups) return tl::unexpected(groups.error());
+    options.groups = *std::move(groups);
+  }
+  if (fields.has("others")) {
+    const std::string others = fields.String("others");
+    if (fields.ok() && others != "idle")
+      fields.Fault(fmt::format("has others '{}', wanted \"idle\" or no such key", others));
+    options.others = Others::kIdle;
+  }
   switch (*kind) {
     case CollectiveKind::kBroadcast:
     case CollectiveKind::kReduce:
@@ -499,9 +511,16 @@ Result<ScheduleFile> Read(std::string_view text, bool with_transfers) {
 std::string CollectiveToJson(const Collective& collective) {
   std::string text = fmt::format("{{\"kind\": \"{}\", \"ranks\": {}", Name(collective.kind()),
                                  collective.num_ranks());
-  if (collective.has_root()) text += fmt::format(", \"root\": {}", collective.root().value);
-  if (collective.kind() == CollectiveKind::kAllReduce)
-    text += fmt::format(", \"shards\": {}", collective.num_shards());
+  if (collective.has_root()) text += fmt::format(", \"root\": {}", collective.root_position());
+  if (collective.kind() == CollectiveKind::kAllReduce &&
+      (!collective.has_groups() || collective.one_shard_each()))
+    text += fmt::format(", \"shards\": {}", collective.has_groups() ? 1 : collective.num_shards());
+  if (collective.has_groups()) {
+    std::vector<std::vector<NodeId>> groups;
+    for (const Collective::Group& group : collective.groups()) groups.push_back(group.members);
+    text += ", " + GroupsToJson(groups);
+    if (collective.others() == Others::kIdle) text += ", \"others\": \"idle\"";
+  }
   if (collective.kind() == CollectiveKind::kAllToAllV) {
     text += fmt::format(", \"weight_of_size\": {}, \"demand\": [", collective.weight_of_size());
     const auto n = static_cast<size_t>(collective.num_ranks());
@@ -600,6 +619,33 @@ Result<std::vector<int64_t>> ParseDemand(const Json& rows, std::string_view wher
     }
   }
   return demand;
+}
+
+Result<std::vector<std::vector<NodeId>>> ParseGroups(const Json& lists, std::string_view where,
+                                                     int32_t num_ranks) {
+  const std::string shape =
+      fmt::format("{} must be lists of at least 2 ranks of 0 .. {} each", where, num_ranks - 1);
+  std::vector<std::vector<NodeId>> groups;
+  if (!lists.is_array() || lists.empty()) return Corrupt(shape);
+  for (const Json& list : lists) {
+    if (!list.is_array() || list.size() < 2) return Corrupt(shape);
+    std::vector<NodeId>& members = groups.emplace_back();
+    for (const Json& rank : list) {
+      if (!Fields::IsWithin(rank, 0, num_ranks - 1)) return Corrupt(shape);
+      members.push_back(NodeId{rank.get<int32_t>()});
+    }
+  }
+  return groups;
+}
+
+std::string GroupsToJson(const std::vector<std::vector<NodeId>>& groups) {
+  std::string text = "\"groups\": [";
+  for (size_t g = 0; g < groups.size(); ++g) {
+    std::vector<int32_t> members;
+    for (const NodeId rank : groups[g]) members.push_back(rank.value);
+    text += fmt::format("{}[{}]", g == 0 ? "" : ", ", fmt::join(members, ", "));
+  }
+  return text + "]";
 }
 
 Result<uint64_t> ParseFingerprint(const std::string& text) {

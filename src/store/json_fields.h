@@ -23,6 +23,12 @@ Result<nlohmann::json> ParseJson(std::string_view text);
 // 16 hexadecimal digits. kCorrupt.
 Result<uint64_t> ParseFingerprint(const std::string& text);
 
+// Lists of ranks, as `groups` in the files: kCorrupt names `where`. What else groups must be is looked at by
+// Collective::Make. And the key with its value.
+Result<std::vector<std::vector<NodeId>>> ParseGroups(const nlohmann::json& lists,
+                                                     std::string_view where, int32_t num_ranks);
+std::string GroupsToJson(const std::vector<std::vector<NodeId>>& groups);
+
 // Rows of one number >= 0 a rank. kCorrupt: "`where` must be ...".
 Result<std::vector<int64_t>> ParseDemand(const nlohmann::json& rows, std::string_view where,
                                          size_t num_ranks);

@@ -28,6 +28,11 @@ using namespace binary;
 
 // --- Writing
 
+// With groups it follows from them.
+bool HoldsDemand(const Routing& routing) {
+  return !routing.demand.empty() && routing.groups.empty();
+}
+
 class Writer {
  public:
   Writer(std::unique_ptr<Sink> sink, const Topology& topology, const Routing& routing)
@@ -35,7 +40,8 @@ class Writer {
 
   Status Write(const std::string& preamble) {
     if (Status begun = frame_.Begin(preamble); !begun) return begun;
-    if (Status written = WriteColumns(kDemandTag, routing_.demand); !written) return written;
+    if (HoldsDemand(routing_))
+      if (Status written = WriteColumns(kDemandTag, routing_.demand); !written) return written;
     NodeId source{0};
     int64_t pair = 0;
     std::vector<int64_t> pairs, weights, lengths, layers, ports;
@@ -96,7 +102,7 @@ template <class MakeSink>
 Status WriteBinary(const Topology& topology, const Routing& routing, const MakeSink& make_sink) {
   if (Status walkable = CheckWalkable(topology, routing); !walkable) return walkable;
   std::string header = OpenRoutingHeader(topology, routing, false);
-  header += fmt::format(",\n\"has_demand\": {}\n}}\n", routing.demand.empty() ? "false" : "true");
+  header += fmt::format(",\n\"has_demand\": {}\n}}\n", HoldsDemand(routing) ? "true" : "false");
   const Result<std::string> preamble = MakePreamble(kRoutingVersion, header);
   if (!preamble) return tl::unexpected(preamble.error());
   Result<std::unique_ptr<Sink>> sink = make_sink();
@@ -218,6 +224,8 @@ Result<RoutingFile> ReadBinary(Source& source) {
   if (trailer->num_transfers > static_cast<uint64_t>(std::numeric_limits<int32_t>::max()))
     return Corrupt(fmt::format("{} paths are too many", trailer->num_transfers));
   BlockReader blocks(source, *front, *trailer);
+  if (has_demand && !file->routing.groups.empty())
+    return Corrupt("it has groups, which say what the demand is, and a demand");
   if (const Status read = Reader(blocks, *file).Read(has_demand); !read)
     return tl::unexpected(read.error());
   return file;

@@ -139,6 +139,12 @@ Status CheckWalkable(const Topology& topology, const Routing& routing) {
                                        routing.num_ranks, topology.num_ranks()));
   if (!routing.demand.empty() && routing.demand.size() != ranks * ranks)
     return InvalidArgument("the demand matrix of the routing has the wrong size");
+  if (!routing.groups.empty()) {
+    const Result<Collective> collective = CollectiveOf(routing);
+    if (!collective) return tl::unexpected(collective.error());
+    if (routing.demand != DemandOfGroups(*collective))
+      return InvalidArgument("the demand of the routing is not that of its groups");
+  }
   if (!ascends(routing.first_path, ranks * ranks + 1, routing.weight.size()) ||
       !ascends(routing.first_hop, routing.weight.size() + 1, routing.hops.size()))
     return InvalidArgument("the paths of the routing break R1 or R2");
@@ -159,7 +165,8 @@ std::string OpenRoutingHeader(const Topology& topology, const Routing& routing, 
       Json(routing.algorithm).dump(-1, ' ', false, Json::error_handler_t::replace), routing.seed,
       routing.units_per_demand, routing.topology_fingerprint);
   if (routing.num_layers > 0) text += fmt::format("\"num_layers\": {},\n", routing.num_layers);
-  if (with_demand && !routing.demand.empty()) {
+  if (!routing.groups.empty()) text += GroupsToJson(routing.groups) + ",\n";
+  if (with_demand && !routing.demand.empty() && routing.groups.empty()) {
     const auto ranks = static_cast<size_t>(routing.num_ranks);
     text += "\"demand\": [";
     for (size_t s = 0; s < ranks; ++s) {
@@ -221,9 +228,20 @@ Result<RoutingFile> ReadRoutingHeader(const Json& root, bool with_paths) {
     if (!demand) return tl::unexpected(demand.error());
     routing.demand = *std::move(demand);
   }
-  std::vector<std::string_view> keys{"format",     "version",  "algorithm",
-                                     "seed",       "demand",   "units_per_demand",
-                                     "num_layers", "topology", "topology_fingerprint"};
+  if (fields.has("groups")) {
+    Result<std::vector<std::vector<NodeId>>> groups =
+        ParseGroups(fields.Get("groups"), "groups", topology->num_ranks());
+    if (!groups) return tl::unexpected(groups.error());
+    if (fields.has("demand"))
+      return Corrupt("it has groups, which say what the demand is, and a demand");
+    routing.groups = *std::move(groups);
+    const Result<Collective> collective = CollectiveOf(routing);
+    if (!collective) return Corrupt("groups: " + collective.error().message);
+    routing.demand = DemandOfGroups(*collective);
+  }
+  std::vector<std::string_view> keys{
+      "format", "version",          "algorithm",  "groups",   "seed",
+      "demand", "units_per_demand", "num_layers", "topology", "topology_fingerprint"};
   if (with_paths) keys.push_back("paths");
   fields.Accept(keys);
   if (!fields.ok()) return Corrupt(fields.fault());

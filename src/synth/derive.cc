@@ -31,13 +31,15 @@ std::vector<LinkId> AllLinks(const Topology& topology) {
   return links;
 }
 
-std::optional<Mirror> FindMirror(const Topology& topology) {
+// `in_place`: nodes keep their parts.
+std::optional<Mirror> FindMirror(const Topology& topology, bool in_place) {
   Mirror mirror;
   if (std::optional<std::vector<LinkId>> partner = ReverseLinks(topology)) {
     for (NodeId node : topology.Nodes()) mirror.node_map.push_back(node);
     mirror.link_map = *std::move(partner);
     return mirror;
   }
+  if (in_place) return std::nullopt;
   IsomorphismSearch search = FindReverseSymmetry(topology, kMirrorBudget);
   if (search.outcome != IsomorphismSearch::Outcome::kFound) return std::nullopt;
   std::vector<LinkId> came_from;
@@ -53,7 +55,7 @@ std::optional<Mirror> FindMirror(const Topology& topology) {
 // rank that becomes the root.
 Result<Collective> ForwardOf(const Collective& collective, const Mirror& mirror) {
   const Collective reversed = collective.Reversed();
-  if (!reversed.has_root()) return reversed;
+  if (!reversed.has_root() || reversed.has_groups()) return reversed;
   const auto root = std::find(mirror.node_map.begin(), mirror.node_map.end(), collective.root());
   Collective::Options options;
   options.root = static_cast<int32_t>(root - mirror.node_map.begin());
@@ -79,7 +81,7 @@ Result<Schedule> Apply(const Mirror& mirror, const Schedule& schedule, const Top
 // has a mirror, `forward` receives the schedule that was mirrored.
 Result<Schedule> MakeReversed(const Topology& topology, const Collective& collective,
                               const MakeForward& make, std::optional<Schedule>* forward) {
-  if (const std::optional<Mirror> mirror = FindMirror(topology)) {
+  if (const std::optional<Mirror> mirror = FindMirror(topology, collective.has_groups())) {
     const Result<Collective> mirrored = ForwardOf(collective, *mirror);
     if (!mirrored) return tl::unexpected(mirrored.error());
     Result<Schedule> made = make(topology, *mirrored);
@@ -97,9 +99,12 @@ Result<Schedule> MakeReversed(const Topology& topology, const Collective& collec
 
 Result<Schedule> MakeAllReduce(const Topology& topology, const Collective& collective,
                                const MakeForward& make) {
-  const bool one_shard = collective.num_shards() == 1;
+  const bool one_shard = collective.one_shard_each();
   const auto kind = one_shard ? CollectiveKind::kReduce : CollectiveKind::kReduceScatter;
-  const Result<Collective> first_half = Collective::Make(kind, collective.num_ranks());
+  Collective::Options groups = collective.GroupOptions();
+  groups.all_reduce_shards = 0;
+  const Result<Collective> first_half =
+      Collective::Make(kind, collective.num_ranks(), std::move(groups));
   if (!first_half) return tl::unexpected(first_half.error());
   const Collective second_half = first_half->Reversed();
   std::optional<Schedule> made;
@@ -121,7 +126,7 @@ Result<Schedule> MakeAllReduce(const Topology& topology, const Collective& colle
 
 Result<Schedule> DeriveFromForward(const Topology& topology, const Collective& collective,
                                    const MakeForward& make) {
-  const bool spreads = collective.destinations(ShardId{0}).all;
+  const bool spreads = collective.destinations(ShardId{0}).several();
   if (!spreads && !collective.reduces())
     return InvalidArgument(
         fmt::format("{} is not derived from all-gather or broadcast", Name(collective.kind())));

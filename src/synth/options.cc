@@ -54,6 +54,10 @@ bool Synthesizer::Has(SynthOption option) const {
   return std::find(options.begin(), options.end(), option) != options.end();
 }
 
+bool Synthesizer::Makes(CollectiveKind kind) const {
+  return std::find(collectives.begin(), collectives.end(), kind) != collectives.end();
+}
+
 Status CheckSynthOptions(const Synthesizer& synthesizer, const SynthOptions& options) {
   for (const Row& row : kRows)
     if (!synthesizer.Has(row.option) && row.is_set(options))

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "groups.h"
 #include "tutti/base/units.h"
 
 namespace tutti {
@@ -34,6 +35,7 @@ std::span<const Synthesizer> Synthesizers() {
       TsmcfSynthesizer(),
       McfSynthesizer(),
       ForestSynthesizer(),
+      StepLpSynthesizer(),
   };
   // clang-format on
   return kTable;
@@ -55,8 +57,8 @@ Forecast ForecastByDeliveries(const Collective& collective, const SynthOptions& 
   constexpr int64_t kPipelined = 256;  // chunks that one shard may be cut into by default
   constexpr double kMost = 9e18;
   const ShardId first{0};
-  const double to_all =
-      (collective.contributors(first).all ? 1 : 0) + (collective.destinations(first).all ? 1 : 0);
+  const double to_all = (collective.contributors(first).several() ? 1 : 0) +
+                        (collective.destinations(first).several() ? 1 : 0);
   const int64_t usual = collective.num_shards() == 1 ? kPipelined : 1;
   const double chunks = static_cast<double>(options.chunks > 0 ? options.chunks : usual);
   const double deliveries =
@@ -67,6 +69,8 @@ Forecast ForecastByDeliveries(const Collective& collective, const SynthOptions& 
 int64_t MostChunks(const Collective& collective, int64_t size_bytes, int64_t smallest_bytes) {
   int64_t heaviest = collective.demand().empty() ? 1 : 0;
   for (int64_t weight : collective.demand()) heaviest = std::max(heaviest, weight);
+  for (const Collective::Group& group : collective.groups())
+    heaviest = std::max(heaviest, collective.weight(ShardId{group.first_shard}));
   const Rational shard = Rational(size_bytes) * Rational(heaviest, collective.weight_of_size());
   const Rational chunks = (shard / Rational(std::max<int64_t>(1, smallest_bytes))).Floor();
   return std::max<int64_t>(1, chunks.Num64().value_or(size_bytes));
@@ -91,6 +95,14 @@ bool IsBelowElement(const Collective& collective, const SynthOptions& options, i
          chunks > MostChunks(collective, options.size_bytes, options.element_bytes);
 }
 
+std::string MakersOfGroups() {
+  std::string names;
+  for (const Synthesizer& each : Synthesizers())
+    if (each.groups != GroupUse::kNone)
+      names += (names.empty() ? "" : ", ") + std::string(each.name);
+  return names;
+}
+
 std::string BelowElement(const Collective& collective, const SynthOptions& options,
                          int64_t chunks) {
   return fmt::format(
@@ -108,13 +120,11 @@ Result<Schedule> RunSynthesizer(const Synthesizer& synthesizer, const Topology& 
   if (const Status has = CheckSynthOptions(synthesizer, options); !has)
     return tl::unexpected(has.error());
   std::string makes;
-  bool found = false;
   for (CollectiveKind kind : synthesizer.collectives) {
-    found = found || kind == collective.kind();
     makes += makes.empty() ? "" : ", ";
     makes += Name(kind);
   }
-  if (!found)
+  if (!synthesizer.Makes(collective.kind()))
     return MakeError(ErrorCode::kInfeasible,
                      fmt::format("'{}' makes no {}; it makes {}", synthesizer.name,
                                  Name(collective.kind()), makes));
@@ -128,9 +138,15 @@ Result<Schedule> RunSynthesizer(const Synthesizer& synthesizer, const Topology& 
     nothing_to_do.seed = options.seed;
     return nothing_to_do;
   }
+  if (collective.has_groups() && synthesizer.groups == GroupUse::kNone)
+    return MakeError(ErrorCode::kInfeasible,
+                     fmt::format("'{}' makes schedules of all ranks only; of groups do {}",
+                                 synthesizer.name, MakersOfGroups()));
   if (IsBelowElement(collective, options, options.chunks))
     return InvalidArgument(BelowElement(collective, options, options.chunks));
-  Result<Schedule> schedule = synthesizer.synthesize(topology, collective, options);
+  Result<Schedule> schedule = collective.has_groups()
+                                  ? SynthesizeOfGroups(synthesizer, topology, collective, options)
+                                  : synthesizer.synthesize(topology, collective, options);
   if (schedule && IsBelowElement(schedule->collective, options, schedule->units_per_shard))
     return MakeError(
         ErrorCode::kInfeasible,

@@ -26,5 +26,6 @@ Synthesizer TacclLikeSynthesizer();    // baselines/taccl_like.cc
 Synthesizer TsmcfSynthesizer();        // tsmcf/tsmcf.cc
 Synthesizer McfSynthesizer();          // tsmcf/tsmcf.cc
 Synthesizer ForestSynthesizer();       // forest/forest.cc
+Synthesizer StepLpSynthesizer();       // step_lp/step_lp.cc
 
 }  // namespace tutti

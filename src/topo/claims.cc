@@ -51,6 +51,8 @@ Agreement Compare(const Topology& a, const Topology& b) {
     if (ports[i].spec != others[i].spec) return Agreement::kWiring;
   for (NodeId rank : a.Ranks())
     if (a.host_bandwidth(rank) != b.host_bandwidth(rank)) return Agreement::kWiring;
+  for (NodeId node : a.Nodes())
+    if (a.reduces(node) != b.reduces(node)) return Agreement::kWiring;
   return Agreement::kAll;
 }
 

@@ -45,9 +45,15 @@ Result<Topology> FinishDraft(Draft draft, int64_t parallel, const std::string& e
   for (size_t rank = 0; rank < draft.host_bandwidth.size(); ++rank)
     if (draft.host_bandwidth[rank] > 0)
       builder.SetHostBandwidth(NodeId{static_cast<int32_t>(rank)}, draft.host_bandwidth[rank]);
+  for (const int32_t node : draft.reducing) builder.SetReduces(NodeId{node});
   if (draft.grid) builder.SetGrid(*std::move(draft.grid));
   builder.SetOriginal(std::move(draft.original));
   return std::move(builder).Build();
+}
+
+void KeepReducing(const Topology& topology, Draft& draft) {
+  for (NodeId node : topology.Nodes())
+    if (!topology.is_rank(node) && topology.reduces(node)) draft.reducing.push_back(node.value);
 }
 
 bool KeepsExpression(const Topology& operand, std::string_view family) {

@@ -58,6 +58,7 @@ struct Draft {
   std::optional<GridShape> grid;
   std::shared_ptr<const Topology> original;  // what it was unwound from
   std::vector<int64_t> host_bandwidth;  // bytes/s: empty, or one a rank, 0 where it has no limit
+  std::vector<int32_t> reducing;        // the switches that reduce
 
   // tail == head is a self-loop: a port without a link.
   void AddLink(int64_t tail, int64_t head, LinkSpec spec) {
@@ -73,6 +74,9 @@ struct Draft {
 // are the same link for link have the same ids and fingerprint, however they were written.
 // `expression`, which may be empty, is the name, too.
 Result<Topology> FinishDraft(Draft draft, int64_t parallel, const std::string& expression);
+
+// The switches of `topology` that reduce do so in `draft`, too, which has the same nodes.
+void KeepReducing(const Topology& topology, Draft& draft);
 
 // Whether the operator `family` makes of `operand` what it makes of operand.expression(), but for
 // bandwidths, alphas and host limits.

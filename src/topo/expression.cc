@@ -91,12 +91,12 @@ Result<int64_t> ParseWhole(const SyntaxNode& node, std::string_view context) {
   return negative ? -value : value;
 }
 
-// `bw=` or `alpha=`: one value or a list, whose unit may stand behind it.
+// `bw=` or `alpha=`: one value, in quotes or not, or a list, whose unit may stand behind it.
 Status ParseQuantities(const SyntaxNode& node, Result<int64_t> (*parse)(std::string_view),
                        int64_t least, int64_t most, PerDimension<int64_t>& out) {
   out.column = node.column;
   out.is_list = node.kind == SyntaxNode::Kind::kList;
-  if (node.has_parentheses || node.kind == SyntaxNode::Kind::kPath)
+  if (node.has_parentheses)
     return FaultAt(node.column, fmt::format("{}=: found '{}', wanted a value with a unit or a list",
                                             node.keyword, Shown(node.text)));
   const auto add = [&](size_t column, const std::string& text) -> Status {
@@ -292,6 +292,8 @@ class Resolver {
         if (given.is_list)
           return FaultAt(item.column, "host_bw=: wanted one value, the limit of every rank");
         call.host_bandwidth = given.values.front();
+      } else if (key == "reduces") {
+        if (Status status = ParseReducing(item, call); !status) return status;
       } else if (key == "parallel" || option != family.options.end()) {
         const Result<int64_t> value = ParseWhole(item, key + "=");
         if (!value) return tl::unexpected(value.error());
@@ -309,6 +311,22 @@ class Resolver {
                                    family.info.name, fmt::join(KeywordsOf(family), ", ")));
       }
     }
+    return {};
+  }
+
+  // true, a switch or a list of such.
+  static Status ParseReducing(const SyntaxNode& node, FamilyCall& call) {
+    const bool is_list = node.kind == SyntaxNode::Kind::kList;
+    if (node.has_parentheses || node.kind == SyntaxNode::Kind::kPath || node.text == "false" ||
+        (is_list && (!node.text.empty() || node.items.empty())))
+      return FaultAt(node.column, fmt::format("reduces=: found '{}', wanted true, the name of a "
+                                              "switch such as nvswitch or leaf0, or a list of such",
+                                              Shown(node.text)));
+    ReducingSwitches& reducing = call.reducing.emplace();
+    reducing.column = node.column;
+    reducing.all = !is_list && node.text == "true";
+    if (!is_list && !reducing.all) reducing.names.push_back({node.text, node.column});
+    for (const SyntaxNode& item : node.items) reducing.names.push_back({item.text, item.column});
     return {};
   }
 
@@ -374,8 +392,9 @@ class Resolver {
       if (item.kind != SyntaxNode::Kind::kCall || item.text != fabric.info.name) continue;
       Result<Resolved> resolved = ResolveCall(item, fabric);
       if (!resolved) return tl::unexpected(resolved.error());
-      if (resolved->call.ChangesLinks() || resolved->call.links.alpha_ps.given())
-        return resolved->call.Fault("bw=, alpha=, parallel= and host_bw= belong to the cluster");
+      if (resolved->call.ChangesLinks())
+        return resolved->call.Fault(
+            "bw=, alpha=, parallel=, host_bw= and reduces= belong to the cluster");
       SettingValue value = ValueAt(item);
       value.text = resolved->text;
       value.fabric.push_back(std::move(resolved->call));
@@ -420,7 +439,7 @@ class Resolver {
     keywords.insert(keywords.end(), {"alpha", "bw", "host_bw"});
     if (family.shares_bandwidth) keywords.push_back("bw_per_link");
     if (family.names_cables) keywords.push_back("link");
-    keywords.push_back("parallel");
+    keywords.insert(keywords.end(), {"parallel", "reduces"});
     return keywords;
   }
 
@@ -446,6 +465,14 @@ class Resolver {
       text += fmt::format(",alpha={}", Print(links.alpha_ps, FormatDurationPs));
     if (call.host_bandwidth)
       text += fmt::format(",host_bw={}", FormatBandwidth(*call.host_bandwidth));
+    if (call.reducing) {
+      std::vector<std::string> names;
+      for (const NamedCable& name : call.reducing->names) names.push_back(name.text);
+      if (names.size() <= 1)
+        text += ",reduces=" + (call.reducing->all ? "true" : names[0]);
+      else
+        text += fmt::format(",reduces=[{}]", fmt::join(names, ","));
+    }
     return text;
   }
 };
@@ -458,6 +485,39 @@ std::string NameInside(const Topology& operand, const std::string& text) {
 std::string ExpressionInside(const Topology& operand, std::string_view family,
                              const std::string& text) {
   return KeepsExpression(operand, family) ? operand.expression() : text;
+}
+
+// Whether a switch of this name is what reduces= calls `wanted`: by its whole name, or by what
+// stands behind its last dot.
+bool IsCalled(const std::string& name, const std::string& wanted) {
+  return name == wanted || name.ends_with("." + wanted);
+}
+
+// The switches that reduces= names, beside those that the operands brought along.
+Status SetReducing(const FamilyCall& call, Draft& draft) {
+  if (!call.reducing) return {};
+  if (draft.num_switches == 0)
+    return FaultAt(call.reducing->column, "reduces=: the network has no switches");
+  const auto add = [&](const std::string* wanted) {
+    bool found = false;
+    for (int32_t node = draft.num_ranks; node < draft.num_ranks + draft.num_switches; ++node) {
+      const std::string name =
+          draft.names.empty() ? std::to_string(node) : draft.names[static_cast<size_t>(node)];
+      if (wanted != nullptr && !IsCalled(name, *wanted)) continue;
+      draft.reducing.push_back(node);
+      found = true;
+    }
+    return found;
+  };
+  if (call.reducing->all) add(nullptr);
+  for (const NamedCable& name : call.reducing->names)
+    if (!add(&name.text))
+      return FaultAt(
+          name.column,
+          fmt::format("reduces=: no switch is called '{}'; the first is '{}'", Shown(name.text),
+                      draft.names.empty() ? std::to_string(draft.num_ranks)
+                                          : draft.names[static_cast<size_t>(draft.num_ranks)]));
+  return {};
 }
 
 // Makes the networks of `resolved`, operands first.
@@ -491,6 +551,7 @@ Result<Topology> Evaluate(Resolved resolved, const ParseLimits& limits) {
   if (!draft) return tl::unexpected(draft.error());
   if (call.host_bandwidth)
     draft->host_bandwidth.assign(static_cast<size_t>(draft->num_ranks), *call.host_bandwidth);
+  if (Status status = SetReducing(call, *draft); !status) return tl::unexpected(status.error());
   Result<Topology> topology =
       FinishDraft(*std::move(draft), call.links.parallel, TextOf(resolved, expressions));
   if (!topology)

@@ -30,6 +30,8 @@ constexpr int64_t kVersion = 1;
 constexpr int64_t kVersionWithHosts = 2;
 // Where there is an original, or a name beside the expression.
 constexpr int64_t kVersionWithOrigin = 3;
+// Where switches reduce.
+constexpr int64_t kVersionWithReducing = 4;
 
 // --- Writing -------------------------------------------------------------------------------------
 
@@ -73,9 +75,10 @@ class Writer {
   std::string Write(const std::string& source) {
     const std::string& expression = topology_.expression();
     const bool two_names = !expression.empty() && expression != topology_.name();
-    const int64_t version = two_names || topology_.original() ? kVersionWithOrigin
-                            : topology_.has_host_limits()     ? kVersionWithHosts
-                                                              : kVersion;
+    const int64_t version = topology_.has_reducing_switches()   ? kVersionWithReducing
+                            : two_names || topology_.original() ? kVersionWithOrigin
+                            : topology_.has_host_limits()       ? kVersionWithHosts
+                                                                : kVersion;
     text_ = fmt::format("{{\n  \"format\": \"{}\",\n  \"version\": {}", kTopologyFormat, version);
     if (!topology_.name().empty()) text_ += ",\n  \"name\": " + QuotedJson(topology_.name());
     if (two_names) text_ += ",\n  \"expression\": " + QuotedJson(expression);
@@ -117,16 +120,19 @@ class Writer {
   void WriteNodes() {
     if (common_host_)
       text_ += fmt::format(",\n  \"host_bandwidth\": \"{}\"", FormatBandwidth(*common_host_));
-    if (default_names_ && (common_host_ || !topology_.has_host_limits())) {
+    if (default_names_ && (common_host_ || !topology_.has_host_limits()) &&
+        !topology_.has_reducing_switches()) {
       text_ += fmt::format(",\n  \"ranks\": {},\n  \"switches\": {}", topology_.num_ranks(),
                            topology_.num_nodes() - topology_.num_ranks());
       return;
     }
     text_ += ",\n  \"nodes\": [";
     for (NodeId node : topology_.Nodes())
-      text_ += fmt::format("{}\n    {{\"name\": {}, \"kind\": \"{}\"{}}}",
-                           node.value == 0 ? "" : ",", QuotedJson(topology_.node_name(node)),
-                           topology_.is_rank(node) ? "rank" : "switch", OwnHostLimit(node));
+      text_ += fmt::format(
+          "{}\n    {{\"name\": {}, \"kind\": \"{}\"{}{}}}", node.value == 0 ? "" : ",",
+          QuotedJson(topology_.node_name(node)), topology_.is_rank(node) ? "rank" : "switch",
+          OwnHostLimit(node),
+          !topology_.is_rank(node) && topology_.reduces(node) ? ", \"reduces\": true" : "");
     text_ += "\n  ]";
   }
 
@@ -275,6 +281,7 @@ class Reader {
                                           "join {} nodes",
                                           num_links_, num_nodes()));
     for (const auto& [rank, bandwidth] : host_limits_) builder.SetHostBandwidth(rank, bandwidth);
+    for (NodeId node : reducing_) builder.SetReduces(node);
     builder.SetNodeNames(std::move(names_));
     if (Status status = ReadOrigin(builder); !status) return tl::unexpected(status.error());
     Result<Topology> topology = std::move(builder).Build();
@@ -293,13 +300,14 @@ class Reader {
                                    json_.contains("format") ? Found(json_["format"]) : "nothing",
                                    kTopologyFormat));
     const Json version = json_.value("version", Json());
-    knows_origin_ = version == Json(kVersionWithOrigin);
+    knows_reducing_ = version == Json(kVersionWithReducing);
+    knows_origin_ = knows_reducing_ || version == Json(kVersionWithOrigin);
     knows_hosts_ = knows_origin_ || version == Json(kVersionWithHosts);
     if (version != Json(kVersion) && !knows_hosts_)
       return MakeError(ErrorCode::kCorrupt,
                        fmt::format("$.version: found {}, this reader knows versions {} to {}",
                                    json_.contains("version") ? Found(json_["version"]) : "nothing",
-                                   kVersion, kVersionWithOrigin));
+                                   kVersion, kVersionWithReducing));
     std::vector<std::string_view> accepted{"format",  "version",       "name",  "source",
                                            "comment", "nodes",         "ranks", "switches",
                                            "grid",    "link_defaults", "links", "self_loops"};
@@ -323,6 +331,7 @@ class Reader {
       const std::string path = fmt::format("$.nodes[{}]", i);
       std::vector<std::string_view> accepted{"name", "kind"};
       if (knows_hosts_) accepted.insert(accepted.end(), {"host_bandwidth", "host_bandwidth_Bps"});
+      if (knows_reducing_) accepted.emplace_back("reduces");
       if (Status status = CheckKeys(nodes[i], path, accepted); !status) return status;
       for (const char* key : {"name", "kind"})
         if (!nodes[i].contains(key) || !nodes[i][key].is_string())
@@ -340,6 +349,14 @@ class Reader {
       if (limit && kind == "switch")
         return Fault(path, "a switch has no host, so no host_bandwidth");
       if (limit) own_host_limits_.push_back({NodeId{static_cast<int32_t>(i)}, *limit});
+      if (nodes[i].contains("reduces")) {
+        const Json& reduces = nodes[i]["reduces"];
+        if (!reduces.is_boolean())
+          return Fault(path + ".reduces", "found " + Found(reduces) + ", wanted true or false");
+        if (kind == "rank")
+          return Fault(path + ".reduces", "every rank reduces; only switches say whether they do");
+        if (reduces.get<bool>()) reducing_.push_back(NodeId{static_cast<int32_t>(i)});
+      }
       if (!by_name_.emplace(name, static_cast<int32_t>(i)).second)
         return Fault(path + ".name", "the name " + Found(nodes[i]["name"]) + " is taken");
       names_.push_back(std::move(name));
@@ -434,7 +451,7 @@ class Reader {
                         kMaxBandwidth, limit);
   }
 
-  // Of every rank that gives none itself.
+  // For every rank that gives none itself.
   Status ReadCommonHostLimit() {
     std::optional<int64_t> limit;
     if (Status status = ReadHostLimit(json_, "$", limit); !status) return status;
@@ -558,8 +575,10 @@ class Reader {
   const Json& json_;
   int32_t num_ranks_ = 0, num_nodes_ = 0;
   int64_t num_links_ = 0;
-  bool knows_hosts_ = false, knows_origin_ = false;  // the version of the file does
+  // The version of the file does.
+  bool knows_hosts_ = false, knows_origin_ = false, knows_reducing_ = false;
   std::vector<std::pair<NodeId, int64_t>> own_host_limits_, host_limits_;
+  std::vector<NodeId> reducing_;
   std::vector<std::string> names_;
   std::unordered_map<std::string, int32_t> by_name_;
   PartialSpec defaults_;

@@ -94,6 +94,25 @@ HopStatistics CountHops(const Topology& topology) {
 
 int32_t Diameter(const Topology& topology) { return CountHops(topology).diameter; }
 
+FarthestRange LimitDiameter(const Topology& topology, std::span<const NodeId> sources,
+                            int64_t max_visits) {
+  const DistanceSearches searches{
+      .make_farthest_from =
+          [&topology] {
+            return [&topology](NodeId source) -> int64_t {
+              return CountHops(topology, {&source, 1}).diameter;
+            };
+          },
+      .distances_to =
+          [&topology](NodeId target) {
+            const std::vector<int32_t> hops = DistancesTo(topology.graph(), target);
+            return std::vector<int64_t>(hops.begin(), hops.end());
+          },
+  };
+  const int64_t visits = int64_t{topology.num_nodes()} + topology.num_links();
+  return FindFarthest(sources, searches, max_visits / visits);
+}
+
 std::vector<Cable> CablesOf(const Topology& topology) {
   std::vector<LinkId> sorted;
   for (LinkId link : topology.Links()) sorted.push_back(link);
@@ -148,6 +167,7 @@ Topology::Builder CopyNodes(const Topology& topology) {
   }
   builder.SetNodeNames(std::move(names));
   builder.CopyHostLimits(topology);
+  builder.CopyReducingSwitches(topology);
   return builder;
 }
 

@@ -61,6 +61,12 @@ void Topology::Builder::CopyHostLimits(const Topology& other) {
     if (const auto bandwidth = other.host_bandwidth(rank)) SetHostBandwidth(rank, *bandwidth);
 }
 
+void Topology::Builder::CopyReducingSwitches(const Topology& other) {
+  if (!other.has_reducing_switches()) return;
+  for (NodeId node : other.Nodes())
+    if (!other.is_rank(node) && other.reduces(node)) SetReduces(node);
+}
+
 void Topology::Builder::AddLink(NodeId tail, NodeId head, LinkSpec spec) {
   pending_.push_back({tail, head, spec});
 }
@@ -95,6 +101,11 @@ Result<Topology> Topology::Builder::Build() && {
           "host limit of rank {}: bandwidth {} is outside 1 .. 2^50 B/s", rank.value, bandwidth));
   }
 
+  for (NodeId node : reducing_)
+    if (node.value < num_ranks_ || node.value >= num_nodes)
+      return InvalidArgument(fmt::format("node {} reduces: no switch, switches are [{}, {})",
+                                         node.value, num_ranks_, num_nodes));
+
   Topology topology;
   topology.num_ranks_ = num_ranks_;
   std::vector<Digraph::Arc> arcs;
@@ -118,6 +129,9 @@ Result<Topology> Topology::Builder::Build() && {
   if (!host_limits_.empty()) topology.host_bandwidth_.resize(static_cast<size_t>(num_ranks_), 0);
   for (const auto& [rank, bandwidth] : host_limits_)
     topology.host_bandwidth_[rank.index()] = bandwidth;
+  if (!reducing_.empty()) topology.reducing_.resize(static_cast<size_t>(num_switches_), false);
+  for (NodeId node : reducing_)
+    topology.reducing_[node.index() - static_cast<size_t>(num_ranks_)] = true;
 
   if (node_names_.empty())
     for (int32_t node = 0; node < num_nodes; ++node) node_names_.push_back(std::to_string(node));
@@ -216,6 +230,12 @@ uint64_t Topology::Fingerprint() const {
       hash.AddWord(rank.value);
       hash.AddWord(*bandwidth);
     }
+  if (has_reducing_switches())
+    for (NodeId node : Nodes())
+      if (!is_rank(node) && reduces(node)) {
+        hash.AddWord(-2);  // nothing else begins so
+        hash.AddWord(node.value);
+      }
   return hash.value();
 }
 
@@ -232,6 +252,8 @@ std::string Topology::ToText() const {
   for (NodeId rank : Ranks())
     if (const auto bandwidth = host_bandwidth(rank))
       text += fmt::format("host {} bandwidth={}\n", rank.value, *bandwidth);
+  for (NodeId node : Nodes())
+    if (!is_rank(node) && reduces(node)) text += fmt::format("reduces {}\n", node.value);
   return text;
 }
 

@@ -69,7 +69,7 @@ class OrderedPorts {
     }
   }
 
-  // Of `node`, with its heads moved by `images` where those are given.
+  // Links of `node`, with their heads moved by `images` where those are given.
   void Load(NodeId node, const NodePermutation* images, std::vector<Port>& ports) const {
     ports.clear();
     for (LinkId link : topology_.OutLinks(node)) {

@@ -89,6 +89,7 @@ Result<Topology> NetworkOfKind(const Topology& topology, const Kind& kind) {
         builder.AddLink(tail, NodeId{place[head.index()]}, topology.spec(link));
     }
     for (const LinkSpec& loop : topology.self_loops(node)) builder.AddLink(tail, tail, loop);
+    if (!topology.is_rank(node) && topology.reduces(node)) builder.SetReduces(tail);
   }
   std::optional<Topology> first;
   for (int32_t i = 0; i < kind.count; ++i) {

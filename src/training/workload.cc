@@ -59,7 +59,7 @@ class StepMaker {
   }
 
  private:
-  // Of an amount of the layer, what each rank of the replica has.
+  // What each rank of the replica has of an amount of the layer.
   int64_t Part(const WorkloadLayer& layer, int64_t amount) const {
     return layer.split ? (amount + split_.tensor - 1) / split_.tensor : amount;
   }

@@ -59,7 +59,7 @@ struct Fitted {
   double senders = 1;
 };
 
-// Of the samples from `least` to `most`.
+// For the samples from `least` to `most`.
 std::optional<Fitted> Fit(const std::vector<Sample>& samples, Sample::Kind kind, bool between,
                           double least, double most) {
   std::vector<Point> points;

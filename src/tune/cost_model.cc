@@ -213,7 +213,7 @@ class Builder {
     int64_t single_rounds = 0;
   };
 
-  // Of the blocks that the largest node sends for this digit, those to ranks of the node.
+  // The blocks that the largest node sends to ranks of the node for this digit.
   double BlocksThatStay(const TunaDigit& digit) const {
     if (placement_.nodes == 1 || !placement_.consecutive) {
       return AtDistance(1).stay * static_cast<double>(digit.blocks);

@@ -18,7 +18,7 @@ struct Stage {
 constexpr Stage kStages[] = {{1, 2}, {2, 2}, {2, 3}, {4, 4}, {8, 6}, {8, 8}, {8, 8}};
 constexpr size_t kNumStages = std::size(kStages);
 constexpr Stage kStageOfExactClock = {1, 1};
-// Of the margins, where times are exact.
+// Part of the margins, where times are exact.
 constexpr double kShareOfMargin = 0.25;
 constexpr size_t kFirstStageOfRecheck = 2;
 // To win by, and to lose by a little, where the clock is noisy: a turn may be several times too
@@ -28,10 +28,10 @@ constexpr size_t kMinPairs = 3, kMinAgainstFound = 9;
 // Ranks leave an agreement one after the other, and what sets a communicator up milliseconds apart:
 // calls until they are together again, which all are of what serves.
 constexpr int kSettlingAfterAgreement = 1, kSettlingAfterSetUp = 8;
-// Of a challenger that was never tried, may set up as much and is expected to be fast.
+// For a challenger that was never tried, may set up as much and is expected to be fast.
 constexpr int kSettlingOfPromising = 3;
 
-// Of the one that serves: expected to be at most this is clearly faster.
+// Of the time of the one that serves: expected to be at most this is clearly faster.
 constexpr double kPromising = 0.95;
 constexpr double kFarBehind = 1.25;
 // Nothing is known of a challenger that was never tried but that it may be slower than predicted.
@@ -48,7 +48,7 @@ double Median(std::vector<double> samples) {
   return *middle;
 }
 
-// Of calls of one turn without the longest quarter: they met something else on their machine.
+// Mean of calls of one turn without the longest quarter: they met something else on their machine.
 double MeanOfUndisturbed(std::span<const double> calls) {
   std::vector<double> sorted(calls.begin(), calls.end());
   std::sort(sorted.begin(), sorted.end());
@@ -177,7 +177,7 @@ void OnlineTuner::EndStage(std::span<const double> times, bool keep, double agre
   Decide();
 }
 
-// Of the median of the ratios; their deviation from its own median, so that tails count little.
+// Spread of the median of the ratios; their deviation from its own median, so that tails count little.
 OnlineTuner::Estimate OnlineTuner::Estimated() const {
   const double median = BalancedMedian(ratio_logs_);
   std::vector<double> deviations;
@@ -191,7 +191,7 @@ OnlineTuner::Estimate OnlineTuner::Estimated() const {
   return {median, kMedianOverMean * std::sqrt(variance / count)};
 }
 
-// Of the logarithm of the ratio.
+// Spread of the logarithm of the ratio.
 double OnlineTuner::Wanted() const {
   const double margin = base_ == 0 ? margin_ : kMarginOfOthers;
   return std::log(1 - (exact() ? kShareOfMargin * margin : margin));

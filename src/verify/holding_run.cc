@@ -43,7 +43,7 @@ void HoldingRun::Run(ShardId shard, Findings& findings) {
   const NodeId source = problem_.collective().contributors(shard).one;
   const Collective::Ranks destinations = problem_.collective().destinations(shard);
   std::fill_n(Row(source), count, kBeforeStart);
-  const int64_t receivers = destinations.all ? problem_.topology().num_ranks() : 1;
+  const int64_t receivers = destinations.Count(problem_.topology().num_ranks());
   missing_ = (receivers - (destinations.Contains(source) ? 1 : 0)) * static_cast<int64_t>(count);
   for (uint32_t index : transfers) Apply(index, destinations, findings);
   if (missing_ > 0 && must_arrive) CheckEnd(shard, destinations, findings);
@@ -100,8 +100,7 @@ void HoldingRun::CheckEnd(ShardId shard, const Collective::Ranks& destinations,
       return;
     }
   };
-  if (!destinations.all) return check(destinations.one);
-  for (NodeId rank : problem_.topology().Ranks()) check(rank);
+  destinations.ForEach(problem_.topology().num_ranks(), check);
 }
 
 void HoldingRun::Reset(std::span<const uint32_t> transfers, NodeId source) {

@@ -133,9 +133,11 @@ class Describer {
 
   std::string Postcondition() const {
     if (finding_.contributor < 0) return fmt::format("in the end {} lacks {}", Node(), What());
-    return fmt::format("in the end {} lacks {} of {} contributions to {}, that of {} first", Node(),
-                       finding_.lacking, topology_.num_ranks(), What(),
-                       RankText(finding_.contributor));
+    return fmt::format(
+        "in the end {} lacks {} of {} contributions to {}, that of {} first", Node(),
+        finding_.lacking,
+        problem_.collective().contributors(finding_.shard).Count(topology_.num_ranks()), What(),
+        RankText(finding_.contributor));
   }
 
   const Problem& problem_;

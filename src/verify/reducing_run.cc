@@ -16,7 +16,7 @@ ReducingRun::ReducingRun(const Problem& problem)
       sets_(problem.topology().num_ranks()) {}
 
 void ReducingRun::Run(ShardId shard, Findings& findings, Probe* probe) {
-  Start(problem_.OfShard(shard));
+  Start(shard);
   size_t arrived = 0;
   for (size_t local = 0; local < transfers_.size(); ++local) {
     const int64_t now = problem_.Start(transfers_[local]);
@@ -31,14 +31,17 @@ void ReducingRun::Run(ShardId shard, Findings& findings, Probe* probe) {
   Finish();
 }
 
-void ReducingRun::Start(std::span<const uint32_t> transfers) {
-  transfers_ = transfers;
+void ReducingRun::Start(ShardId shard) {
+  const std::span<const uint32_t> transfers = transfers_ = problem_.OfShard(shard);
+  const Collective::Ranks contributors = problem_.collective().contributors(shard);
   intervals_.Assign(problem_, transfers);
   const size_t count = intervals_.count();
   held_.clear();
   for (NodeId node : problem_.topology().Nodes())
     held_.insert(held_.end(), count,
-                 problem_.topology().is_rank(node) ? ContributionSets::One(node.value) : SetRef{});
+                 problem_.topology().is_rank(node) && contributors.Contains(node)
+                     ? ContributionSets::One(node.value)
+                     : SetRef{});
   last_writer_.assign(held_.size(), -1);
   by_arrival_.resize(transfers.size());
   std::iota(by_arrival_.begin(), by_arrival_.end(), uint32_t{0});
@@ -144,24 +147,32 @@ void ReducingRun::CopyInto(size_t cell, size_t local, size_t interval, SetRef ca
 void ReducingRun::CheckEnd(ShardId shard, Findings& findings) const {
   const int32_t num_ranks = problem_.topology().num_ranks();
   const Collective::Ranks destinations = problem_.collective().destinations(shard);
+  const Collective::Ranks contributors = problem_.collective().contributors(shard);
+  const int32_t wanted = contributors.Count(num_ranks);
+  // The smallest contributor that a set lacks.
+  const auto lacking = [&](SetRef held) {
+    if (contributors.all) return sets_.FirstOutside(kAllRanks, held);
+    for (const NodeId rank : contributors.group)
+      if (!sets_.Contains(held, rank.value)) return rank.value;
+    return int32_t{-1};
+  };
   const auto check = [&](NodeId rank) {
     const size_t row = rank.index() * intervals_.count();
     for (size_t i = 0; i < intervals_.count(); ++i) {
       const int32_t count = sets_.Count(held_[row + i]);
-      if (count == num_ranks) continue;
+      if (count == wanted) continue;
       findings.Add({.kind = ViolationKind::kPostcondition,
                     .time = kAtTheEnd,
                     .shard = shard,
                     .node = rank,
                     .begin = intervals_.begin(i),
                     .end = intervals_.end(i),
-                    .contributor = sets_.FirstOutside(kAllRanks, held_[row + i]),
-                    .lacking = num_ranks - count});
+                    .contributor = lacking(held_[row + i]),
+                    .lacking = wanted - count});
       return;
     }
   };
-  if (!destinations.all) return check(destinations.one);
-  for (NodeId rank : problem_.topology().Ranks()) check(rank);
+  destinations.ForEach(num_ranks, check);
 }
 
 void ReducingRun::Finish() {

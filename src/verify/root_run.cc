@@ -103,7 +103,7 @@ class Checker {
         CheckHeld(half, i);
   }
 
-  // Of an all-reduce: rank 0 sends on only what it has got from everyone.
+  // In an all-reduce rank 0 sends on only what it has got from everyone.
   void CheckHandOver() {
     std::vector<uint32_t> into_root;
     for (uint32_t i = 0; i < root_.transfers.size(); ++i)

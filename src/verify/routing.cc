@@ -34,7 +34,7 @@ struct Block {
 class Judge {
  public:
   Judge(const Topology& topology, const Routing& routing, size_t most)
-      : topology_(topology), routing_(routing), ranks_(routing.num_ranks), most_(most) {}
+      : topology_(topology), routing_(routing), ranks_(routing.num_ranks), max_violations_(most) {}
 
   RoutingReport Run() {
     RoutingReport report;
@@ -79,6 +79,7 @@ class Judge {
       return fault(RoutingFault::kStructure,
                    fmt::format("the demand matrix has {} entries, {} ranks need {}",
                                routing_.demand.size(), ranks_, pairs));
+    if (const auto wrong = FaultOfGroups()) return fault(RoutingFault::kStructure, *wrong);
     if (routing_.units_per_demand < 1)
       return fault(RoutingFault::kStructure,
                    fmt::format("units per demand must be >= 1, got {}", routing_.units_per_demand));
@@ -100,6 +101,28 @@ class Judge {
     return true;
   }
 
+  // Groups say what the demand is.
+  std::optional<std::string> FaultOfGroups() const {
+    if (routing_.groups.empty()) return std::nullopt;
+    const Result<Collective> collective = CollectiveOf(routing_);
+    if (!collective) return collective.error().message;
+    const size_t ranks = static_cast<size_t>(ranks_);
+    if (routing_.demand.size() != ranks * ranks) return "a routing of groups without their demand";
+    std::vector<int64_t> wanted(ranks * ranks, 0);
+    for (const ShardId shard : collective->Shards()) {
+      const size_t s = collective->contributors(shard).one.index(),
+                   d = collective->destinations(shard).one.index();
+      if (s != d) wanted[s * ranks + d] += collective->weight(shard);
+    }
+    for (size_t s = 0; s < ranks; ++s)
+      for (size_t d = 0; d < ranks; ++d)
+        if (s != d && routing_.demand[s * ranks + d] != wanted[s * ranks + d])
+          return fmt::format("the demand {} is {}, the groups make it {}",
+                             PairText(static_cast<int32_t>(s), static_cast<int32_t>(d)),
+                             routing_.demand[s * ranks + d], wanted[s * ranks + d]);
+    return std::nullopt;
+  }
+
   void CheckPairs(RoutingReport& report) const {
     constexpr int64_t kGrain = 16;
     std::vector<Block> blocks(static_cast<size_t>((ranks_ + kGrain - 1) / kGrain));
@@ -118,7 +141,8 @@ class Judge {
       report.num_violations += block.num_violations;
       report.longest_path = std::max(report.longest_path, block.longest_path);
       for (RoutingViolation& violation : block.violations)
-        if (report.violations.size() < most_) report.violations.push_back(std::move(violation));
+        if (report.violations.size() < max_violations_)
+          report.violations.push_back(std::move(violation));
     }
   }
 
@@ -126,7 +150,7 @@ class Judge {
   template <class Text>
   void Add(Block& block, RoutingFault kind, int64_t path, const Text& text) const {
     ++block.num_violations;
-    if (block.violations.size() < most_) block.violations.push_back({kind, text(), path});
+    if (block.violations.size() < max_violations_) block.violations.push_back({kind, text(), path});
   }
 
   std::string PairText(int32_t source, int32_t destination) const {
@@ -263,13 +287,18 @@ class Judge {
     for (int32_t source = 0; source < ranks_; ++source)
       for (int32_t destination = 0; destination < ranks_; ++destination)
         total += Rational(Demand(source, destination));
-    return total / Rational(int64_t{ranks_} * (ranks_ - 1));
+    int64_t pairs = routing_.groups.empty() ? int64_t{ranks_} * (ranks_ - 1) : 0;
+    for (const auto& group : routing_.groups) {
+      const auto k = static_cast<int64_t>(group.size());
+      pairs += k * (k - 1);
+    }
+    return total / Rational(pairs);
   }
 
   const Topology& topology_;
   const Routing& routing_;
   int32_t ranks_;
-  size_t most_;
+  size_t max_violations_;
 };
 
 }  // namespace

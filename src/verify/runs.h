@@ -17,7 +17,7 @@
 
 namespace tutti::verify {
 
-// Of each kind, the first stretch of neighbouring intervals where one transfer breaks a rule.
+// By kind, the first stretch of neighbouring intervals where one transfer breaks a rule.
 class FaultsOfTransfer {
  public:
   // Returns whether this began a new stretch, so that the caller may add what is costly to find.
@@ -66,7 +66,7 @@ class ReducingRun {
   void Run(ShardId shard, Findings& findings, Probe* probe = nullptr);
 
  private:
-  void Start(std::span<const uint32_t> transfers);
+  void Start(ShardId shard);
   void Send(size_t local, Findings& findings);
   void Arrive(size_t local, Findings& findings, Probe* probe);
   void CopyInto(size_t cell, size_t local, size_t interval, SetRef carried);

@@ -47,7 +47,6 @@ class StreamRun {
       : topology_(topology),
         header_(header),
         collective_(header.collective),
-        to_all_(collective_.destinations(ShardId{0}).all),
         units_(static_cast<size_t>(header.units_per_shard)),
         row_words_((static_cast<size_t>(collective_.num_shards()) * units_ + 63) / 64),
         held_(static_cast<size_t>(topology.num_nodes()) * row_words_),
@@ -57,7 +56,7 @@ class StreamRun {
       for (size_t unit = 0; unit < units_; ++unit) Set(held_, Place(source, shard, unit));
       if (collective_.weight(shard) == 0) continue;
       const Collective::Ranks to = collective_.destinations(shard);
-      const int64_t receivers = to.all ? topology_.num_ranks() : 1;
+      const int64_t receivers = to.Count(topology_.num_ranks());
       missing_ += (receivers - (to.Contains(source) ? 1 : 0)) * header.units_per_shard;
     }
   }
@@ -185,7 +184,7 @@ class StreamRun {
   }
   bool IsWanted(ShardId shard, NodeId node) const {
     if (!topology_.is_rank(node) || collective_.weight(shard) == 0) return false;
-    return to_all_ || collective_.destinations(shard).Contains(node);
+    return collective_.destinations(shard).Contains(node);
   }
 
   void Fetch(const Transfer& transfer, bool head) const {
@@ -212,11 +211,7 @@ class StreamRun {
     for (ShardId shard : collective_.Shards()) {
       if (collective_.weight(shard) == 0) continue;
       const Collective::Ranks to = collective_.destinations(shard);
-      if (!to.all) {
-        CheckEndOf(shard, to.one);
-        continue;
-      }
-      for (NodeId rank : topology_.Ranks()) CheckEndOf(shard, rank);
+      to.ForEach(topology_.num_ranks(), [&](NodeId rank) { CheckEndOf(shard, rank); });
     }
   }
   void CheckEndOf(ShardId shard, NodeId rank) {
@@ -241,7 +236,6 @@ class StreamRun {
   const Topology& topology_;
   const Schedule& header_;
   const Collective& collective_;
-  bool to_all_;
   size_t units_, row_words_;
   LargeTable<uint64_t> held_;                  // a row of bits a node, by shard and unit
   std::optional<LargeTable<uint64_t>> fresh_;  // the same, of what came in this step
@@ -264,8 +258,11 @@ Violation Describe(const Topology& topology, const Schedule& header, const Findi
   // The reader lets only transfers pass that keep S1 .. S4.
   if (finding.kind == ViolationKind::kStructure)
     return {finding.kind,
-            fmt::format("transfer {} reduces, but {} only copies", finding.transfer,
-                        Name(header.collective.kind())),
+            fmt::format("transfer {} reduces, but {} only copies{}", finding.transfer,
+                        Name(header.collective.kind()),
+                        header.collective.others() == Others::kIdle
+                            ? ", or passes a rank that is in no group and takes no part"
+                            : ""),
             finding.transfer};
   const std::string prefix =
       fmt::format("transfer {} in step {}: ", finding.transfer, finding.time / 2);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "words.h"
@@ -51,11 +52,26 @@ std::optional<Violation> FaultOfWhole(const Topology& topology, const Collective
         fmt::format("the schedule was made for {} of {} shards, not for this {} of {} shards{}",
                     Name(schedule.collective.kind()), schedule.collective.num_shards(),
                     Name(collective.kind()), collective.num_shards(),
-                    schedule.collective.root() != collective.root() ? " (another root)" : "")};
+                    schedule.collective.root() != collective.root() ? " (another root)" : "") +
+            (std::ranges::equal(schedule.collective.groups(), collective.groups())
+                 ? ""
+                 : " (other groups)")};
   if (const auto fault = FaultOfArrays(schedule))
     return Violation{ViolationKind::kStructure, *fault};
   return std::nullopt;
 }
+
+namespace {
+
+// An end of the transfer's link that takes no part.
+std::optional<NodeId> FirstIdle(const Topology& topology, const Collective& collective,
+                                const Transfer& transfer) {
+  for (const NodeId node : {topology.tail(transfer.link), topology.head(transfer.link)})
+    if (collective.IsIdle(node)) return node;
+  return std::nullopt;
+}
+
+}  // namespace
 
 bool IsSound(const Topology& topology, const Collective& collective, const Schedule& schedule,
              const Transfer& transfer) {
@@ -66,9 +82,11 @@ bool IsSound(const Topology& topology, const Collective& collective, const Sched
       transfer.end > schedule.units_per_shard)
     return false;
   if (transfer.step < 0 || transfer.step >= num_steps) return false;
+  if (collective.others() == Others::kIdle && FirstIdle(topology, collective, transfer))
+    return false;
   if (transfer.op == TransferOp::kCopy) return true;
   return transfer.op == TransferOp::kReduce && collective.reduces() &&
-         topology.is_rank(topology.head(transfer.link));
+         topology.reduces(topology.head(transfer.link));
 }
 
 TransferFault FaultOfTransfer(const Topology& topology, const Collective& collective,
@@ -100,10 +118,12 @@ TransferFault FaultOfTransfer(const Topology& topology, const Collective& collec
     return structure(fmt::format("starts at {} ps, before 0", schedule.start_ps[index]));
   if (transfer.op != TransferOp::kCopy && transfer.op != TransferOp::kReduce)
     return structure(fmt::format("has the unknown operation {}", static_cast<int>(transfer.op)));
+  if (const std::optional<NodeId> idle = FirstIdle(topology, collective, transfer))
+    return structure(fmt::format("passes {}, which is in no group and takes no part",
+                                 NodeText(topology, *idle)));
   const NodeId head = topology.head(transfer.link);
-  if (transfer.op == TransferOp::kReduce && !topology.is_rank(head))
-    return structure(
-        fmt::format("reduces in {}, but switches only forward", NodeText(topology, head)));
+  if (transfer.op == TransferOp::kReduce && !topology.reduces(head))
+    return structure(fmt::format("reduces in {}, which only forwards", NodeText(topology, head)));
   if (transfer.op == TransferOp::kReduce && !collective.reduces())
     return structure(fmt::format("reduces, but {} only copies", Name(collective.kind())));
   // What is left is S3.

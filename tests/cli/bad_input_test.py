@@ -223,6 +223,7 @@ class BadInput(harness.CliTest):
             with self.subTest(job):
                 process = subprocess.Popen([harness.TUTTI, "synth", *job, "-o", path],
                                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                harness.until_it_catches(process, signal.SIGINT)
                 time.sleep(1)
                 process.send_signal(signal.SIGINT)
                 out, err = process.communicate(timeout=60)
@@ -253,17 +254,18 @@ class BadInput(harness.CliTest):
         before = self.shared_memory()
         process = subprocess.Popen([harness.TUTTI, "run", good, "--size", "64MiB", "--iters", "100000"],
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        harness.until_it_catches(process, signal.SIGINT)
         time.sleep(1)
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=20)
+        _, err = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 130, err)
         self.assertEqual(self.shared_memory() - before, set())
 
     @staticmethod
     def shared_memory():
-        """Names in /dev/shm but for those of MPI libraries, whose programs other tests may run beside this one."""
+        """Names in /dev/shm that say whose they are: what else lies there is of programs that run beside this one."""
         names = os.listdir("/dev/shm") if os.path.isdir("/dev/shm") else []
-        return {name for name in names if not name.startswith(("vader_segment", "mpich", "sem."))}
+        return {name for name in names if "tutti" in name}
 
 
 if __name__ == "__main__":

@@ -65,6 +65,26 @@ class Bounds(harness.CliTest):
             self.assertLess(made["efficiency"], 0.3)
             self.assertAlmostEqual(self.json("cost", schedule)["bound_s"], real, delta=1e-6, msg=name)
 
+    def test_routings_of_unwound_networks_keep_the_real_bound(self):
+        original = "rfs(2,4,8,bw=[200,100,50]GB/s)"
+        network = f"unwind({original},degree=2)"
+        question = ["-c", "all-to-all", "--size", "1GiB", "--gap", "0.05"]
+        real = self.json("synth", original, *question, "-a", "direct")["bound_s"]
+        routing, groups = self.path("unwound.routes"), ["--groups", "0-15;16-31"]
+        of_groups = self.json("synth", original, *question, "-a", "direct", *groups)["bound_s"]
+        for router in ("mcf-extp", "fptas"):
+            made = self.json("synth", network, "-a", router, *question, "-o", routing)
+            self.assertAlmostEqual(made["bound_s"], real, delta=0.06 * real, msg=router)
+            self.assertLess(made["efficiency"], 0.5)
+            self.assertLess(made["f"]["value"], made["f_upper_of_paths"]["value"])
+            for command in ("cost", "sim"):
+                told = self.json(command, routing, "--size", "1GiB")
+                self.assertAlmostEqual(told["bound_s"], real, delta=0.06 * real, msg=(router, command))
+            made = self.json("synth", network, "-a", router, *question, *groups)
+            self.assertAlmostEqual(made["bound_s"], of_groups, delta=0.06 * of_groups, msg=router)
+        for row in self.json("compare", network, *question, "-a", "mcf-extp,fptas")["rows"]:
+            self.assertAlmostEqual(row["bound_s"], real, delta=0.06 * real, msg=row["algorithm"])
+
     def test_a_table_of_unwindings_has_one_bound(self):
         rows = self.json("compare", "switch2d(2,4,bw=[300,25]GB/s)", "-c", "all-reduce", "-a", "ten,bfb,direct",
                          "--size", "1MiB", "--unwind", "auto")["rows"]

@@ -147,6 +147,7 @@ class Commands(harness.CliTest):
         self.ok("lower", path, "--to", "plan", "-o", self.path("plan"))
         text = self.ok("synth", "switch(6)", "-c", "all-reduce", "-a", "bfb", "--unwind", "auto", "-o", path)
         self.assertIn("unwound with degree", text)
+        self.assertIn("times are of links between ranks", text)
         self.assertIn("unwind(switch(6),degree=", text)
         # A file of a network with switches, and a network without any.
         network = self.path("two switches.topo.json")
@@ -322,6 +323,24 @@ class Commands(harness.CliTest):
         self.assertEqual(made["gap"], 0)
         self.assertIn("proven: no schedule takes fewer than", made["remark"])
         self.refused("synth", "mesh(3,3)", "-a", "taccl-like", "--time-limit", "0.000001", code=1, says=["no answer in"])
+
+    def test_the_least_bandwidth_of_so_many_steps_is_proven(self):
+        made = self.json("synth", "mesh(2,3)", "-c", "all-gather", "-a", "step-lp")
+        self.assertIn("no all-gather of", made["remark"])
+        for one, next_one in zip(made["frontier"], made["frontier"][1:]):
+            self.assertLess(one["tl"], next_one["tl"])
+            self.assertGreater(one["tb"]["value"], next_one["tb"]["value"])
+        self.assertIn("least TB", self.ok("synth", "mesh(2,3)", "-c", "all-gather", "-a", "step-lp"))
+        self.refused("synth", "ring(6)", "-a", "step-lp", "--steps", 2, code=1, says=["2 steps are too few"])
+
+    def test_switches_that_reduce(self):
+        plain = self.json("synth", "switch(8)", "-c", "all-reduce", "-a", "forest")
+        path = self.path("sums.sched")
+        sums = self.json("synth", "switch(8,reduces=true)", "-c", "all-reduce", "-a", "forest", "-o", path)
+        self.assertLess(sums["time_s"], 0.6 * plain["time_s"])
+        self.ok("verify", path)
+        self.ok("sim", path, "--size", "1GiB")
+        self.refused("lower", path, "--to", "mscclpp", "-o", self.path("p.json"), says=["without reduces="])
 
     def test_lower_writes_xml_that_passes_its_checker(self):
         path = self.synth("dgx1", "all-reduce", "bfb")

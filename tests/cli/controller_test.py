@@ -81,7 +81,7 @@ class ControllerTest(harness.CliTest):
             self.addCleanup(running[-1].kill)
         return running
 
-    def until(self, what, seconds=30):
+    def until(self, what, seconds=120):
         deadline = time.monotonic() + seconds
         while not (value := what()) and time.monotonic() < deadline:
             time.sleep(0.05)
@@ -106,10 +106,10 @@ class ControllerTest(harness.CliTest):
             self.assertGreater(len(json.loads(out)["iterations"]), 0)
 
     def connections_from(self, first, end):
-        """Established connections that leave from a port of [first, end)."""
+        """Established connections that leave from a daemon's NIC (127.1.x.y, which nobody else uses) and a port of [first, end)."""
         with open("/proc/net/tcp") as table:
-            ports = [int(line.split()[1].split(":")[1], 16) for line in table.readlines()[1:] if line.split()[3] == "01"]
-        return sum(first <= port < end for port in ports)
+            locals_ = [line.split()[1].split(":") for line in table.readlines()[1:] if line.split()[3] == "01"]
+        return sum(address.endswith("017F") and first <= int(port, 16) < end for address, port in locals_)
 
     def check_policies(self):
         tenants = self.tenant(["H0", "H2", "H1"])
@@ -148,6 +148,23 @@ class ControllerTest(harness.CliTest):
         self.until(lambda: self.connections_from(30000, 31000) == 0)
         text = self.ok("service", "policy", "show", "--controller", self.path("controller.sock"))
         self.assertIn("0 of 12", text)
+        # An operator's own routes: one flow of the first ring between racks, by the second route.
+        label = self.complete(6)
+        flow = next(flow for flow in self.policy("explain", label)["flows"] if len(flow["routes"]) == 2)
+        one = {key: flow[key] for key in ("from", "to", "channel")}
+        routes = self.path("routes.json")
+
+        def install(given):
+            with open(routes, "w") as file:
+                json.dump(given, file)
+            return ["service", "policy", "install", label, "--routes", routes, "--controller", self.path("controller.sock")]
+        self.assertIn(f"{label}: in force after", self.ok(*install({"routes": [{**one, "route": 1}]})))
+        pinned = [each for each in self.policy("show")["communicators"][0]["flows"] if each["route"] != "ecmp"]
+        self.assertEqual(pinned, [{**one, "route": 1}])
+        self.refused(*install({"routes": [{**one, "route": 2}]}), says=["routes[0]: route 2, there are 2"])
+        self.refused(*install({"ruotes": []}), says=[routes, "ruotes: there are rings, route and routes"])
+        self.refused(*install([]), says=[routes, "is no JSON object"])
+        self.refused(*install({}), says=["neither rings nor routes"])
         self.end(tenants)
 
     @unittest.skipUnless(has_grpc(), "built without gRPC")
@@ -190,6 +207,20 @@ class ControllerTest(harness.CliTest):
         self.until(lambda: self.connections_from(30000, 30500) == 2)
         self.assertEqual(self.connections_from(30500, 31000), 0)
         self.assertEqual(self.policy("show")["communicators"][0]["strategy"], "installed all-reduce, installed all-gather, installed reduce-scatter, 2 flows")
+        # Single flows: the second of the ring's two hops by the other route.
+        client = ("import sys, grpc, controller_pb2 as m, controller_pb2_grpc as s\n"
+                  "done = s.ControllerStub(grpc.insecure_channel(sys.argv[1])).Install(m.InstallRequest(communicator=sys.argv[2], route=0,\n"
+                  "    rings=[m.Ring(ranks=[0, 1, 2, 3])], routes=[m.FlowRoute(**{'from': int(sys.argv[3]), 'to': int(sys.argv[4]), 'route': 1})]))\n"
+                  "print(done.applied[0].error)")
+
+        def install(one, other):
+            return subprocess.run(["/usr/bin/python3", "-B", "-c", client, address, label, one, other], env=where, stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, text=True, timeout=60)
+        done = install("3", "0")
+        self.assertEqual((done.returncode, done.stdout), (0, "\n"), done.stderr)
+        flows = {(flow["from"], flow["to"]): flow["route"] for flow in self.policy("show")["communicators"][0]["flows"]}
+        self.assertEqual((flows[(1, 2)], flows[(3, 0)]), (0, 1))
+        self.assertIn("no flow of its rings goes from rank 0 to rank 3", install("0", "3").stderr)
         refused = subprocess.run([*policy, "127.0.0.1:1"], env=where, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
         self.assertEqual((refused.returncode, refused.stdout), (1, ""))
         self.assertIn("own_policy: ", refused.stderr)
@@ -213,7 +244,7 @@ class ControllerTest(harness.CliTest):
                 self.policy("apply", "ffa", ok=None)  # at the same time; one of two may be busy
             time.sleep(delay / 1000)
             second.kill()
-            asks.wait(timeout=30)
+            asks.wait(timeout=120)
         self.until(lambda: all(not one["error"] for one in self.policy("apply", "ffa", ok=None)["applied"]))
         self.until(lambda: self.policy("apply", "ffa")["applied"] == [])
         self.until(lambda: self.connections_from(30000, 30500) == 4 and self.connections_from(30500, 31000) == 4)
@@ -249,7 +280,7 @@ class ControllerTest(harness.CliTest):
 
     def test_wrong_input(self):
         def refused(*arguments):
-            done = subprocess.run([CONTROLLER, *arguments], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, timeout=20)
+            done = subprocess.run([CONTROLLER, *arguments], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, timeout=60)
             self.assertEqual((done.returncode, done.stdout), (2, ""))
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
             return done.stderr

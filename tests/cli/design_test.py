@@ -100,6 +100,17 @@ class Design(harness.CliTest):
         for row in timed["frontier"]:
             self.assertAlmostEqual(row["time_s"], 2**20 / 32 / (row["f"]["value"] * 12.5e9 / 4), places=9)
 
+    def test_by_flow(self):
+        shown = self.json("design", "-n", 16, "-d", 4, "--by-flow")
+        self.assertEqual(shown["dimensions"], ["tl", "tb", "f"])
+        self.assertLessEqual(shown["flows_solved"], shown["networks"])
+        for row in shown["frontier"]:
+            for other in shown["frontier"]:
+                if other is not row and other["tl"] <= row["tl"] and other["tb"]["value"] <= row["tb"]["value"]:
+                    self.assertLess(other["f_upper"]["value"], row["f"]["value"])
+        self.assertEqual(self.json("design", "-n", 16, "-d", 4)["dimensions"], ["tl", "tb"])
+        self.assertIn("frontier in TL, TB and f, of", self.ok("design", "-n", 16, "-d", 4, "--by-flow"))
+
     def test_files_cost_what_was_printed(self):
         # The schedule's file, priced by `tutti cost`, takes what the row says, with or without links of one's own.
         prefix = self.path("cluster")

@@ -1,5 +1,7 @@
 """What other systems read: `tutti rules`, NCCL graph XML, Chakra traces."""
 import glob
+import heapq
+import itertools
 import json
 import os
 import re
@@ -220,7 +222,97 @@ def read_trace(path):
     return nodes
 
 
+def astra_sim_ns(traces, links, bytes_per_ns, latency_ns):
+    """When the last rank is done in ASTRA-sim's congestion-aware network: links are queues, which a message holds for the
+    whole nanoseconds of its bytes and leaves those and the latency later, whole nanoseconds again; the next link takes it
+    then. `links(source, destination)`: those on the way. A reduction takes 1 ns."""
+    free, waiting, events = {}, {}, []
+    left = [[len(depends) for _, depends, _ in trace] for trace in traces]
+    arrived, done_at = set(), 0
+    ticket = itertools.count()
+
+    def at(time, action, *arguments):
+        heapq.heappush(events, (time, next(ticket), action, arguments))
+
+    def issue(now, rank, node):
+        kind, _, words = traces[rank][node]
+        if kind == 5:
+            key = (rank, words["comm_dst"], words["comm_tag"])
+            at(now, hop, key, words["comm_size"], tuple(links(rank, words["comm_dst"])), (rank, node))
+        elif kind == 6:
+            key = (words["comm_src"], rank, words["comm_tag"])
+            if key in arrived:
+                at(now, finish, rank, node)
+            else:
+                waiting[key] = (rank, node)
+        else:
+            at(now + 1, finish, rank, node)
+
+    def hop(now, key, size, way, sender):
+        start = max(now, free.get(way[0], 0))
+        free[way[0]] = start + int(size / bytes_per_ns)
+        there = start + int(latency_ns + size / bytes_per_ns)
+        if len(way) > 1:
+            at(there, hop, key, size, way[1:], sender)
+            return
+        arrived.add(key)
+        at(there, finish, *sender)
+        at(there, land, key)
+
+    def land(now, key):
+        if key in waiting:
+            finish(now, *waiting.pop(key))
+
+    def finish(now, rank, node):
+        nonlocal done_at
+        done_at = max(done_at, now)
+        for after, (_, depends, _) in enumerate(traces[rank]):
+            if node in depends:
+                left[rank][after] -= 1
+                if left[rank][after] == 0:
+                    issue(now, rank, after)
+
+    for rank, trace in enumerate(traces):
+        for node, (_, depends, _) in enumerate(trace):
+            if not depends:
+                issue(0, rank, node)
+    while events:
+        now, _, action, arguments = heapq.heappop(events)
+        action(now, *arguments)
+    return done_at
+
+
 class Chakra(harness.CliTest):
+    def times(self, network, collective, algorithm, ranks, links):
+        """Nanoseconds of the traces in ASTRA-sim's network and of the schedule in our simulator, at 1 MiB."""
+        schedule = self.synth(network, collective, algorithm)
+        self.ok("lower", schedule, "--to", "chakra", "--size", "1MiB", "-o", self.path("trace"))
+        traces = [read_trace(self.path(f"trace.{rank}.et")) for rank in range(ranks)]
+        ours = self.json("sim", schedule, "--size", "1MiB", "--mode", "eager", "--link-model", "pipelined")["time_s"]
+        return astra_sim_ns(traces, links, 50 * 2**30 / 1e9, 500), ours * 1e9
+
+    def test_times_are_those_of_astra_sim(self):
+        # What ASTRA-sim itself printed of an 8-rank ring all-gather of 1 MiB at its 50 "GB/s" and 500 ns, on its ring and on its switch.
+        speed = "bw=50GiB/s,alpha=500ns"
+        theirs, ours = self.times(f"uniring(1,8,{speed})", "all-gather", "uniring", 8, lambda a, b: [(a, b)])
+        self.assertEqual(theirs, 20587)
+        self.assertLess(abs(theirs - ours), 7)  # a message loses less than a nanosecond there
+        through = lambda a, b: [(a, "switch"), ("switch", b)]
+        self.assertEqual(self.times(f"uniring(1,8,{speed})", "all-gather", "uniring", 8, through)[0], 41174)
+        # A schedule through the switch, which sends each shard up once.
+        theirs, ours = self.times(f"switch(8,{speed})", "all-gather", "uniring", 8, through)
+        self.assertLess(abs(theirs - ours), 16)
+
+    def test_times_of_other_schedules_agree_within_whole_nanoseconds(self):
+        speed = "bw=50GiB/s,alpha=500ns"
+        for network, collective, algorithm, ranks, chain in [
+                (f"complete(5,{speed})", "all-gather", "direct", 5, 1), (f"complete(5,{speed})", "reduce-scatter", "direct", 5, 5),
+                (f"hypercube(3,{speed})", "all-gather", "rhd", 8, 3), (f"hypercube(3,{speed})", "reduce-scatter", "rhd", 8, 6),
+                (f"uniring(1,6,{speed})", "all-reduce", "uniring", 6, 15)]:
+            with self.subTest(f"{network} {collective} {algorithm}"):
+                theirs, ours = self.times(network, collective, algorithm, ranks, lambda a, b: [(a, b)])
+                self.assertLessEqual(abs(theirs - ours), chain)  # a nanosecond a message, and one a reduction
+
     def test_ring_all_gather(self):
         schedule = self.synth("uniring(1,8)", "all-gather", "uniring")
         out = self.json("lower", schedule, "--to", "chakra", "--size", "1MiB", "-o", self.path("trace"))
@@ -285,10 +377,45 @@ class NcclGraph(harness.CliTest):
             self.assertEqual(graph.get("typeinter"), "PIX")
             self.assertEqual(channels, [[("net", 0), *(("gpu", i) for i in range(4)), ("net", 3)]])
 
+    def trees(self, *trees):
+        """A schedule of an all-reduce up and down each tree, one unit a tree; edges are (parent, child), the root's first."""
+        text = self.path("empty.json")
+        self.ok("synth", "complete(6)", "-c", "all-reduce", "-a", "dbt", "-o", text)
+        with open(text) as file:
+            schedule = json.load(file)
+        transfers = []
+        for unit, tree in enumerate(trees):
+            ways = [(child, parent, "reduce") for parent, child in reversed(tree)] + [(parent, child, "copy") for parent, child in tree]
+            transfers += [{"step": step, "shard": 0, "from": a, "to": b, "begin": unit, "end": unit + 1, "op": op}
+                          for step, (a, b, op) in enumerate(ways)]
+        schedule.update(steps=10, units_per_shard=len(trees), algorithm="trees", transfers=sorted(transfers, key=lambda one: one["step"]))
+        out = self.path("trees.json")
+        with open(out, "w") as file:
+            json.dump(schedule, file)
+        self.ok("verify", out)
+        return out
+
+    def test_trees_of_boxes(self):
+        # NCCL's two trees of two boxes: each the root of one, the other below its first GPU.
+        first = [(0, 2), (2, 1), (0, 4), (4, 3), (3, 5)]
+        second = [(4, 3), (3, 5), (4, 0), (0, 2), (2, 1)]
+        schedule = self.trees(first, second)
+        for box, order in enumerate([[0, 2, 1], [1, 0, 2]]):
+            out = self.path("graph.xml")
+            answer = self.json("lower", schedule, "--to", "nccl-graph", "--box-ranks", "3", "--box", box, "-o", out)
+            self.assertNotIn("note", answer)
+            graph, channels = self.channels(out)
+            self.assertEqual((graph.get("id"), graph.get("pattern")), ("1", "1"))
+            self.assertEqual(channels, [[("net", order[0]), *(("gpu", i) for i in order), ("net", order[1])]])
+        # One of the two trees alone is not what NCCL runs.
+        for output in (self.ok("lower", self.trees(first), "--to", "nccl-graph", "--box-ranks", "3", "-o", out),
+                       self.json("lower", self.trees(first), "--to", "nccl-graph", "--box-ranks", "3", "-o", out)["note"]):
+            self.assertIn("the paths in each box are the schedule's", output)
+
     def test_trees_with_forks_are_refused(self):
         schedule = self.synth("complete(6)", "all-reduce", "bfb")
         self.refused("lower", schedule, "--to", "nccl-graph", "-o", self.path("graph.xml"), code=1,
-                     says=["neither a ring nor a path"])
+                     says=["NCCL's graphs hold rings, and trees of paths within each box", "--to mscclpp"])
         self.assertFalse(os.path.exists(self.path("graph.xml")))
 
 

@@ -6,7 +6,6 @@ import subprocess
 import xml.etree.ElementTree
 
 import harness
-from page_test import data_of
 
 README = pathlib.Path("docs/gallery/README.md")
 
@@ -19,7 +18,7 @@ class Gallery(harness.CliTest):
         pages = sorted(name for name in named if name.endswith(".html"))
         self.assertEqual(len(pages), 8)
         for name in pages:
-            self.assertTrue(data_of(self.path(name))["networks"], name)
+            self.assertTrue(harness.page_data(self.path(name))["networks"], name)
             self.assertLess(os.path.getsize(self.path(name)), 400_000, name)
         for name in named - set(pages):
             xml.etree.ElementTree.parse(self.path(name))

@@ -1,10 +1,14 @@
 """What the black-box tests of the command share: running it and judging what it printed."""
+import base64
 import json
 import os
+import pathlib
 import re
 import subprocess
 import tempfile
+import time
 import unittest
+import zlib
 
 TUTTI = os.environ.get("TUTTI", "build/release/bin/tutti")
 
@@ -12,6 +16,30 @@ TUTTI = os.environ.get("TUTTI", "build/release/bin/tutti")
 def run(*arguments, timeout=600, **options):
     return subprocess.run([TUTTI, *map(str, arguments)], capture_output=True, text=True,
                           timeout=timeout, **options)
+
+
+def until_it_catches(process, number):
+    """The process has begun so far that signal `number` no longer ends it untold."""
+    while process.poll() is None:
+        try:
+            caught = re.search(r"^SigCgt:\s*(\w+)", pathlib.Path(f"/proc/{process.pid}/status").read_text(), re.M)
+        except OSError:
+            return
+        if caught and int(caught.group(1), 16) >> (number - 1) & 1:
+            return
+        time.sleep(0.005)
+
+
+def established(pid):
+    """The TCP connections of a process, as (local address and port, remote address and port) of /proc/net/tcp."""
+    mine = set()
+    for file in pathlib.Path(f"/proc/{pid}/fd").glob("*"):
+        try:
+            mine.add(os.readlink(file))
+        except OSError:
+            pass
+    rows = [line.split() for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return [(row[1], row[2]) for row in rows if row[3] == "01" and f"socket:[{row[9]}]" in mine]
 
 
 def write_clos(path):
@@ -25,6 +53,15 @@ def write_clos(path):
                    "link_defaults": {"bandwidth": "50GB/s", "alpha": "0.5us"},
                    "links": [{"from": a, "to": b, "duplex": True} for a, b in links]}, file)
     return path
+
+
+def page_data(path):
+    """What a page of --html holds (docs/formats/explorer-data.md)."""
+    text = pathlib.Path(path).read_text()
+    size, packed = re.search(r'<script type="text/plain" id="tutti-data" data-bytes="(\d+)">([^<]*)</script>', text).groups()
+    unpacked = zlib.decompress(base64.b64decode(packed))
+    assert len(unpacked) == int(size)
+    return json.loads(unpacked)
 
 
 class CliTest(unittest.TestCase):

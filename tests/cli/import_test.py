@@ -2,6 +2,9 @@
 import os
 import pathlib
 import re
+import shutil
+import subprocess
+import time
 
 import harness
 
@@ -91,6 +94,19 @@ class Import(harness.CliTest):
         self.refused("topo", "detect", "--root", self.path("nowhere"), says=["no sysfs is there"])
         self.refused("topo", "detect", "--root", self.folder, "--host", "a b", says=["no name of a host"])
 
+    def test_the_guides_way_to_a_plan(self):
+        text = GUIDE.read_text()
+        commands, printed = re.search(r"## From the file to a plan.*?```text\n(.*?)```\n\n```\n(.*?)```", text, re.DOTALL).groups()
+        imported = re.search(r"tutti (topo import 'node\[0-1\]=tests[^`]*?) -o cluster", text)[1]
+        self.ok(*imported.replace("\\\n", " ").replace("'", "").split(), "-o", self.path("cluster.topo.json"))
+        out = ""
+        for command in commands.splitlines():
+            words = [self.path(word) if word.endswith((".json", ".sched")) else word for word in command.split()]
+            self.assertEqual(words[0], "tutti")
+            out += self.ok(*words[1:])
+        for line in printed.splitlines():
+            self.assertIn(line, out)
+
     def test_the_guides_command_prints_what_the_guide_says(self):
         text = GUIDE.read_text()
         command = re.search(r"tutti (topo import 'node\[0-1\]=tests[^`]*?)-o cluster", text)[1]
@@ -99,6 +115,65 @@ class Import(harness.CliTest):
         for expression in re.findall(r"tutti topo show '([^']*)'", text):
             if not expression.startswith("hosts("):
                 self.ok("topo", "show", expression)
+
+
+class SimulatedFabric(harness.CliTest):
+    """The fabric of a sample, cabled again in ibsim and discovered there by ibnetdiscover itself."""
+
+    def setUp(self):
+        super().setUp()
+        self.tools = [shutil.which(tool, path=f"{os.environ['PATH']}:/usr/sbin") for tool in ("ibsim", "ibsim-run", "ibnetdiscover")]
+        if None in self.tools:
+            self.skipTest("no ibsim-utils or no infiniband-diags")
+
+    def cables(self, sample):
+        """What ibsim reads: nodes by the names of the sample, with their ports."""
+        nodes, lines = {}, pathlib.Path(sample).read_text().splitlines()
+        for line in lines:
+            if header := re.match(r'(Switch|Ca)\s+\d+ "([^"]*)"\s+# "([^"]*)"', line):
+                nodes[header[2]] = header[3]
+        text = ""
+        for line in lines:
+            if header := re.match(r'(Switch|Ca)\s+\d+ "([^"]*)"', line):
+                text += f'\n{"Switch" if header[1] == "Switch" else "Hca"} {64 if header[1] == "Switch" else 1} "{nodes[header[2]]}"\n'
+            elif cable := re.match(r'\[(\d+)\]\S*\s+"([^"]*)"\[(\d+)\]', line):
+                text += f'[{cable[1]}] "{nodes[cable[2]]}"[{cable[3]}]\n'
+        return text
+
+    def discover(self, cables, host):
+        net = self.path("net")
+        with open(net, "w") as file:
+            file.write(cables)
+        ibsim, ibsim_run, ibnetdiscover = self.tools
+        environment = {**os.environ, "IBSIM_SOCKNAME": f"tutti-{os.getpid()}", "SIM_HOST": host}
+        with open(self.path("ibsim.log"), "w") as log:
+            simulator = subprocess.Popen([ibsim, "-s", "-n", net], stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=environment)
+        try:
+            deadline = time.monotonic() + 120
+            while simulator.poll() is None and time.monotonic() < deadline:
+                done = subprocess.run([ibsim_run, ibnetdiscover], capture_output=True, text=True, env=environment, timeout=120)
+                if done.returncode == 0 and "Switch" in done.stdout:
+                    return done.stdout
+                time.sleep(0.2)
+        finally:
+            simulator.kill()
+            simulator.wait()
+        self.fail(f"ibsim shows no fabric: {pathlib.Path(self.path('ibsim.log')).read_text()}")
+
+    def test_ibnetdiscover_in_ibsim_reads_as_the_sample(self):
+        sample = f"{SAMPLES}ibnetdiscover/rails_two_nodes.txt"
+        fabric = self.path("fabric.txt")
+        with open(fabric, "w") as file:
+            file.write(self.discover(self.cables(sample), "node0 mlx5_0"))
+        boxes = f"node[0-1]={SAMPLES}nvidia-smi/dgx_h100.txt"
+        written, simulated = (self.json("topo", "import", boxes, path) for path in (sample, fabric))
+        for key in ("ranks", "nodes", "links"):
+            self.assertEqual(simulated[key], written[key], key)
+        # ibsim's cables are four lanes of 2.5 Gbit/s with eight bits in ten.
+        links = [row for row in simulated["provenance"] if row["source"].startswith(fabric)]
+        self.assertTrue(links)
+        self.assertEqual({row["value"] for row in links if "mlx5_" in row["what"]}, {"1GB/s"})
+        self.assertEqual({row["what"] for row in simulated["provenance"]}, {row["what"] for row in written["provenance"]})
 
 
 if __name__ == "__main__":

@@ -185,6 +185,7 @@ class MpiTest(harness.CliTest):
         with subprocess.Popen([harness.TUTTI, "mpi", "tune", "--ranks", "2", "--turns", "10000",
                                "--file", self.path("mpi")], env=ENVIRONMENT,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            harness.until_it_catches(process, signal.SIGINT)
             try:
                 process.wait(timeout=2)
                 self.fail("ended by itself")
@@ -203,6 +204,7 @@ class MpiTest(harness.CliTest):
         with subprocess.Popen([harness.TUTTI, "mpi", "calibrate", "--file", self.path("mpi")],
                               env={**ENVIRONMENT, "PATH": self.folder + ":" + os.environ["PATH"]},
                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            harness.until_it_catches(process, signal.SIGTERM)
             try:
                 process.wait(timeout=1)
                 self.fail("ended by itself")

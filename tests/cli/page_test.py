@@ -8,7 +8,6 @@ import random
 import re
 import unittest
 import xml.etree.ElementTree
-import zlib
 
 import harness
 from harness import CliTest
@@ -16,19 +15,11 @@ from harness import CliTest
 WEB = pathlib.Path(__file__).resolve().parent.parent.parent / "web"
 
 
-def data_of(path):
-    text = pathlib.Path(path).read_text()
-    size, packed = re.search(r'<script type="text/plain" id="tutti-data" data-bytes="(\d+)">([^<]*)</script>', text).groups()
-    unpacked = zlib.decompress(base64.b64decode(packed))
-    assert len(unpacked) == int(size)
-    return json.loads(unpacked)
-
-
 class Pages(CliTest):
     def page(self, *arguments):
         path = self.path("page.html")
         answer = self.json(*arguments, "--html", path)
-        return data_of(path), answer, path
+        return harness.page_data(path), answer, path
 
     def test_synth_shows_what_it_printed(self):
         data, answer, path = self.page("synth", "dgx1", "-c", "all-reduce", "-a", "bfb", "--size", "1MiB")
@@ -68,7 +59,7 @@ class Pages(CliTest):
         pathlib.Path(broken).write_text(json.dumps(file))
         page = self.path("broken.html")
         answer = self.json("verify", broken, "--html", page, code=1)
-        shown = data_of(page)["schedules"][0]
+        shown = harness.page_data(page)["schedules"][0]
         self.assertFalse(shown["verified"])
         self.assertEqual(shown["faults_total"], answer["violation_count"])
         self.assertEqual(shown["faults"][0]["message"], answer["violations"][0]["message"])
@@ -111,7 +102,7 @@ class Pages(CliTest):
     def test_compare_without_any_schedule_says_so(self):
         page = self.path("page.html")
         self.json("compare", "torus(3,3)", "-c", "all-reduce", "-a", "tto", "--size", "1KiB", "--html", page, code=1)
-        self.assertEqual(data_of(page)["comparison"]["curves"], [])
+        self.assertEqual(harness.page_data(page)["comparison"]["curves"], [])
 
     def test_design_draws_the_frontier_with_its_networks(self):
         data, answer, _ = self.page("design", "-n", 24, "-d", 2, "--one-way", "-c", "all-gather", "--no-database", "--size", "1MiB")
@@ -145,14 +136,14 @@ class Pages(CliTest):
             "links": [{"from": a, "to": b, "duplex": True, "bandwidth": "1GB/s", "alpha": "1us"} for a, b in ("ab", "bc", "ca")]}))
         data, answer, _ = self.page("flow", limited)
         self.assertGreater(data["networks"][0]["nodes"], 3)
-        several, page = self.json("flow", "ring(4)", "ring(5)", "--html", self.path("x.html")), data_of(self.path("x.html"))
+        several, page = self.json("flow", "ring(4)", "ring(5)", "--html", self.path("x.html")), harness.page_data(self.path("x.html"))
         self.assertEqual(len(page["flows"]), len(several["rows"]))
         self.refused("flow", "ring(4)", "-o", self.path("y"), "--html", self.path("y"), says=["--html"])
 
     def test_run_draws_predicted_beside_executed(self):
         schedule, page = self.synth("ring(4)", "all-reduce", "bfb"), self.path("page.html")
         answer = self.json("run", schedule, "--size", "4KiB,64KiB", "-n", 2, "--predict", "--html", page)
-        shown = data_of(page)["schedules"]
+        shown = harness.page_data(page)["schedules"]
         self.assertEqual([s["simulation"]["mode"] for s in shown], ["barrier", "executed"] * 2)
         for predicted, executed, row in zip(shown[::2], shown[1::2], answer["rows"]):
             self.assertAlmostEqual(predicted["simulation"]["time_ps"] / 1e6, row["predicted_us"], delta=1e-6)
@@ -178,6 +169,9 @@ class Pages(CliTest):
             width, height = (float(root.get(side)) for side in ("width", "height"))
             for circle in root.iter("{http://www.w3.org/2000/svg}circle"):
                 self.assertTrue(0 < float(circle.get("cx")) < width and 0 < float(circle.get("cy")) < height, expression)
+        pdf = self.path("net.pdf")
+        self.refused("topo", "show", "torus(4,4)", "-o", pdf, says=["net.pdf: pictures are written as .svg, not .pdf"])
+        self.assertFalse(os.path.exists(pdf))
         hostile = self.path("net.json")
         pathlib.Path(hostile).write_text(json.dumps({
             "format": "tutti-topology", "version": 1, "nodes": [{"name": "<script>alert(1)</script>", "kind": "rank"}, {"name": "b&\"", "kind": "rank"}],
@@ -210,7 +204,7 @@ class Pages(CliTest):
         ring, bfb = (self.synth("torus(3,3)", "all-reduce", name, f"{name}.sched") for name in ("ring", "bfb"))
         page = self.path("page.html")
         answer = self.json("explore", ring, bfb, self.traced(bfb, size="9KiB"), "-o", page)
-        data = data_of(page)
+        data = harness.page_data(page)
         self.assertEqual(answer["size_bytes"], 9 << 10)
         self.assertEqual([row["executed"] for row in answer["rows"]], [False, False, True])
         self.assertEqual([s["label"] for s in data["schedules"]], ["ring", "bfb, simulated", "bfb, executed"])
@@ -222,13 +216,13 @@ class Pages(CliTest):
             self.assertAlmostEqual(a, b, delta=a * 1e-3)
         twice = self.path("twice.html")
         self.ok("explore", bfb, bfb, "--size", "1KiB", "-o", twice)
-        self.assertEqual([s["label"] for s in data_of(twice)["schedules"]], ["bfb (bfb.sched)"] * 2)
+        self.assertEqual([s["label"] for s in harness.page_data(twice)["schedules"]], ["bfb (bfb.sched)"] * 2)
 
     def test_explore_shows_executions_through_switches_by_pairs(self):
         boxes = self.synth("switch(4)", "all-gather", "forest")
         page = self.path("page.html")
         self.ok("explore", boxes, self.traced(boxes), "-o", page)
-        data = data_of(page)
+        data = harness.page_data(page)
         self.assertEqual(data["networks"][1]["nodes"], data["networks"][0]["ranks"])
         self.assertEqual(sum(data["schedules"][1]["messages"]["bytes"]) > 0, True)
 
@@ -279,8 +273,8 @@ class Pages(CliTest):
         page = self.path("page.html")
         answer = self.json("explore", ring, torus, "--size", "1MiB", "-o", page)
         self.assertEqual([row["verified"] for row in answer["rows"]], [False, True])
-        self.assertEqual(len(data_of(page)["networks"]), 2)
-        self.assertEqual(len(data_of(page)["schedules"][0]["faults"]), 1)
+        self.assertEqual(len(harness.page_data(page)["networks"]), 2)
+        self.assertEqual(len(harness.page_data(page)["schedules"][0]["faults"]), 1)
 
     def test_refusals_leave_no_page(self):
         page = self.path("page.html")

@@ -4,6 +4,7 @@ The commands are those that the program itself lists, so that a new one cannot b
 import fcntl
 import json
 import os
+import pathlib
 import pty
 import re
 import shutil
@@ -58,15 +59,18 @@ COMMANDS = {
                     long=[["genkautz(4,4000)", "-o", "{out}"]]),
     "lower": Command(["{sched}", "--to", "plan", "-o", "{out}"], reads="{sched}",
                      writes=[["{sched}", "--to", "plan", "-o", "{out}"],
-                             ["{sched}", "--to", "msccl-xml", "-o", "{out}"]]),
+                             ["{sched}", "--to", "msccl-xml", "-o", "{out}"]],
+                     long=[["{large}", "--to", "msccl-xml", "-o", "{out}"],
+                           ["{large}", "--to", "mscclpp", "-o", "{out}"]]),
     "rules": Command(["ring(4)", "--to", "nccl-tuner", "-o", "{out}"],
                      writes=[["ring(4)", "--to", "nccl-tuner", "-o", "{out}"]]),
     "run": Command(["{sched}", "--size", "4KiB", "-n", "1"], reads="{sched}",
                    writes=[["{sched}", "--size", "4KiB", "-n", "1", "--trace", "{out}"]],
                    long=[["{sched}", "--size", "64MiB", "--iters", "100000", "--trace", "{out}"]]),
     "run-ranks": Command([], prints=False),
-    "calibrate": Command(["--hosts", "localhost:2", "-n", "1", "--size", "1M", "-o", "{out}"],
-                         writes=[["--hosts", "localhost:2", "-n", "1", "--size", "1M", "-o", "{out}"]],
+    # Large enough to take longer than a single byte, and often enough for a median, whatever else runs.
+    "calibrate": Command(["--hosts", "localhost:2", "-n", "5", "--size", "8M", "-o", "{out}"],
+                         writes=[["--hosts", "localhost:2", "-n", "5", "--size", "8M", "-o", "{out}"]],
                          long=[["--hosts", "localhost:4", "-n", "10000", "-o", "{out}"]]),
     "design": Command(["-n", "8", "-d", "2"],
                       writes=[["-n", "8", "-d", "2", "-o", "{out}"], ["-n", "8", "-d", "2", "--cables", "{out}"]],
@@ -95,6 +99,7 @@ COMMANDS = {
     "service policy apply": Command([]),
     "service policy simulate": Command([]),
     "service policy explain": Command(["c-0"]),
+    "service policy install": Command(["c-0", "--routes", "{none}"], reads="{none}"),
     "service policy windows": Command(["c-0"]),
     "service reconfigure": Command(["c-0"]),
     "service quota": Command(["blue"]),
@@ -114,8 +119,10 @@ class Robustness(harness.CliTest):
     def setUpClass(cls):
         made = tempfile.TemporaryDirectory()
         cls.addClassCleanup(made.cleanup)
-        cls.files = {name: os.path.join(made.name, name) for name in ("sched", "none")}
+        cls.files = {name: os.path.join(made.name, name) for name in ("sched", "large", "none")}
         done = harness.run("synth", "ring(4)", "-c", "all-reduce", "-a", "ring", "-o", cls.files["sched"])
+        assert done.returncode == 0, done.stderr
+        done = harness.run("synth", "torus(20,20)", "-c", "all-reduce", "-a", "bfb", "-o", cls.files["large"])
         assert done.returncode == 0, done.stderr
         cls.files["matrix"] = os.path.abspath("tests/data/import/nvidia-smi/hgx_4_direct.txt")
         cls.help = {name: harness.run(*name.split(), "--help").stdout for name in COMMANDS}
@@ -150,6 +157,15 @@ class Robustness(harness.CliTest):
                 self.clear()
                 self.assertEqual(bool(self.ok(*self.call(name, COMMANDS[name].quick))), COMMANDS[name].prints)
 
+    def test_every_variable_is_in_the_reference(self):
+        sources = pathlib.Path(__file__).resolve().parent.parent.parent / "src"
+        read = set()
+        for source in sources.rglob("*.cc"):
+            if source.name != "docs.cc":
+                read.update(re.findall(r'"(TUTTI_[A-Z_]+)"', source.read_text()))
+        listed = set(re.findall(r"`(TUTTI_[A-Z_]+)`", self.ok("docs", "reference")))
+        self.assertEqual(read, listed)
+
     # --- Signals ----------------------------------------------------------------------------------
 
     def ends_on(self, arguments, number, before=0.7, code=None):
@@ -158,6 +174,7 @@ class Robustness(harness.CliTest):
             file.write("what was here before")
         kept = sorted(os.listdir(self.folder))
         process = spawn(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        harness.until_it_catches(process, number)
         time.sleep(before)
         process.send_signal(number)
         out, err = process.communicate(timeout=60)
@@ -197,6 +214,7 @@ class Robustness(harness.CliTest):
     def test_a_second_signal_ends_at_once(self):
         process = spawn(["topo", "show", *COMMANDS["topo show"].long[0]], stdout=subprocess.PIPE,
                         stderr=subprocess.PIPE, text=True)
+        harness.until_it_catches(process, signal.SIGINT)
         time.sleep(0.7)
         for _ in range(2):
             process.send_signal(signal.SIGINT)
@@ -212,21 +230,35 @@ class Robustness(harness.CliTest):
             process = spawn(work, stdout=subprocess.DEVNULL, stderr=theirs,
                             env={**os.environ, "NO_COLOR": "1", "TERM": "xterm"})
             os.close(theirs)
-            time.sleep(1.8)  # there is progress
-            process.send_signal(signal.SIGINT)
-            process.wait(timeout=60)
-            self.assertEqual(process.returncode, 130)
             shown = b""
             while True:
                 try:
                     more = os.read(ours, 4096)
-                except OSError:
+                except OSError:  # it has ended
                     break
                 if not more:
                     break
+                if b"%" in more and b"%" not in shown:  # there is progress
+                    process.send_signal(signal.SIGINT)
                 shown += more
             os.close(ours)
+            process.wait(timeout=60)
+            self.assertEqual(process.returncode, 130)
             self.assertIn(b"\ntutti: error: interrupted\r\n", shown)
+
+    def test_interrupted_is_all_that_is_said(self):
+        """Wherever the signal comes: while a file is read, worked on or written."""
+        for before in (0.3, 0.4, 0.5, 0.6):
+            with self.subTest(before):
+                self.clear()
+                self.ends_on(self.call("lower", COMMANDS["lower"].long[0]), signal.SIGINT, before=before)
+
+    def test_many_unlike_ranks_need_no_search_each(self):
+        """Each rank is a walk of 6 links, and the farthest two are 999 links of the mesh and a walk apart."""
+        shown = self.json("topo", "show", "line(" * 6 + "mesh(1000)" + ")" * 6)
+        self.assertEqual((shown["ranks"], shown["diameter"]), (63804, 1005))
+        self.assertEqual(shown["bounds"]["all-gather"]["tl_bound"], 1005)
+        self.assertNotIn("diameter_range", shown)
 
     # --- Outputs ----------------------------------------------------------------------------------
 
@@ -409,7 +441,8 @@ class Robustness(harness.CliTest):
 
     def test_units_and_names_of_other_tools(self):
         plain = self.ok("synth", "ring(4,bw=50GB/s,alpha=0.5us)", "-c", "all-reduce", "-a", "ring", "--size", "1MiB")
-        for topology in ("ring(4,bw=50 GB/s,alpha=0.5 us)", "ring(4,bw=400Gbps)", "ring(4,bw=400Gb/s)"):
+        for topology in ("ring(4,bw=50 GB/s,alpha=0.5 us)", "ring(4,bw=400Gbps)", "ring(4,bw=400Gb/s)",
+                         'ring(4,bw="50 GB/s",alpha="0.5 us")'):
             for collective in ("allreduce", "all_reduce", "AllReduce"):
                 for size in ("1M", "1m", "1 MiB", "1024k"):
                     text = self.ok("synth", topology, "-c", collective, "-a", "ring", "--size", size)

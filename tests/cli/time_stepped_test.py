@@ -75,7 +75,7 @@ class TimeStepped(harness.CliTest):
         self.refused(*at, "tsmcf", "--steps", 1, says=["1 steps are too few", "2 have to be gone"])
         self.refused(*at, "mcf", "--steps", 1, says=["1 steps are too few"])
         self.refused(*at, "tsmcf", "--chunks", 5, "--max-chunks", 4, says=["5 chunks per block", "4 allowed"])
-        self.refused(*at, "direct", "--steps", 4, says=["'direct' cannot be given a number of steps; tsmcf, mcf can"])
+        self.refused(*at, "direct", "--steps", 4, says=["'direct' cannot be given a number of steps; tsmcf, mcf, step-lp can"])
         self.refused("synth", "torus(3,3)", "-c", "all-gather", "-a", "tsmcf", code=1, says=["makes no all-gather"])
 
 

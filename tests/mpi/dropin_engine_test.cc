@@ -16,6 +16,7 @@
 #include "engine/check_counts.h"
 #include "engine/handles.h"
 #include "engine/memory_limit.h"
+#include "engine/reductions.h"
 #include "engine/report.h"
 #include "engine/settings.h"
 #include "interface.h"
@@ -60,6 +61,7 @@ void DefaultsAreQuiet() {
     Expect(settings.report == Report::kNobody && !settings.check_counts && !settings.host_buffers,
            "nothing is asked for");
     Expect(settings.temporary_limit == kNoLimit && settings.ignored.empty(), "no limit");
+    Expect(settings.services == Settings::AllAuto() && !settings.reorders, "auto everywhere");
   }
 }
 
@@ -69,13 +71,22 @@ void VariablesAreRead() {
                                   {"TUTTI_CHECK", "1"},
                                   {"TUTTI_HOST_BUFFERS", "1"},
                                   {"TUTTI_TEMPORARY_LIMIT", "1048576"},
-                                  {"TUTTI_RANKS_PER_NODE", "4,32"}});
+                                  {"TUTTI_RANKS_PER_NODE", "4,32"},
+                                  {"TUTTI_ALLREDUCE", "shared"},
+                                  {"TUTTI_BCAST", "native"},
+                                  {"TUTTI_BARRIER", "mpi"},
+                                  {"TUTTI_REORDER", "1"}});
   Expect(settings.algorithm ==
              alltoallv::Algorithm{.method = Method::kCoalesced, .radix = 4, .block_count = 16},
          "algorithm");
   Expect(settings.report == Report::kEveryRank && settings.check_counts && settings.host_buffers,
          "switches");
   Expect(settings.temporary_limit == 1048576 && settings.ignored.empty(), "limit");
+  Services services = Settings::AllAuto();
+  services[static_cast<size_t>(Collective::kAllreduce)] = Service::kShared;
+  services[static_cast<size_t>(Collective::kBcast)] = Service::kNative;
+  services[static_cast<size_t>(Collective::kBarrier)] = Service::kNative;
+  Expect(settings.services == services && settings.reorders, "services of the other collectives");
 }
 
 // One row a fault: the variable, its value, what the line must say.
@@ -91,6 +102,9 @@ void NonsenseIsNamed() {
       {"TUTTI_TEMPORARY_LIMIT", "1GiB", "whole numbers of bytes"},
       {"TUTTI_TEMPORARY_LIMIT", "99999999999999999999", "whole numbers of bytes"},
       {"TUTTI_RANKS_PER_NODE", "0", "wanted a positive number"},
+      {"TUTTI_ALLREDUCE", "ring", "accepted are native, auto, shared; auto is used"},
+      {"TUTTI_REDUCE_SCATTER_BLOCK", "Shared", "accepted are native, auto, shared"},
+      {"TUTTI_REORDER", "yes", "accepted are 0 and 1 (floating-point"},
   };
   for (const auto& row : rows) {
     const char* const name = row[0];
@@ -174,6 +188,18 @@ void MismatchesReachEveryRank() {
 
 int passed_on = 0;
 
+// Of the collectives that are called below.
+int PassOnCollective(const CollectiveCall& call) {
+  ++passed_on;
+  const auto communicator = FromHandle<MPI_Comm>(call.communicator);
+  const auto type = FromHandle<MPI_Datatype>(call.receive_type);
+  if (call.which == Collective::kBarrier) return PMPI_Barrier(communicator);
+  if (call.which == Collective::kBcast)
+    return PMPI_Bcast(call.receive, call.receive_count, type, call.root, communicator);
+  return PMPI_Allreduce(call.send, call.receive, call.receive_count, type,
+                        FromHandle<MPI_Op>(call.op), communicator);
+}
+
 int PassOnVector(const AlltoallvCall& call) {
   ++passed_on;
   return PMPI_Alltoallv(call.send, call.send_counts, call.send_displacements,
@@ -246,7 +272,7 @@ void CallsThroughTheSeam(const Engine& engine, MPI_Comm communicator, bool serve
 void EngineServes() {
   const Engine* engine = TuttiMpiEngine();
   Expect(engine->version == kInterfaceVersion, "version");
-  static const NextCalls next{&PassOnVector, &PassOnUniform, "an MPI"};
+  static const NextCalls next{&PassOnVector, &PassOnUniform, &PassOnCollective, "an MPI"};
   for (const char* algorithm : {"tuna:r=2", "mpi", "auto"}) {
     setenv("TUTTI_ALLTOALLV", algorithm, 1);
     setenv("TUTTI_CHECK", "1", 1);
@@ -258,11 +284,115 @@ void EngineServes() {
     MPI_Comm_free(&own);
   }
   const std::string report = ReportText("title");
-  for (const char* words : {"tutti: title\n", "MPI_Alltoallv ", "MPI_Alltoall ", " 4 B ",
-                            " tuna:r=2 ", " mpi ", "Ialltoallv     passed on", "calls: 3\n"}) {
+  for (const char* words :
+       {"tutti: title\n", "MPI_Alltoallv ", "MPI_Alltoall ", " 4 B ", " tuna:r=2 ", " mpi ",
+        "Ialltoallv               passed on", "calls: 3\n"}) {
     Expect(report.find(words) != std::string::npos, std::string("the report says ") + words);
   }
   Expect(report.find(" auto ") == std::string::npos, "the report says what auto became");
+}
+
+// --- The other collectives ------------------------------------------------------------------------
+
+void OrderIsKnownOfTheStandardsOwnReductions() {
+  struct Row {
+    MPI_Datatype type;
+    MPI_Op op;
+    OrderOf order;
+  };
+  const Row rows[] = {
+      {MPI_INT, MPI_SUM, OrderOf::kNever},
+      {MPI_UINT64_T, MPI_PROD, OrderOf::kNever},
+      {MPI_INT16_T, MPI_MAX, OrderOf::kNever},
+      {MPI_INT16_T, MPI_SUM, OrderOf::kUnknown},
+      {MPI_LONG, MPI_LXOR, OrderOf::kNever},
+      {MPI_BYTE, MPI_BOR, OrderOf::kNever},
+      {MPI_BYTE, MPI_SUM, OrderOf::kUnknown},
+      {MPI_2INT, MPI_MINLOC, OrderOf::kNever},
+      {MPI_DOUBLE, MPI_SUM, OrderOf::kCommutes},
+      {MPI_FLOAT, MPI_PROD, OrderOf::kCommutes},
+      {MPI_DOUBLE, MPI_MAX, OrderOf::kMatters},
+      {MPI_DOUBLE, MPI_BAND, OrderOf::kUnknown},
+      {MPI_DOUBLE_INT, MPI_MAXLOC, OrderOf::kUnknown},
+      {MPI_C_DOUBLE_COMPLEX, MPI_SUM, OrderOf::kUnknown},
+      {MPI_INT, MPI_REPLACE, OrderOf::kUnknown},
+  };
+  for (const Row& row : rows) {
+    Expect(OrderOfReduction(row.type, row.op) == row.order,
+           "order of row " + std::to_string(&row - rows));
+  }
+  Expect(NamedTypeSize(MPI_DOUBLE) == 8 && NamedTypeSize(MPI_DOUBLE_INT) == 0, "no holes");
+}
+
+// Two ranks or more, each with its number: who passes on, who answers.
+void CollectivesThroughTheSeam(const Engine& engine, MPI_Comm communicator, bool served) {
+  passed_on = 0;
+  const int mine = world_rank + 1;
+  int sum = 0, word = world_rank == 1 ? 77 : 0;
+  const int expected = world_size * (world_size + 1) / 2;
+  CollectiveCall call{.which = Collective::kAllreduce,
+                      .send = &mine,
+                      .receive = &sum,
+                      .receive_count = 1,
+                      .receive_type = ToHandle(MPI_INT),
+                      .op = ToHandle(MPI_SUM),
+                      .communicator = ToHandle(communicator)};
+  Expect(engine.collective(call) == MPI_SUCCESS && sum == expected, "allreduce");
+  const int one = 1, type = MPI_Type_c2f(MPI_INT), op = MPI_Op_c2f(MPI_SUM);
+  const int fortran_communicator = MPI_Comm_c2f(communicator);
+  sum = 0;
+  Expect(engine.fortran_collective({.which = Collective::kAllreduce,
+                                    .send = const_cast<int*>(&mine),
+                                    .receive = &sum,
+                                    .receive_count = &one,
+                                    .receive_type = &type,
+                                    .op = &op,
+                                    .communicator = &fortran_communicator}) == MPI_SUCCESS &&
+             sum == expected,
+         "allreduce of Fortran");
+  const CollectiveCall broadcast{.which = Collective::kBcast,
+                                 .receive = &word,
+                                 .receive_count = 1,
+                                 .receive_type = ToHandle(MPI_INT),
+                                 .root = 1,
+                                 .communicator = ToHandle(communicator)};
+  Expect(engine.collective(broadcast) == MPI_SUCCESS && word == 77, "bcast");
+  Expect(engine.collective({.which = Collective::kBarrier,
+                            .communicator = ToHandle(communicator)}) == MPI_SUCCESS,
+         "barrier");
+  Expect(passed_on == (served ? 0 : 4), "collectives that were passed on");
+  // Between more than two ranks the order of these is the MPI library's.
+  const double number = 0.1 * mine;
+  double all = 0;
+  call.send = &number;
+  call.receive = &all;
+  call.receive_type = ToHandle(MPI_DOUBLE);
+  passed_on = 0;
+  Expect(engine.collective(call) == MPI_SUCCESS && all > 0, "a sum of doubles");
+  Expect(passed_on == (served && world_size == 2 ? 0 : 1), "who serves a sum of doubles");
+}
+
+void EngineServesCollectives() {
+  const Engine* engine = TuttiMpiEngine();
+  static const NextCalls next{&PassOnVector, &PassOnUniform, &PassOnCollective, "an MPI"};
+  unsetenv("TUTTI_CHECK");
+  for (const char* service : {"shared", "native"}) {
+    for (int which = 0; which < kNumCollectives; ++which) {
+      setenv(NameOf(static_cast<Collective>(which)).variable, service, 1);
+    }
+    engine->start(next);
+    MPI_Comm own = MPI_COMM_NULL;
+    MPI_Comm_dup(MPI_COMM_WORLD, &own);
+    CollectivesThroughTheSeam(*engine, own, std::string(service) == "shared");
+    MPI_Comm_free(&own);
+  }
+  engine->count_passed_on(NonblockingOf(Collective::kReduceScatterBlock));
+  engine->count_passed_on(PersistentOf(Collective::kBarrier));
+  const std::string report = ReportText("title");
+  for (const char* words :
+       {"MPI_Allreduce ", "MPI_Barrier ", " shared ", "Ireduce_scatter_block ", "Barrier_init "}) {
+    Expect(report.find(words) != std::string::npos, std::string("the report says ") + words);
+  }
 }
 
 // One call that met something else on its machine must not make what serves look slower than what
@@ -300,6 +430,8 @@ void Run() {
   LimitsAreThoseOfAllRanks();
   MismatchesReachEveryRank();
   EngineServes();
+  OrderIsKnownOfTheStandardsOwnReductions();
+  EngineServesCollectives();
 }
 
 }  // namespace

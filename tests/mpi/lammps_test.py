@@ -1,4 +1,4 @@
-"""LAMMPS, a program that calls MPI_Alltoallv for real, prints the same digits with and without the
+"""LAMMPS, a program that calls MPI_Alltoallv and most other collectives for real, prints the same digits with and without the
 drop-in library. Fails where no call was intercepted. Needs Debian's lammps (Open MPI)."""
 import os
 import re
@@ -10,6 +10,8 @@ LIBRARY = os.path.abspath(os.path.join(os.environ.get("TUTTI_TEST_LIBRARIES", "b
 INPUT = "examples/lammps/in.salt"
 RANKS = 4
 ALGORITHMS = ["auto", "tuna:r=2", "coalesced:r=2,b=1", "shared"]
+OTHERS = ["ALLREDUCE", "ALLGATHER", "ALLGATHERV", "REDUCE_SCATTER", "REDUCE_SCATTER_BLOCK", "BCAST", "REDUCE", "GATHER",
+          "SCATTER", "BARRIER"]
 
 
 def run(*variables):
@@ -35,6 +37,16 @@ def thermodynamics(output):
     return rows
 
 
+def check_digits(what, output, expected):
+    found = thermodynamics(output)
+    for mine, its in zip(found, expected):
+        if mine != its:
+            sys.exit(f"{what}: other digits:\n  without {its}\n  with    {mine}")
+    if len(found) != len(expected):
+        sys.exit(f"{what}: {len(found)} rows, without {len(expected)}")
+    return len(found) - 1
+
+
 def main():
     expected = thermodynamics(run()[0])
     for algorithm in ALGORITHMS:
@@ -43,14 +55,16 @@ def main():
                     re.findall(r"^tutti: MPI_Alltoallv? +\d+ +\d+ \w+  \S+ +(\d+) ", report, re.M))
         if calls == 0:
             sys.exit(f"{algorithm}: no all-to-all was intercepted:\n{report}")
-        found = thermodynamics(output)
-        for mine, its in zip(found, expected):
-            if mine != its:
-                sys.exit(f"{algorithm}: other digits:\n  without {its}\n  with    {mine}")
-        if len(found) != len(expected):
-            sys.exit(f"{algorithm}: {len(found)} rows, without {len(expected)}")
-        print(f"lammps: {algorithm}: {calls} calls of rank 0 intercepted, {len(found) - 1} rows of the "
-              "same digits")
+        rows = check_digits(algorithm, output, expected)
+        print(f"lammps: {algorithm}: {calls} calls of rank 0 intercepted, {rows} rows of the same digits")
+    output, report = run(f"LD_PRELOAD={LIBRARY}", "TUTTI_VERBOSE=1", *[f"TUTTI_{each}=shared" for each in OTHERS])
+    served = {}
+    for name, count in re.findall(r"^tutti: (MPI_\w+) +\d+ +\d+ \w+  shared +(\d+) ", report, re.M):
+        served[name] = served.get(name, 0) + int(count)
+    if "MPI_Allreduce" not in served or "MPI_Bcast" not in served:
+        sys.exit(f"no collective was served through memory:\n{report}")
+    rows = check_digits("shared", output, expected)
+    print(f"lammps: served through memory: {served}, {rows} rows of the same digits")
 
 
 if __name__ == "__main__":

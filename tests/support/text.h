@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <iterator>
@@ -14,6 +15,11 @@ inline std::string ReadFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   EXPECT_TRUE(file.good()) << path;
   return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// Among the temporary files, and no other process's of tests.
+inline std::string OwnPath(const std::string& name) {
+  return testing::TempDir() + "tutti_" + std::to_string(getpid()) + "_" + name;
 }
 
 // The first `from` replaced; the test fails where there is none.

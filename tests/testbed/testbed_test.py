@@ -12,9 +12,9 @@ import unittest
 TESTBED = pathlib.Path(__file__).resolve().parents[2] / "scripts/testbed"
 MARK = "86399.25"  # seconds that nobody else sleeps
 
-# Sends 200 kB from an address and port of H0 to H3 and prints by which interfaces of a switch they left.
+# Sends 200 kB from an address and port of a host to H3 and prints by which interfaces and classes of a switch they left.
 SEND = r"""
-import json, socket, subprocess, sys
+import json, re, socket, subprocess, sys
 source, port, switch, target = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4]
 receiver = subprocess.Popen(["on", target, sys.executable, "-c", '''
 import socket
@@ -31,13 +31,17 @@ def counters():
     shown = json.loads(subprocess.run(["ip", "-n", switch, "-s", "-j", "link"], stdout=subprocess.PIPE, text=True).stdout)
     return {link["ifname"]: link["stats64"]["tx"]["bytes"] for link in shown}
 before = counters()
-subprocess.run(["on", "H0", sys.executable, "-c", f'''
+subprocess.run(["on", sys.argv[5], sys.executable, "-c", f'''
 import socket
 s = socket.socket(); s.bind(("{source}", {port})); s.connect(("10.1.{target[1]}.1", 7000)); s.sendall(bytes(200000)); s.close()
 '''], check=True)
 print(receiver.communicate()[0].strip())
 after = counters()
-print(" ".join(sorted(name for name in after if after[name] - before.get(name, 0) > 150000)))
+names = sorted(name for name in after if after[name] - before.get(name, 0) > 150000)
+print(" ".join(names))
+# The classes that do not share any further.
+shown = subprocess.run(["tc", "-n", switch, "-s", "class", "show", "dev", names[0]], stdout=subprocess.PIPE, text=True).stdout
+print(" ".join(name for name, sent in re.findall(r"class htb (\S+) parent \S+ leaf .*\n Sent (\d+) bytes", shown) if int(sent) > 150000))
 """
 
 
@@ -45,8 +49,8 @@ def testbed(*arguments, **options):
     return subprocess.run([TESTBED, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
 
 
-def sent(setup, source, port, switch, target="H3", flags=()):
-    done = testbed(*flags, setup, "--", sys.executable, "-c", SEND, source, str(port), switch, target)
+def sent(setup, source, port, switch, target="H3", flags=(), sender="H0"):
+    done = testbed(*flags, setup, "--", sys.executable, "-c", SEND, source, str(port), switch, target, sender)
     assert done.returncode == 0, done.stderr
     return done.stdout.split("\n")
 
@@ -74,6 +78,17 @@ class Testbed(unittest.TestCase):
         self.assertEqual(received, "200000 10.1.0.2 50003")
         self.assertEqual(links, "H1")
 
+    def test_pinned_flows_share_with_nobody(self):
+        """The same port of other addresses, and the port of the other range, are other flows."""
+        flows = [("H0", "10.1.0.1", 50003), ("H0", "10.1.0.2", 50003), ("H1", "10.1.1.1", 50003), ("H0", "10.1.0.1", 50004)]
+        classes = [sent("spine-leaf", source, port, "L0", sender=host)[2] for host, source, port in flows]
+        self.assertEqual(len(set(classes)), len(flows), classes)
+        for one in classes:
+            self.assertRegex(one, "^1:[0-9a-f]+$")
+        # Towards a host: both ranges meet there.
+        classes = [sent("spine-leaf", "10.1.0.1", port, "L1")[2] for port in (50003, 51003)]
+        self.assertEqual(len(set(classes)), 2, classes)
+
     def test_other_ports_go_by_a_seeded_hash(self):
         chosen = {seed: sent("spine-leaf", "10.1.0.1", 40001, "L0", flags=("--seed", str(seed)))[1] for seed in range(6)}
         self.assertEqual(set(chosen.values()), {"S0", "S1"})
@@ -85,7 +100,7 @@ class Testbed(unittest.TestCase):
 
     def test_exit_codes(self):
         self.assertEqual(testbed("ring", "--", "sh", "-c", "exit 7").returncode, 7)
-        for arguments, says in ((("star", "--", "true"), "star"), (("--scale", "0", "ring", "--", "true"), "--scale 0.0: wanted 0.1 to 100"),
+        for arguments, says in ((("circle", "--", "true"), "circle"), (("--scale", "0", "ring", "--", "true"), "--scale 0.0: wanted 0.1 to 100"),
                                 (("--seed", "-1", "ring", "--", "true"), "--seed -1: wanted 0 to 2^31"), (("ring",), "COMMAND")):
             done = testbed(*arguments)
             self.assertEqual(done.returncode, 2, done.stderr)

@@ -125,11 +125,11 @@ function chooses(made: SVGElement, one: Series, options: ChartOptions): void {
   made.addEventListener('keydown', (event) => { if (event.key === 'Enter' || event.key === ' ') { event.preventDefault(); choose(one.name); } });
 }
 
-function drawLabels(options: ChartOptions, x: Scale, y: Scale, right: number, height: number): SVGElement[] {
+function drawLabels(options: ChartOptions, x: Scale, y: Scale, right: number, height: number, taken: Box[]): SVGElement[] {
   const shown = options.series.filter((one) => one.points.length > 0 && one.name !== '');
   const ends = shown.map((one) => one.points.at(-1)!);
   const gap = 15;
-  if (options.labels === 'beside') return besides(shown, x, y);
+  if (options.labels === 'beside') return besides(shown, x, y, taken);
   const heights = spreadOut(ends.map((end) => y(end.y)), gap, TOP + 4, height - BOTTOM);
   return shown.flatMap((one, i) => {
     const faint = options.chosen != null && options.chosen !== one.name && !one.quiet;
@@ -139,17 +139,31 @@ function drawLabels(options: ChartOptions, x: Scale, y: Scale, right: number, he
   });
 }
 
-// Names right above points of their own, where none is in the way.
-function besides(shown: Series[], x: Scale, y: Scale): SVGElement[] {
-  const taken: [number, number, number, number][] = shown.flatMap((one) => one.points.map((p): [number, number, number, number] => [x(p.x) - 6, y(p.y) - 6, x(p.x) + 6, y(p.y) + 6]));
+type Box = [left: number, top: number, right: number, bottom: number];
+const meet = (a: Box, b: Box): boolean => a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3];
+
+// What stands beside lines, where nothing else stands; where that is nowhere, at the first place that is tried.
+function drawNotes(notes: { x: number; y: number; text: string }[], x: Scale, y: Scale, right: number, taken: Box[]): SVGElement[] {
+  return notes.map((note) => {
+    const left = x(note.x) > (LEFT + right) / 2, [atX, atY] = [x(note.x) + (left ? -4 : 6), y(note.y)], wide = 6.6 * note.text.length;
+    const box = (dy: number): Box => (left ? [atX - wide, atY + dy - 11, atX, atY + dy + 3] : [atX, atY + dy - 11, atX + wide, atY + dy + 3]);
+    const tries = [left ? 15 : -6, left ? -6 : 15, 31, -24, 47, -42], dy = tries.find((one) => !taken.some((other) => meet(box(one), other))) ?? tries[0]!;
+    taken.push(box(dy));
+    return svg('text', { x: atX, y: atY + dy, 'text-anchor': left ? 'end' : 'start' }, note.text);
+  });
+}
+
+// Names right above points of their own, where none is in the way; adds to what is taken.
+function besides(shown: Series[], x: Scale, y: Scale, taken: Box[]): SVGElement[] {
+  taken.push(...shown.flatMap((one) => one.points.map((p): Box => [x(p.x) - 6, y(p.y) - 6, x(p.x) + 6, y(p.y) + 6])));
   return shown.flatMap((one) => {
     if (one.quiet) return [];
     const point = one.points[0]!;
     const text = one.name.length > 46 ? `${one.name.slice(0, 44)}\u2026` : one.name;
     const wide = 6.6 * text.length + 4;
     for (const [dx, dy] of [[9, -9], [9, 16], [-wide - 9, -9], [-wide - 9, 16], [9, -26], [9, 34]] as const) {
-      const box: [number, number, number, number] = [x(point.x) + dx, y(point.y) + dy - 11, x(point.x) + dx + wide, y(point.y) + dy + 3];
-      if (box[0] < LEFT || box[2] > WIDTH - 6 || taken.some((other) => box[0] < other[2] && other[0] < box[2] && box[1] < other[3] && other[1] < box[3])) continue;
+      const box: Box = [x(point.x) + dx, y(point.y) + dy - 11, x(point.x) + dx + wide, y(point.y) + dy + 3];
+      if (box[0] < LEFT || box[2] > WIDTH - 6 || taken.some((other) => meet(box, other))) continue;
       taken.push(box);
       return [svg('text', { x: box[0], y: y(point.y) + dy, fill: one.color, class: 'direct' }, text)];
     }
@@ -177,10 +191,8 @@ export function chart(options: ChartOptions): HTMLElement {
     if (options.chosen === one.name && one.line === false) group.append(...one.points.map((point) => svg('circle', { cx: x(point.x), cy: y(point.y), r: 9, fill: 'none', stroke: '#e69f00', 'stroke-width': 3 })));
     root.append(group);
   });
-  for (const note of options.notes ?? []) {
-    const left = x(note.x) > (LEFT + right) / 2;
-    root.append(svg('text', { x: x(note.x) + (left ? -4 : 6), y: y(note.y) + (left ? 15 : -6), 'text-anchor': left ? 'end' : 'start' }, note.text));
-  }
-  root.append(...drawLabels(options, x, y, right, height));
+  const taken: Box[] = [];
+  const labels = drawLabels(options, x, y, right, height, taken);
+  root.append(...drawNotes(options.notes ?? [], x, y, right, taken), ...labels);
   return element('div', { class: 'chart-box' }, root);
 }

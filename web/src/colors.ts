@@ -16,5 +16,11 @@ export function heatTone(share: number): [number, number, number] {
   return found;
 }
 
+// Whether dark text is easier to read on '#rrggbb' than white.
+export function isLight(color: string): boolean {
+  const [r, g, b] = [1, 3, 5].map((at) => parseInt(color.slice(at, at + 2), 16) / 255).map((part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4));
+  return 0.2126 * r! + 0.7152 * g! + 0.0722 * b! > 0.179;
+}
+
 // Of lines and points, told apart by the colour-blind and in grey together with their markers and labels: Okabe and Ito's, the light ones darker.
 export const SERIES_COLORS = ['#0072b2', '#d55e00', '#009e73', '#b5518f', '#2f9fd6', '#a87600', '#56616e', '#7a1f1f'];

@@ -8,7 +8,7 @@ import { bars, table } from './limit_view';
 import { Run, graphOf, linkName, type StepSum } from './model';
 import { NetworkView } from './network_view';
 import { Store, type Selection } from './selection';
-import { TimelineView } from './timeline_view';
+import { TimelineView, roomForNames } from './timeline_view';
 import { bytes, count, percent, rate, seconds } from './words';
 
 interface Side { name: string; color: string; schedule: Schedule; run: Run; store: Store; network: NetworkView; timeline: TimelineView | null }
@@ -99,9 +99,10 @@ function shareChoices(sides: Side[]): void {
 
 function timelines(sides: Side[], spanOf: (side: Side) => number, setTime: (time: number, side: Side) => void): void {
   let busy = false;
+  const labels = Math.max(0, ...sides.map((side) => roomForNames(side.run))); // axes below each other begin at one place
   for (const side of sides) {
     if (side.run.flight.count === 0) continue;
-    side.timeline = new TimelineView(side.run, side.store, (time) => setTime(time, side), { title: side.name, span: spanOf(side), onWindow: (from, perPixel) => {
+    side.timeline = new TimelineView(side.run, side.store, (time) => setTime(time, side), { title: side.name, labels, span: spanOf(side), onWindow: (from, perPixel) => {
       if (busy) return;
       busy = true;
       for (const other of sides) if (other !== side) other.timeline?.setWindow(from, perPixel);

@@ -33,7 +33,7 @@ export class ComparisonView {
   chosen: string | null = null;
   private measure: Measure = 'time';
   private readonly place = element('div');
-  private readonly rows: { root: HTMLElement; mark: (row: number) => void };
+  private readonly rows: { root: HTMLElement; mark: (...rows: number[]) => void };
 
   constructor(private readonly comparison: Comparison) {
     const choice = element('select', { 'aria-label': 'What is drawn over the sizes' }, element('option', { value: 'time' }, 'time'), element('option', { value: 'busbw' }, 'bus bandwidth'), element('option', { value: 'share' }, 'share of the bound'));
@@ -55,11 +55,11 @@ export class ComparisonView {
 
   private choose(name: string | null): void {
     this.chosen = name === this.chosen ? null : name;
-    this.rows.mark(this.comparison.rows.findIndex((row) => row.algorithm === this.chosen));
+    this.rows.mark(...this.comparison.rows.flatMap((row, i) => (row.algorithm === this.chosen ? [i] : [])));
     this.draw();
   }
 
-  private table(): { root: HTMLElement; mark: (row: number) => void } {
+  private table(): { root: HTMLElement; mark: (...rows: number[]) => void } {
     const { rows, bus_factor: factor } = this.comparison;
     return table('Sizes asked for', ['algorithm', 'size', 'steps', 'time', 'analytic', 'bound', 'of the bound', 'busbw'], rows.map((row) => ({
       cells: [row.algorithm, bytes(row.size_bytes), row.steps < 0 ? 'timed' : String(row.steps), seconds(row.time_ps), seconds(row.analytic_ps), seconds(row.bound_ps), percent(row.time_ps > 0 ? row.bound_ps / row.time_ps : 1), rate(busbw(row.size_bytes, row.time_ps, factor ?? 1))],
@@ -78,6 +78,7 @@ export class ComparisonView {
     const curves = curvesOf(comparison);
     const series = curves.map((curve, i) => line(curve, SERIES_COLORS[i % SERIES_COLORS.length]!, i >= SERIES_COLORS.length ? { dash: '7 3' } : {}));
     series.push(line({ ...comparison.bound, name: BOUND }, INK, { dash: '5 4', markers: false, quiet: true }));
+    if (series.every((one) => one.points.length === 0)) return this.place.replaceChildren(element('p', { class: 'note' }, comparison.rows.length === 0 ? 'There is nothing to draw.' : 'There is nothing to draw: nothing is sent, and every time is 0.'));
     const axes: Record<Measure, Axis> = {
       time: { title: 'time', log: true, ticks: decades, format: seconds }, busbw: { title: 'bus bandwidth', log: true, ticks: decades, format: rate },
       share: { title: 'share of the bound', log: false, ticks: round, format: (share) => `${Math.round(share * 100)} %` } };

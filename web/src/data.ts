@@ -1,7 +1,7 @@
 // The data of the page: docs/formats/explorer-data.md. Read from the element #tutti-data, and checked so far that
 // the views may index arrays by what other arrays say.
 
-export interface Grid { dims: number[]; wraps: boolean }
+export interface Grid { dims: number[]; wraps: boolean; at?: number[] } // at: the position of each node, where some are gone
 export interface Cut { count: number; shards_out: string; capacity_out: string; inside: number[] }
 export interface Exact { exact: string; value: number | null }
 export interface Bounds {
@@ -47,8 +47,12 @@ export interface TrainingRow {
   events: { activity: number[]; start_ps: number[]; end_ps: number[]; name: string[] };
 }
 export interface Training { network: number; workload: string; how: string; omitted: string; rows: TrainingRow[] }
+export interface Operations {
+  title: string; how: string; omitted: string; lanes: string[];
+  events: { lane: number[]; sequence: number[]; waits: number[]; bytes: number[]; start_ps: number[]; end_ps: number[]; name: string[] };
+}
 export interface PageData {
-  format: string; version: number; command: string; networks: Network[]; limits: Limit[]; schedules: Schedule[]; comparison?: Comparison; designs?: Designs; flows?: Flow[]; training?: Training;
+  format: string; version: number; command: string; networks: Network[]; limits: Limit[]; schedules: Schedule[]; comparison?: Comparison; designs?: Designs; flows?: Flow[]; training?: Training; operations?: Operations;
 }
 
 export class DataError extends Error {}
@@ -88,6 +92,8 @@ function checkNetwork(network: Network, index: number): void {
   checkEnds(network.links, network.nodes, where);
   need(isNumberColumn(network.links.alpha_ps, network.links.tail.length), `${where}: a link has no alpha`);
   need(network.names == null || network.names.length === network.nodes, `${where}: not every node has a name`);
+  const { grid } = network;
+  if (grid?.at) need(isIndexColumn(grid.at, network.nodes, grid.dims.reduce((a, b) => a * b, 1)), `${where}: a node has no place on its grid`);
 }
 
 function checkSchedule(schedule: Schedule, index: number, networks: Network[]): void {
@@ -137,6 +143,13 @@ function checkTraining(training: Training, networks: Network[]): void {
   });
 }
 
+function checkOperations(operations: Operations): void {
+  const { events, lanes } = operations;
+  const count = Array.isArray(events?.lane) ? events.lane.length : -1;
+  need(Array.isArray(lanes) && isIndexColumn(events.lane, count, lanes.length) && isIndexColumn(events.waits, count, 2) && events.name?.length === count
+    && [events.sequence, events.bytes, events.start_ps, events.end_ps].every((column) => isNumberColumn(column, count)), 'operations: their events are damaged');
+}
+
 function checkDesigns(designs: Designs, networks: Network[]): void {
   need(Array.isArray(designs.rows) && designs.rows.length > 0 && designs.tb_bound !== undefined && designs.best < designs.rows.length, 'designs: parts of them are missing');
   designs.rows.forEach((row, i) => need((row.network === -1 || networks[row.network] !== undefined) && row.tb !== undefined && Array.isArray(row.reasons), `design ${i}: its network is missing`));
@@ -148,7 +161,8 @@ export function checkData(value: unknown): PageData {
   need(data.format === 'tutti-explorer', 'the data is not that of an explorer page');
   need(data.version === 1, `the data has version ${String(data.version)}; this page reads version 1`);
   need(Array.isArray(data.networks) && Array.isArray(data.limits) && Array.isArray(data.schedules), 'parts of the data are missing');
-  need(data.networks.length > 0, 'the data names no network');
+  if (data.operations) checkOperations(data.operations);
+  else need(data.networks.length > 0, 'the data names no network');
   data.networks.forEach(checkNetwork);
   data.limits.forEach((limit, i) => need(data.networks[limit.network] !== undefined && limit.bounds !== undefined, `limit ${i}: its network is missing`));
   data.schedules.forEach((schedule, i) => checkSchedule(schedule, i, data.networks));

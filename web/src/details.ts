@@ -1,8 +1,10 @@
 // What is chosen, in words, with ways on to what belongs to it; and a form to choose by number.
+import { isExecuted } from './compare_view';
 import { button, element } from './dom';
 import { isSwitch, linkName, type Graph, type Run } from './model';
 import type { Selection, Store } from './selection';
-import { bytes, count, percent, plural, rate, seconds } from './words';
+import { causeInWords, type Waits } from './waits';
+import { bytes, count, instants, percent, plural, rate, seconds } from './words';
 
 const MOST = 12;
 
@@ -10,7 +12,7 @@ export class DetailsView {
   readonly root: HTMLElement;
   private readonly out = element('div', { 'aria-live': 'polite', id: 'details' });
 
-  constructor(private readonly graph: Graph, private readonly run: Run | null, private readonly store: Store) {
+  constructor(private readonly graph: Graph, private readonly run: Run | null, private readonly store: Store, private readonly waits: () => Waits | null = () => null) {
     const kind = element('select', { 'aria-label': 'Kind of thing to choose' });
     const kinds = ['node', 'link', ...(run !== null && run.flight.count > 0 ? ['message'] : []), ...(run?.schedule.transfers ? ['shard'] : [])];
     kinds.forEach((name) => kind.append(element('option', { value: name }, name)));
@@ -41,12 +43,13 @@ export class DetailsView {
 
   private show(s: Selection): void {
     switch (s.kind) {
-      case 'none': return this.write(['Nothing is chosen. A click on a node, a link, a message or a step chooses it in all views.'], []);
+      case 'none': return this.write([`Nothing is chosen. A click on ${this.run !== null && this.run.flight.count > 0 ? 'a node, a link, a message or a step' : 'a node or a link'} chooses it in all views.`], []);
       case 'node': return this.node(s.node);
       case 'link': return this.link(s.link);
       case 'message': return this.message(s.message);
       case 'shard': return this.shard(s.shard);
       case 'step': return this.step(s.step);
+      case 'chain': return this.chain(s.messages);
       case 'cut': return this.write(['The bottleneck cut.'], []);
     }
   }
@@ -84,18 +87,39 @@ export class DetailsView {
     const link = flight.link[message]!;
     const step = run.timed ? '' : `, step ${flight.step[message]! + 1}`;
     const transfers = run.transfersOfMessage(message, MOST + 1);
-    const t = run.schedule.transfers;
+    const t = run.schedule.transfers, waited = this.waitOf(message);
     const part = (i: number): string => {
       const units = run.schedule.units_per_shard;
       const piece = t!.begin[i] === 0 && t!.end[i] === units ? '' : ` [${t!.begin[i]}, ${t!.end[i]}) of ${units}`;
       return `shard ${t!.shard[i]}${piece}${t!.reduces?.[i] === 1 ? ', reduced' : ''}`;
     };
+    const [start, free, arrive] = instants(flight.start[message]!, flight.free[message]!, flight.arrive[message]!);
     this.write([
       `Message ${message} over ${linkName(graph, link)}${step}: ${bytes(flight.bytes[message]!)}.`,
-      `Starts at ${seconds(flight.start[message]!)}, lets the link go at ${seconds(flight.free[message]!)}, has arrived at ${seconds(flight.arrive[message]!)}.`,
+      `Starts at ${start}, lets the link go at ${free}, has arrived at ${arrive}.`,
+      ...waited.lines,
       ...(t ? [`Carries ${transfers.slice(0, MOST).map(part).join('; ')}${transfers.length > MOST ? '; and more' : ''}.`] : []),
-    ], [[`link ${linkName(graph, link)}`, { kind: 'link', link }],
+    ], [[`link ${linkName(graph, link)}`, { kind: 'link', link }], ...waited.ways,
       ...(t ? [...new Set(transfers.slice(0, MOST).map((i) => t.shard[i]!))].map((shard): [string, Selection] => [`shard ${shard}`, { kind: 'shard', shard }]) : [])]);
+  }
+
+  private chain(messages: number[]): void {
+    const { flight, graph } = this.run!;
+    const last = messages.at(-1);
+    if (last === undefined) return this.write(['An empty chain.'], []);
+    this.write([`A chain of ${plural(messages.length, 'message')} that ends at ${seconds(flight.arrive[last]!)}, each waiting for the one before.`,
+      `Its way: ${messages.slice(0, MOST).map((message) => `${linkName(graph, flight.link[message]!)} at ${seconds(flight.start[message]!)}`).join('; ')}${messages.length > MOST ? '; and more' : ''}.`],
+    messages.slice(0, MOST).map((message) => [`message ${message}`, { kind: 'message', message }]));
+  }
+
+  // What a message waited for, where that has been looked at; and the way on.
+  private waitOf(message: number): { lines: string[]; ways: [string, Selection][] } {
+    const waits = this.waits(), run = this.run!;
+    if (waits === null) return { lines: [], ways: [] };
+    const cause = waits.causeOf(message);
+    if (cause.message < 0) return { lines: ['Waited for nothing.'], ways: [] };
+    const line = `Waited for ${causeInWords(cause, isExecuted(run.schedule))}: message ${cause.message} over ${linkName(run.graph, run.flight.link[cause.message]!)}, until ${seconds(cause.at)}${cause.idle > 0 ? `; its link stood free for ${seconds(cause.idle)}` : ''}.`;
+    return { lines: [line], ways: [[`message ${cause.message} that it waited for`, { kind: 'message', message: cause.message }], ['chain behind it', { kind: 'chain', messages: waits.chainTo(message).map((one) => one.message) }]] };
   }
 
   private shard(shard: number): void {
@@ -114,7 +138,7 @@ export class DetailsView {
     const run = this.run!;
     const sum = run.steps().find((one) => one.step === step);
     if (sum === undefined) return this.write([`Step ${step + 1} sends nothing.`], []);
-    this.write([`Step ${step + 1}: ${plural(sum.messages, 'message')}, ${bytes(sum.bytes)} from ${seconds(sum.start)} to ${seconds(sum.end)}; links busy ${percent(sum.use)} of it.`,
+    this.write([`Step ${step + 1}: ${plural(sum.messages, 'message')}, ${bytes(sum.bytes)} from ${instants(sum.start, sum.end).join(' to ')}; links busy ${percent(sum.use)} of it.`,
       `Most is carried by ${linkName(run.graph, sum.busiest)}: ${bytes(sum.busiestBytes)}. ${count(run.schedule.steps)} steps in all.`], [[`link ${linkName(run.graph, sum.busiest)}`, { kind: 'link', link: sum.busiest }]]);
   }
 }

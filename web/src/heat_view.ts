@@ -3,9 +3,9 @@ import { heatColor, heatTone } from './colors';
 import { Canvas, element, onPointer } from './dom';
 import type { Run } from './model';
 import type { Store } from './selection';
-import { percent } from './words';
+import { percent, shortNames } from './words';
 
-const EDGE = 46;
+const EDGE = 56, LETTERS = 8; // room for names at the left, and how long they are
 
 export class HeatView {
   readonly root: HTMLElement;
@@ -13,10 +13,12 @@ export class HeatView {
   private readonly cells: number; // rows and columns of the matrix
   private readonly value: Float64Array; // by cell; -1: no link
   private readonly linkOf: Int32Array;
+  private readonly names: string[]; // of nodes, short
 
   constructor(private readonly run: Run, private readonly store: Store) {
     const { graph, schedule, time } = run;
     this.cells = Math.min(graph.nodes, 512);
+    this.names = shortNames(graph.labels, LETTERS);
     this.value = new Float64Array(this.cells * this.cells).fill(-1);
     this.linkOf = new Int32Array(this.cells * this.cells).fill(-1);
     const busy = schedule.simulation?.use.busy_ps ?? [];
@@ -30,11 +32,12 @@ export class HeatView {
         this.linkOf[cell] = link;
       }
     });
-    this.canvas = new Canvas('heat', `Heat map of link use: ${graph.tail.length} links, the busiest ${percent(most)} of the time. The table of links says the same in words.`, () => this.draw());
+    this.canvas = new Canvas('heat', `Heat map of link use: ${graph.tail.length} links, the busiest ${percent(most)} of the time. Arrow keys choose the link before or after. The table of links says the same in words.`, () => this.draw());
     const merged = graph.nodes > this.cells ? `; a cell is ${Math.ceil(graph.nodes / this.cells)} nodes each way` : '';
     this.root = element('section', { 'aria-label': 'Heat map of link use' },
       element('div', { class: 'bar' }, element('h2', {}, 'Use of links'), element('span', { class: 'soft' }, `row sends to column${merged}`)), this.canvas.canvas);
     onPointer(this.canvas, () => undefined, (x, y) => this.click(x, y));
+    this.canvas.canvas.addEventListener('keydown', (event) => this.key(event));
     store.onChange(() => this.canvas.redraw());
   }
 
@@ -86,11 +89,10 @@ export class HeatView {
     context.font = '10px system-ui, sans-serif';
     context.fillStyle = '#3b4550';
     context.textBaseline = 'middle';
-    const longest = graph.labels.reduce((most, label) => Math.max(most, label.length), 0);
-    const every = Math.max(1, Math.ceil(Math.max(14, 6 * Math.min(7, longest) + 4) / size));
+    const longest = this.names.reduce((most, label) => Math.max(most, label.length), 0);
+    const every = Math.max(1, Math.ceil(Math.max(14, 6 * longest + 4) / size));
     for (let cell = 0; cell < this.cells; cell += every) {
-      const label = graph.labels[Math.ceil((cell * graph.nodes) / this.cells)] ?? '';
-      const short = label.length > 7 ? `${label.slice(0, 6)}\u2026` : label;
+      const short = this.names[Math.ceil((cell * graph.nodes) / this.cells)] ?? '';
       context.textAlign = 'right';
       context.fillText(short, left - 4, top + (cell + 0.5) * size);
       context.textAlign = 'center';
@@ -106,6 +108,15 @@ export class HeatView {
     context.fillStyle = '#3b4550';
     context.textAlign = 'left';
     for (const share of [0, 0.5, 1]) context.fillText(`${share * 100} %`, x + 16, Math.min(top + height - 5, Math.max(top + 5, top + (1 - share) * height)));
+  }
+
+  private key(event: KeyboardEvent): void {
+    const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+    const s = this.store.selection, links = this.run.graph.tail.length;
+    if (step !== undefined) this.store.select({ kind: 'link', link: s.kind === 'link' ? (s.link + step + links) % links : 0 });
+    else if (event.key === 'Escape') this.store.select({ kind: 'none' });
+    else return;
+    event.preventDefault();
   }
 
   private click(x: number, y: number): void {

@@ -1,6 +1,7 @@
 // Where the nodes of a graph are drawn: by its structure where it has one. Positions are in a square from 0 to 1;
 // the same for the same graph everywhere.
 import { forceCenter, forceLink, forceManyBody, forceSimulation, forceX, forceY, type SimulationNodeDatum } from 'd3-force';
+import type { Grid } from './data';
 import { isSwitch, type Graph } from './model';
 
 export interface Layout { kind: 'point' | 'grid' | 'ring' | 'boxes' | 'layers' | 'force'; x: number[]; y: number[]; boxes?: number[][] }
@@ -26,12 +27,12 @@ function onCircle(order: number[], nodes: number): Layout {
 }
 
 // Of three sides: planes beside each other, each a little lower; of more, grids of grids.
-function onGrid(dims: number[], wraps: boolean, nodes: number): Layout {
+function onGrid({ dims, wraps, at: places }: Grid, nodes: number): Layout {
   const long = dims.filter((side) => side > 1);
-  if (long.length === 1 && wraps) return onCircle(Array.from({ length: nodes }, (_, i) => i), nodes);
+  if (long.length === 1 && wraps && !places) return onCircle(Array.from({ length: nodes }, (_, i) => i), nodes);
   const x: number[] = [], y: number[] = [];
   for (let node = 0; node < nodes; ++node) {
-    let rest = node, scaleX = 1, scaleY = 1, atX = 0, atY = 0;
+    let rest = places ? places[node]! : node, scaleX = 1, scaleY = 1, atX = 0, atY = 0;
     [...long].reverse().forEach((side, i) => {
       const at = rest % side;
       rest = Math.floor(rest / side);
@@ -168,7 +169,7 @@ function byForces(graph: Graph, neighbours: number[][]): Layout {
 export function layOut(graph: Graph): Layout {
   if (graph.nodes === 1) return { kind: 'point', x: [0.5], y: [0.5] };
   const { grid } = graph;
-  if (grid && grid.dims.reduce((a, b) => a * b, 1) === graph.nodes) return onGrid(grid.dims, grid.wraps, graph.nodes);
+  if (grid && (grid.at || grid.dims.reduce((a, b) => a * b, 1) === graph.nodes)) return onGrid(grid, graph.nodes);
   const neighbours = neighboursOf(graph);
   if (graph.ranks < graph.nodes) return inBoxes(graph, neighbours) ?? inLayers(graph, neighbours);
   const ring = ringOrder(neighbours);

@@ -1,16 +1,16 @@
 // Bound against reached, as a whole and step by step; and the limits of a network by collective.
 import type { Bounds, Limit } from './data';
 import { button, element } from './dom';
-import { linkName, type Graph, type Run } from './model';
+import { linkName, linksOut, type Graph, type Run } from './model';
 import type { Store } from './selection';
-import { bytes, count, percent, plural, rate, seconds } from './words';
+import { bytes, count, instant, percent, plural, rate, seconds } from './words';
 
 // The certificate in words.
 export function cutWords(bounds: Bounds): string {
   const { cut } = bounds;
   if (cut === null) return `The bandwidth limit is no cut: ${bounds.reason}.`;
   const capacity = rational(cut.capacity_out), shards = rational(cut.shards_out);
-  return `Bottleneck cut: ${Number(shards.toPrecision(6))} shards must leave ${plural(cut.count, 'node')} over links of ${rate(capacity)} together (${bounds.reason}).`;
+  return `Bottleneck cut: ${plural(Number(shards.toPrecision(6)), 'shard')} must leave ${plural(cut.count, 'node')} over links of ${rate(capacity)} together (${bounds.reason}).`;
 }
 
 function rational(text: string): number {
@@ -23,11 +23,11 @@ export function bars(rows: [string, number, string, string][]): HTMLElement {
   const grid = element('div', { class: 'bound-bars' });
   for (const [name, value, text, color] of rows)
     grid.append(element('span', {}, name), element('div', { class: 'track', role: 'img', 'aria-label': `${name}: ${text}` },
-      element('div', { class: 'fill', style: `width:${Math.max(0.5, (100 * value) / most).toFixed(2)}%;background:${color}` })), element('span', {}, text));
+      element('div', { class: 'fill', style: `width:${value > 0 ? Math.max(0.5, (100 * value) / most).toFixed(2) : 0}%;background:${color}` })), element('span', {}, text));
   return grid;
 }
 
-export function table(label: string, heads: string[], rows: { cells: string[]; run: () => void }[]): { root: HTMLElement; mark: (row: number) => void } {
+export function table(label: string, heads: string[], rows: { cells: string[]; run: () => void }[]): { root: HTMLElement; mark: (...rows: number[]) => void } {
   const body = element('tbody');
   const words = heads.map((_, i) => rows.some((row) => row.cells[i]!.length > 24));
   rows.forEach((row) => {
@@ -41,7 +41,27 @@ export function table(label: string, heads: string[], rows: { cells: string[]; r
     body.append(line);
   });
   const root = element('div', { class: 'scroll' }, element('table', { 'aria-label': label }, element('thead', {}, element('tr', {}, ...heads.map((head, i) => element('th', words[i] ? { scope: 'col', class: 'words' } : { scope: 'col' }, head)))), body));
-  return { root, mark: (chosen) => [...body.children].forEach((line, i) => line.setAttribute('aria-selected', String(i === chosen))) };
+  return { root, mark: (...chosen) => {
+    [...body.children].forEach((line, i) => line.setAttribute('aria-selected', String(chosen.includes(i))));
+    scrollTo(root, body.children[chosen[0] ?? -1]);
+  } };
+}
+
+// Brings a row that was chosen elsewhere into what is seen of its table; the page itself stays where it is.
+export function scrollTo(root: HTMLElement, line: Element | undefined): void {
+  if (line === undefined) return;
+  const box = root.getBoundingClientRect(), row = line.getBoundingClientRect();
+  const head = root.querySelector('thead')?.getBoundingClientRect().height ?? 0;
+  if (row.top < box.top + head || row.bottom > box.bottom) root.scrollTop += row.top - box.top - Math.max(head, (box.height - row.height) / 2);
+}
+
+// Of each step, how long the links out of the bottleneck cut are busy in it; null without a cut.
+function useOfCut(run: Run): Map<number, number> | null {
+  const cut = linksOut(run.graph, new Set(run.schedule.bounds?.cut?.inside ?? []));
+  if (cut.length === 0) return null;
+  const links = new Set(cut), { flight } = run, busy = new Map<number, number>();
+  for (let i = 0; i < flight.count; ++i) if (links.has(flight.link[i]!)) busy.set(flight.step[i]!, (busy.get(flight.step[i]!) ?? 0) + flight.free[i]! - flight.start[i]!);
+  return new Map(run.steps().map((sum) => [sum.step, (busy.get(sum.step) ?? 0) / Math.max(1, (sum.end - sum.start) * links.size)]));
 }
 
 export function limitView(run: Run, store: Store): HTMLElement {
@@ -57,8 +77,9 @@ export function limitView(run: Run, store: Store): HTMLElement {
   const most = 500;
   if (all.length > 0) {
     const shown = all.slice(0, most);
-    const made = table('Steps', ['step', 'from', 'lasts', 'messages', 'link use', 'busiest link'], shown.map((sum) => ({
-      cells: [String(sum.step + 1), seconds(sum.start), seconds(sum.end - sum.start), count(sum.messages), percent(sum.use), `${bytes(sum.busiestBytes)} on ${linkName(run.graph, sum.busiest)}`],
+    const cut = useOfCut(run);
+    const made = table('Steps', ['step', 'from', 'lasts', 'messages', 'link use', ...(cut ? ['cut use'] : []), 'busiest link'], shown.map((sum) => ({
+      cells: [String(sum.step + 1), instant(sum.start, (sum.end - sum.start) / 10), seconds(sum.end - sum.start), count(sum.messages), percent(sum.use), ...(cut ? [percent(cut.get(sum.step) ?? 0)] : []), `${bytes(sum.busiestBytes)} on ${linkName(run.graph, sum.busiest)}`],
       run: () => store.select({ kind: 'step', step: sum.step }) })));
     store.onChange((s) => {
       const step = s.kind === 'step' ? s.step : s.kind === 'message' ? run.flight.step[s.message] : undefined;

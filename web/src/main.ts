@@ -4,23 +4,27 @@ import { clock } from './clock';
 import { compareView, isExecuted, type CompareView } from './compare_view';
 import { ComparisonView } from './comparison_view';
 import { DesignsView } from './designs_view';
-import { readData, type Bounds, type Comparison, type Designs, type Flow, type PageData, type Schedule, type Training } from './data';
+import { readData, type Bounds, type Comparison, type Designs, type Flow, type Operations, type PageData, type Schedule, type Training } from './data';
 import { DetailsView } from './details';
 import { button, element } from './dom';
 import { flowView, rateOf } from './flow_view';
 import { HeatView } from './heat_view';
-import { cutButton, cutWords, limitView, limitsTable } from './limit_view';
+import { cutButton, cutWords, limitView, limitsTable, scrollTo } from './limit_view';
 import { Run, graphOf } from './model';
 import { NetworkView } from './network_view';
 import { Store, type Selection } from './selection';
 import { TimelineView } from './timeline_view';
+import { operationsView } from './operations_view';
+import { progressView, type Progress } from './progress_view';
 import { trainingView } from './training_view';
+import { waitsView } from './waits_view';
+import type { Waits } from './waits';
 import { bytes, count, percent, plural, rate, seconds } from './words';
 
 declare global {
   interface Window {
     // For tests and scripts: where things are drawn, and what is chosen.
-    tutti?: { data: PageData; store?: Store; network?: NetworkView; timeline?: TimelineView | null; heat?: HeatView | null; setTime: (ps: number) => void; time: () => number; select: (s: Selection) => void; compared?: CompareView; choose?: (row: number) => void };
+    tutti?: { data: PageData; store?: Store; network?: NetworkView; timeline?: TimelineView | null; heat?: HeatView | null; setTime: (ps: number) => void; time: () => number; select: (s: Selection) => void; compared?: CompareView; waits?: () => Waits | null; progress?: Progress | null; choose?: (row: number) => void };
   }
 }
 
@@ -114,6 +118,13 @@ function showTraining(data: PageData, training: Training): void {
   window.tutti = { data, store: view.store, network: beside.network, timeline: view.timeline, setTime: (ps) => view.clock?.set(ps), time: () => view.clock?.now() ?? 0, select: (s) => view.store.select(s) };
 }
 
+function showOperations(data: PageData, operations: Operations): void {
+  const view = operationsView(operations);
+  page.replaceChildren(plainHeader(operations.title, operations.how), element('main', {}, ...view.roots));
+  view.clock?.set(0);
+  window.tutti = { data, store: view.store, timeline: view.timeline, setTime: (ps) => view.clock?.set(ps), time: () => view.clock?.now() ?? 0, select: (s) => view.store.select(s) };
+}
+
 function showDesigns(data: PageData, designs: Designs): void {
   const below = element('div', { class: 'wide below' });
   const view = new DesignsView(designs, (row) => {
@@ -168,6 +179,7 @@ function notes(schedule: Schedule | undefined, run: Run | null, store: Store): H
     if (message >= 0) line.append(button('Show', `Show the message of: ${fault.message}`, () => store.select({ kind: 'message', message })));
     out.push(line);
   }
+  if (schedule.faults.length > 0 && schedule.kind === 'step') out.push(element('p', { class: 'note' }, 'What is said of violations counts steps from 0; everything below counts them from 1.'));
   return out;
 }
 
@@ -208,14 +220,18 @@ function show(data: PageData, at: number): void {
     bounds = chosen;
     drawCut(true);
   }));
-  column.append(new DetailsView(graph, run, store).root);
+  const waiting = run && run.flight.count > 0 ? waitsView(run, store) : null;
+  const progress = run && schedule ? progressView(run, schedule.bounds) : null;
+  column.append(new DetailsView(graph, run, store, () => waiting?.waits ?? null).root);
   const main = element('main', {}, network.root, column);
   if (timeline) main.append(timeline.root);
+  if (waiting) main.append(waiting.root);
+  if (progress) main.append(progress.root);
   if (heat) main.append(heat.root);
   if (run?.schedule.simulation && graph.tail.length > 0) main.append(busiest(run, store));
   page.replaceChildren(header(data, at, (next) => show(data, next)), ...notes(schedule, run, store), main);
   setTime(0);
-  window.tutti = { data, store, network, timeline, heat, setTime, time: () => ticking?.now() ?? 0, select: (s) => store.select(s) };
+  window.tutti = { data, store, network, timeline, heat, waits: () => waiting?.waits ?? null, progress: progress?.progress ?? null, setTime, time: () => ticking?.now() ?? 0, select: (s) => store.select(s) };
 }
 
 // The heat map in words.
@@ -233,10 +249,15 @@ function busiest(run: Run, store: Store): HTMLElement {
     lines.set(link, line);
     body.append(line);
   }
-  store.onChange((s) => lines.forEach((line, link) => line.setAttribute('aria-selected', String((s.kind === 'link' && s.link === link) || (s.kind === 'message' && run.flight.link[s.message] === link)))));
+  const box = element('div', { class: 'scroll', style: 'max-height:330px' }, element('table', { 'aria-label': 'Busiest links' }, element('thead', {}, element('tr', {}, ...['link', 'busy', 'carries', 'bandwidth'].map((head) => element('th', { scope: 'col' }, head)))), body));
+  store.onChange((s) => {
+    const chosen = s.kind === 'link' ? s.link : s.kind === 'message' ? run.flight.link[s.message] : undefined;
+    lines.forEach((line, link) => line.setAttribute('aria-selected', String(link === chosen)));
+    scrollTo(box, chosen === undefined ? undefined : lines.get(chosen));
+  });
   return element('section', { 'aria-label': 'Busiest links' }, element('div', { class: 'bar' }, element('h2', {}, 'Busiest links'),
     ...(order.length > most ? [element('span', { class: 'soft' }, `the first ${most} of ${count(order.length)}`)] : [])),
-  element('div', { class: 'scroll', style: 'max-height:330px' }, element('table', { 'aria-label': 'Busiest links' }, element('thead', {}, element('tr', {}, ...['link', 'busy', 'carries', 'bandwidth'].map((head) => element('th', { scope: 'col' }, head)))), body)));
+  box);
 }
 
 function showSchedules(data: PageData): void {
@@ -250,6 +271,7 @@ async function start(): Promise<void> {
     if (data.comparison) showComparison(data, data.comparison);
     else if (data.flows?.length) showFlow(data, data.flows, 0);
     else if (data.training) showTraining(data, data.training);
+    else if (data.operations) showOperations(data, data.operations);
     else if (data.designs) showDesigns(data, data.designs);
     else showSchedules(data);
     requestAnimationFrame(() => requestAnimationFrame(() => {

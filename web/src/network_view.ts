@@ -17,12 +17,13 @@ export class NetworkView {
   private zoom = 1;
   private panX = 0;
   private panY = 0;
-  private paths: { x0: number; y0: number; cx: number; cy: number; x1: number; y1: number }[] = [];
+  private paths: { straight: boolean; x0: number; y0: number; cx: number; cy: number; x1: number; y1: number }[] = [];
   private readonly turn: Float64Array; // how far a link bends aside, so that none hides another
   private cutInside: ReadonlySet<number> = new Set();
   private cutLinks: ReadonlySet<number> = new Set();
   private arrivals: Map<number, number> | null = null; // of the chosen shard, by node
   private readonly inRow: number; // nodes beside each other, at most
+  private readonly rowOf: Map<number, number>; // how many nodes are at a height
   private showUse = false;
   private shares: number[] | null = null;
   private readonly legend = element('span', { class: 'soft legend', hidden: true, 'aria-label': 'Colours of links: from dark for 0 to light for 100 %' });
@@ -32,6 +33,7 @@ export class NetworkView {
     this.layout = layOut(graph);
     const { x, y, kind } = this.layout;
     this.inRow = isWide(this.layout) ? mostInRow(y) : Math.max(Math.sqrt(graph.nodes), kind === 'grid' && (graph.grid?.dims.length ?? 0) <= 2 ? Math.max(mostInRow(x), mostInRow(y)) : 0);
+    this.rowOf = countRows(y);
     this.turn = bends(graph);
     this.canvas = new Canvas('network', this.label(), () => this.draw());
     const use = this.use;
@@ -39,8 +41,8 @@ export class NetworkView {
     use.setAttribute('aria-pressed', 'false');
     const bar = element('div', { class: 'bar' }, element('h2', {}, title), ...(title === 'Network' ? [element('span', { class: 'soft' }, this.words())] : []), element('span', { class: 'space' }),
       ...(run !== null && run.schedule.simulation !== undefined ? [use] : []),
-      button('+', 'Enlarge the network', () => this.zoomBy(1.4)), button('\u2212', 'Shrink the network', () => this.zoomBy(1 / 1.4)),
-      button('Fit', 'Show the whole network', () => this.fit()));
+      element('span', { class: 'together' }, button('+', 'Enlarge the network', () => this.zoomBy(1.4)), button('\u2212', 'Shrink the network', () => this.zoomBy(1 / 1.4)),
+        button('Fit', 'Show the whole network', () => this.fit())));
     this.legend.append('0 ', element('span', { class: 'ramp', style: `background:linear-gradient(to right,${[0, 0.25, 0.5, 0.75, 1].map(heatColor).join(',')})` }), ' 100 %');
     bar.insertBefore(this.legend, bar.querySelector('.space'));
     this.root = element('section', { 'aria-label': title === 'Network' ? title : `Network of ${title}` }, bar, this.canvas.canvas);
@@ -75,6 +77,7 @@ export class NetworkView {
   setCut(inside: number[]): void {
     this.cutInside = new Set(inside);
     this.cutLinks = new Set(inside.length > 0 ? linksOut(this.graph, this.cutInside) : []);
+    this.baseKey = '';
     this.canvas.redraw();
   }
 
@@ -94,7 +97,7 @@ export class NetworkView {
   }
 
   private words(): string {
-    const kinds = { point: 'one node', grid: 'as a grid', ring: 'as a ring', layers: 'with ranks below, switches above', boxes: 'as boxes, rails above', force: 'by forces' };
+    const kinds = { point: 'as one node', grid: 'as a grid', ring: 'as a ring', layers: 'with ranks below, switches above', boxes: 'as boxes, rails above', force: 'by forces' };
     const bent = this.layout.kind === 'grid' && this.graph.grid?.wraps ? ', links around it as bows' : '';
     return this.graph.grouped ? `too large to be drawn node by node: ${this.graph.nodes} groups, ${kinds[this.layout.kind]}` : `drawn ${kinds[this.layout.kind]}${bent}`;
   }
@@ -131,27 +134,32 @@ export class NetworkView {
     const { graph } = this;
     const { radius } = this.size();
     const points = graph.labels.map((_, node) => this.place(node));
+    const between = (this.size().side * this.zoom) / Math.max(1, this.inRow - 1); // nodes of a grid
     this.paths = graph.tail.map((tail, link) => {
       const [ax, ay] = points[tail]!, [bx, by] = points[graph.head[link]!]!;
       const dx = bx - ax, dy = by - ay, length = Math.hypot(dx, dy) || 1;
       const nx = -dy / length, ny = dx / length;
       const turn = this.turn[link]!;
-      // Both ways of a cable run beside each other; what goes around a torus bends outwards.
+      // Both ways of a cable run beside each other; what goes around a torus bends outwards, but not over the next row.
       const aside = Math.min(4, radius * 0.3);
-      const bow = turn * Math.max(5, length * 0.09);
-      return { x0: ax + nx * aside, y0: ay + ny * aside, cx: (ax + bx) / 2 + nx * (aside + bow), cy: (ay + by) / 2 + ny * (aside + bow), x1: bx + nx * aside, y1: by + ny * aside };
+      const bow = turn * Math.max(Math.min(5, 0.62 * between), Math.min(length * 0.09, 0.62 * between));
+      return { straight: bow === 0, x0: ax + nx * aside, y0: ay + ny * aside, cx: (ax + bx) / 2 + nx * (aside + bow), cy: (ay + by) / 2 + ny * (aside + bow), x1: bx + nx * aside, y1: by + ny * aside };
     });
   }
 
   private draw(): void {
     const { context, width, height, canvas } = this.canvas;
-    const key = [width, height, this.zoom, this.panX, this.panY, this.showUse, this.cutInside.size, JSON.stringify(this.store.selection), this.graph.nodes].join();
+    const key = [width, height, this.zoom, this.panX, this.panY, this.showUse, JSON.stringify(this.store.selection), this.graph.nodes].join();
     if (key !== this.baseKey) {
       this.baseKey = key;
-      this.base.width = canvas.width;
-      this.base.height = canvas.height;
+      if (this.base.width !== canvas.width || this.base.height !== canvas.height) { // which takes new memory
+        this.base.width = canvas.width;
+        this.base.height = canvas.height;
+      }
       const drawn = this.base.getContext('2d');
       if (drawn === null) return;
+      drawn.setTransform(1, 0, 0, 1, 0, 0);
+      drawn.clearRect(0, 0, canvas.width, canvas.height);
       drawn.setTransform(context.getTransform());
       this.measure();
       this.drawLinks(drawn);
@@ -179,13 +187,15 @@ export class NetworkView {
   private trace(context: CanvasRenderingContext2D, link: number): void {
     const p = this.paths[link]!;
     context.moveTo(p.x0, p.y0);
-    context.quadraticCurveTo(p.cx, p.cy, p.x1, p.y1);
+    if (p.straight) context.lineTo(p.x1, p.y1); // drawn faster than a curve
+    else context.quadraticCurveTo(p.cx, p.cy, p.x1, p.y1);
   }
 
   private chosenLinks(): ReadonlySet<number> {
     const s = this.store.selection;
     if (s.kind === 'link') return new Set([s.link]);
     if (s.kind === 'message' && this.run) return new Set([this.run.flight.link[s.message]!]);
+    if (s.kind === 'chain' && this.run) return new Set(s.messages.map((message) => this.run!.flight.link[message]!));
     if (s.kind === 'shard' && this.run) return new Set(this.run.transfersOfShard(s.shard).map((t) => this.run!.schedule.transfers!.link[t]!));
     if (s.kind === 'step' && this.run) {
       const { flight } = this.run;
@@ -200,13 +210,22 @@ export class NetworkView {
     const time = this.run?.time ?? 0;
     const { radius } = this.size();
     const thin = Math.max(0.4, Math.min(1.6, radius / 5));
+    // Those of one colour are one path, which is many times faster.
+    const shades = 64, byShade: number[][] = [];
+    const isShown = (link: number): boolean => !this.cutLinks.has(link) && !chosen.has(link);
+    const shares = this.shares ? (link: number) => this.shares![link]! : use && time > 0 ? (link: number) => use[link]! / (time * this.graph.links[link]!) : null;
     for (let link = 0; link < this.paths.length; ++link) {
-      if (this.cutLinks.has(link) || chosen.has(link)) continue;
-      const share = this.shares ? this.shares[link]! : use && time > 0 ? use[link]! / (time * this.graph.links[link]!) : undefined;
-      context.lineWidth = share === undefined ? thin : thin * 1.8;
-      context.strokeStyle = share === undefined ? LINK : heatColor(share);
-      this.stroke(context, link);
+      if (!isShown(link)) continue;
+      const shade = shares === null ? 0 : Math.round(Math.max(0, Math.min(1, shares(link))) * shades);
+      (byShade[shade] ??= []).push(link);
     }
+    context.lineWidth = shares === null ? thin : thin * 1.8;
+    byShade.forEach((links, shade) => {
+      context.strokeStyle = shares === null ? LINK : heatColor(shade / shades);
+      context.beginPath();
+      for (const link of links) this.trace(context, link);
+      context.stroke();
+    });
     context.lineWidth = Math.max(2, thin * 1.6);
     context.strokeStyle = CUT;
     for (const link of this.cutLinks) this.stroke(context, link);
@@ -220,7 +239,7 @@ export class NetworkView {
     const { radius } = this.size();
     this.drawBoxes(context, radius);
     const s = this.store.selection;
-    context.font = `${Math.max(8, Math.min(12, radius))}px system-ui, sans-serif`;
+    this.setFont(context, radius);
     context.textAlign = 'center';
     context.textBaseline = 'middle';
     for (let node = 0; node < graph.nodes; ++node) {
@@ -235,6 +254,21 @@ export class NetworkView {
       context.stroke();
       this.drawLabel(context, node, x, y, radius);
     }
+  }
+
+  // As large as the circles allow; in rows, as the longest name allows, where that can be read.
+  private setFont(context: CanvasRenderingContext2D, radius: number): void {
+    const least = 8, size = Math.max(least, Math.min(12, radius));
+    const font = (pixels: number): string => `${pixels}px system-ui, sans-serif`;
+    context.font = font(size);
+    if (radius < 7 || !isWide(this.layout)) return;
+    const longest = this.graph.labels.reduce((a, b) => (b.length > a.length ? b : a), '');
+    const fits = (size * ((this.zoom * this.canvas.width) / this.inRow - 4)) / context.measureText(longest).width;
+    if (fits < size && fits >= least) context.font = font(fits);
+  }
+  // For a name: of a node in rows, as much as is between the nodes of its row.
+  private room(node: number, radius: number): number {
+    return isWide(this.layout) ? (this.zoom * this.canvas.width) / (this.rowOf.get(this.layout.y[node]!) ?? this.inRow) : 5 * radius;
   }
 
   private drawBoxes(context: CanvasRenderingContext2D, radius: number): void {
@@ -253,14 +287,20 @@ export class NetworkView {
   // Inside where it is short, below where there is room; of long names the part behind the last point.
   private drawLabel(context: CanvasRenderingContext2D, node: number, x: number, y: number, radius: number): void {
     if (radius < 7) return;
-    const room = isWide(this.layout) ? (this.zoom * this.canvas.width) / this.inRow : 5 * radius;
+    const room = this.room(node, radius);
     const whole = this.graph.labels[node]!, part = whole.slice(whole.lastIndexOf('.') + 1);
     const fits = (text: string, most: number): boolean => text.length > 0 && context.measureText(text).width <= most;
     const inside = [whole, part].find((text) => fits(text, 2 * radius - 2));
     const text = fits(whole, room - 4) && inside !== whole ? whole : inside ?? [part].find((one) => fits(one, room - 4));
     if (text === undefined) return;
-    context.fillStyle = inside === text && isSwitch(this.graph, node) ? '#ffffff' : '#1a1a1a';
-    context.fillText(text, x, inside === text ? y : y + radius + 8);
+    const below = inside !== text;
+    if (below) { // over the links that come from there
+      context.strokeStyle = '#ffffff';
+      context.lineWidth = 3;
+      context.strokeText(text, x, y + radius + 9);
+    }
+    context.fillStyle = !below && isSwitch(this.graph, node) ? '#ffffff' : '#1a1a1a';
+    context.fillText(text, x, below ? y + radius + 9 : y);
   }
 
   // Few enough to be drawn in every frame, over the lines of what is on its way.
@@ -390,11 +430,12 @@ export class NetworkView {
 
 const isWide = (layout: Layout): boolean => layout.kind === 'layers' || layout.kind === 'boxes';
 
-function mostInRow(y: number[]): number {
+function countRows(y: number[]): Map<number, number> {
   const rows = new Map<number, number>();
   for (const at of y) rows.set(at, (rows.get(at) ?? 0) + 1);
-  return Math.max(...rows.values());
+  return rows;
 }
+const mostInRow = (y: number[]): number => Math.max(...countRows(y).values());
 
 function toSegment(x: number, y: number, x0: number, y0: number, x1: number, y1: number): number {
   const dx = x1 - x0, dy = y1 - y0, square = dx * dx + dy * dy || 1;
@@ -418,7 +459,7 @@ export function bends(graph: Graph): Float64Array {
 function goesAround(graph: Graph, tail: number, head: number): boolean {
   const { grid } = graph;
   if (!grid?.wraps || grid.dims.filter((side) => side > 1).length < 2) return false;
-  let a = tail, b = head;
+  let [a, b] = grid.at ? [grid.at[tail]!, grid.at[head]!] : [tail, head];
   for (const side of [...grid.dims].reverse()) {
     if (Math.abs((a % side) - (b % side)) > 1) return true;
     a = Math.floor(a / side);

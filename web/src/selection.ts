@@ -2,7 +2,7 @@
 
 export type Selection =
   | { kind: 'none' } | { kind: 'node'; node: number } | { kind: 'link'; link: number } | { kind: 'message'; message: number }
-  | { kind: 'shard'; shard: number } | { kind: 'step'; step: number } | { kind: 'cut' };
+  | { kind: 'shard'; shard: number } | { kind: 'step'; step: number } | { kind: 'cut' } | { kind: 'chain'; messages: number[] };
 
 export class Store {
   private current: Selection = { kind: 'none' };

@@ -1,21 +1,26 @@
 // Messages by time: a row a link or a rank; from the whole to one transfer. Where rows are thinner than a pixel or
 // messages too many, what is drawn is how long the links of a pixel are busy.
-import { heatColor, heatTone } from './colors';
+import { heatColor, heatTone, isLight } from './colors';
 import { Canvas, button, element, onPointer } from './dom';
 import { linkName, lowerBound, type Run } from './model';
 import type { Store } from './selection';
-import { seconds } from './words';
+import { fitted, instant } from './words';
 
-const AXIS = 22;
+const AXIS = 22, AXIS_FONT = '11px system-ui, sans-serif';
+const LEAST_NAME = 12; // pixels of a bar for a name in it
+const MOST_WIDTHS = 10_000;
 type Rows = 'link' | 'rank';
 
 // Beside other timelines: a title of its own, the time that the axis ends at, and who hears when it is moved or zoomed
 // (the part of the axis at the left, and that of one pixel). Of what is no message over a link: what rows are called,
-// and words and colour of each.
+// and words and colour of each. `labels`: pixels for the names of rows, else as much as the longest needs.
 export interface TimelineOptions {
   title?: string; span?: number; onWindow?: (from: number, perPixel: number) => void;
-  rowName?: (link: number) => string; text?: (message: number) => string; color?: (message: number) => string;
+  labels?: number; rowName?: (link: number) => string; text?: (message: number) => string; color?: (message: number) => string;
 }
+
+// What the pixels of a window hold: seconds of links that are taken, and those times when they start; and their colours.
+interface Density { from: number; perPixel: number; top: number; rowHeight: number; wide: number; high: number; busy: Float32Array; when: Float32Array; picture: ImageData }
 
 export class TimelineView {
   readonly root: HTMLElement;
@@ -29,7 +34,8 @@ export class TimelineView {
   private perPixel = 1; // ps
   private top = 0; // rows
   private rowHeight = 1;
-  private picture: ImageData | null = null;
+  private density: Density | null = null; // of the latest picture, where it had one
+  private readonly widths = new Map<string, number>(); // of names in bars, in pixels
   private readonly base = document.createElement('canvas');
   private stale = true;
   private span: number; // ps, of the whole axis
@@ -37,7 +43,7 @@ export class TimelineView {
 
   constructor(private readonly run: Run, private readonly store: Store, private readonly setTime: (time: number) => void, private readonly options: TimelineOptions = {}) {
     this.span = Math.max(1, options.span ?? run.time);
-    this.labels = options.rowName ? 132 : 92;
+    this.labels = options.labels ?? roomForNames(run, options.rowName);
     const title = options.title ?? 'Timeline';
     this.canvas = new Canvas('timeline', `Timeline of ${options.title === undefined ? '' : `${options.title}: `}${run.flight.count} messages. Left and right choose the message before or after, up and down the row, plus and minus zoom.`,
       () => this.draw());
@@ -48,13 +54,16 @@ export class TimelineView {
       this.fit();
     });
     const bar = element('div', { class: 'bar' }, element('h2', {}, title), ...(options.rowName ? [] : [choice]), ...(options.title === undefined ? [element('span', { class: 'soft' }, 'colour: time at which a message starts')] : []),
-      element('span', { class: 'space' }), button('+', 'Enlarge the timeline', () => this.zoomBy(1.6)), button('\u2212', 'Shrink the timeline', () => this.zoomBy(1 / 1.6)),
-      button('Taller', 'Make rows taller', () => this.taller(1.6)), button('Lower', 'Make rows lower', () => this.taller(1 / 1.6)),
-      button('Fit', 'Show the whole timeline', () => this.fit()));
+      element('span', { class: 'space' }), element('span', { class: 'together' }, button('+', 'Enlarge the timeline', () => this.zoomBy(1.6)), button('\u2212', 'Shrink the timeline', () => this.zoomBy(1 / 1.6)),
+        button('Taller', 'Make rows taller', () => this.taller(1.6)), button('Lower', 'Make rows lower', () => this.taller(1 / 1.6)),
+        button('Fit', 'Show the whole timeline', () => this.fit())));
     this.root = element('section', { class: 'wide', 'aria-label': options.title === undefined ? 'Timeline' : `Timeline of ${title}` }, bar, this.canvas.canvas);
     this.arrange();
+    let rest = 0; // of whole pixels
     onPointer(this.canvas, (dx, dy) => {
-      this.from -= dx * this.perPixel;
+      const pixels = Math.round(dx + rest);
+      rest += dx - pixels;
+      this.from -= pixels * this.perPixel;
       this.top -= dy / this.rowHeight;
       this.keepInside();
       this.refresh();
@@ -92,6 +101,7 @@ export class TimelineView {
   }
   setSpan(span: number): void {
     this.span = Math.max(1, span);
+    this.density = null;
     this.fit();
   }
 
@@ -104,6 +114,7 @@ export class TimelineView {
   private arrange(): void {
     const { graph, flight } = this.run;
     const used = new Set(flight.link);
+    this.density = null;
     this.rowOf = new Int32Array(graph.tail.length).fill(-1);
     this.names = [];
     const rowOfNode = new Map<number, number>();
@@ -212,7 +223,7 @@ export class TimelineView {
   private drawMessages(context: CanvasRenderingContext2D): void {
     const { flight } = this.run, time = this.span;
     const [first, last] = this.visible();
-    if (this.rowHeight < 2 || last - first > 40000) return this.drawDensity(context, first, last);
+    if (this.rowHeight < 2 || last - first > 40000) return this.drawDensity(context);
     const { height } = this.canvas;
     const gap = Math.min(2, this.rowHeight * 0.15);
     for (let i = first; i < last; ++i) {
@@ -221,16 +232,42 @@ export class TimelineView {
       const x = this.x(flight.start[i]!), end = this.x(flight.free[i]!);
       const wide = Math.max(1, end - x - (end - x > 3 ? 1 : 0));
       const share = time > 0 ? flight.start[i]! / time : 0;
-      context.fillStyle = this.options.color?.(i) ?? heatColor(share);
+      const fill = this.options.color?.(i);
+      context.fillStyle = fill ?? heatColor(share);
       context.fillRect(x, y + gap / 2, wide, this.rowHeight - gap);
-      if (this.rowHeight >= 11 && wide > 52) {
-        context.fillStyle = share > 0.55 && !this.options.color ? '#1a1a1a' : '#ffffff';
-        context.font = '10px system-ui, sans-serif';
-        context.textAlign = 'left';
-        context.textBaseline = 'middle';
-        context.fillText(this.textOf(i), x + 4, y + this.rowHeight / 2, wide - 6);
-      }
     }
+    if (this.rowHeight >= 11) this.drawNames(context, first, last);
+  }
+
+  // In what is seen of each bar: one that begins left of the window keeps its name, one that the next covers has less room.
+  private drawNames(context: CanvasRenderingContext2D, first: number, last: number): void {
+    const { flight } = this.run, { height } = this.canvas;
+    const free = new Map<number, number>(); // by row: where the next bar begins
+    context.font = '10px system-ui, sans-serif';
+    context.textAlign = 'left';
+    context.textBaseline = 'middle';
+    for (let i = last - 1; i >= first; --i) {
+      const row = this.rowOf[flight.link[i]!]!, y = this.y(row);
+      if (y > height || y + this.rowHeight < AXIS) continue;
+      const x = this.x(flight.start[i]!), left = Math.max(x, this.labels) + 4;
+      const room = Math.min(this.x(flight.free[i]!), free.get(row) ?? Infinity, this.canvas.width) - left - 4;
+      free.set(row, x);
+      if (room < LEAST_NAME) continue;
+      const name = fitted(this.textOf(i), room, (text) => this.widthOf(context, text));
+      const fill = this.options.color?.(i);
+      context.fillStyle = (fill === undefined ? flight.start[i]! / this.span > 0.55 : isLight(fill)) ? '#1a1a1a' : '#ffffff';
+      if (name !== '') context.fillText(name, left, y + this.rowHeight / 2);
+    }
+  }
+
+  // In the font of the names in bars, where few texts come many times.
+  private widthOf(context: CanvasRenderingContext2D, text: string): number {
+    let width = this.widths.get(text);
+    if (width === undefined) {
+      if (this.widths.size > MOST_WIDTHS) this.widths.clear();
+      this.widths.set(text, width = context.measureText(text).width);
+    }
+    return width;
   }
 
   private textOf(i: number): string {
@@ -239,20 +276,46 @@ export class TimelineView {
     return run.timed ? `shard ${run.schedule.transfers?.shard[run.flight.first[i]!] ?? ''}` : `step ${run.flight.step[i]! + 1}`;
   }
 
-  // Per pixel of the screen: the mean start of the messages there, fainter the less of its links is taken.
-  private drawDensity(context: CanvasRenderingContext2D, first: number, last: number): void {
-    const { flight } = this.run, time = this.span;
+  // Per pixel of the screen: the mean start of the messages there, fainter the less of its links is taken. A window that has
+  // moved along the axis by whole pixels needs only what came into it.
+  private drawDensity(context: CanvasRenderingContext2D): void {
     const wide = Math.max(1, Math.floor(this.canvas.width - this.labels)), high = Math.max(1, Math.floor(this.canvas.height - AXIS));
-    const busy = new Float32Array(wide * high), when = new Float32Array(wide * high);
-    const rowsPerPixel = Math.max(1, 1 / this.rowHeight);
-    const links = this.rows === 'link' ? rowsPerPixel : rowsPerPixel * (this.run.graph.tail.length / this.count);
-    for (let i = first; i < last; ++i) {
+    const { perPixel, top, rowHeight } = this;
+    let density = this.density, begin = 0, end = wide;
+    const same = density !== null && density.perPixel === perPixel && density.top === top && density.rowHeight === rowHeight && density.wide === wide && density.high === high;
+    const moved = same ? (this.from - density!.from) / perPixel : Infinity, shift = Math.round(moved);
+    if (density !== null && Math.abs(moved - shift) < 0.01 && Math.abs(shift) < wide) {
+      if (shift > 0) begin = wide - shift; else end = -shift;
+      moveColumns(density.busy, wide, high, shift);
+      moveColumns(density.when, wide, high, shift);
+      moveColumns(new Uint32Array(density.picture.data.buffer), wide, high, shift);
+      density.from += shift * perPixel;
+    } else {
+      density = { from: this.from, perPixel, top, rowHeight, wide, high, busy: new Float32Array(wide * high), when: new Float32Array(wide * high), picture: new ImageData(wide, high) };
+    }
+    this.density = density;
+    this.addMessages(density, begin, end);
+    this.paint(density, begin, end);
+    const scratch = document.createElement('canvas');
+    scratch.width = wide;
+    scratch.height = high;
+    scratch.getContext('2d')?.putImageData(density.picture, 0, 0);
+    context.imageSmoothingEnabled = false;
+    context.drawImage(scratch, this.labels, AXIS, wide, high);
+  }
+
+  // To the columns from `begin` to before `end`.
+  private addMessages(density: Density, begin: number, end: number): void {
+    const { flight } = this.run, time = this.span;
+    const { from, perPixel, wide, high, busy, when } = density;
+    const first = lowerBound(flight.start, from + begin * perPixel - flight.longest), last = lowerBound(flight.start, from + end * perPixel);
+    for (let i = first; i < last && begin < end; ++i) {
       const row = this.rowOf[flight.link[i]!]!;
       const y0 = Math.max(0, Math.floor((row - this.top) * this.rowHeight));
       const y1 = Math.min(high - 1, Math.max(y0, Math.ceil((row + 1 - this.top) * this.rowHeight) - 1));
       if (y0 >= high || (row + 1 - this.top) * this.rowHeight < 0) continue;
-      const a = (flight.start[i]! - this.from) / this.perPixel, b = (flight.free[i]! - this.from) / this.perPixel;
-      const x0 = Math.max(0, Math.floor(a)), x1 = Math.min(wide - 1, Math.floor(b));
+      const a = (flight.start[i]! - from) / perPixel, b = (flight.free[i]! - from) / perPixel;
+      const x0 = Math.max(begin, Math.floor(a)), x1 = Math.min(end - 1, Math.floor(b));
       const share = flight.start[i]! / (time || 1);
       for (let x = x0; x <= x1; ++x) {
         const part = Math.min(x + 1, b) - Math.max(x, a);
@@ -262,26 +325,25 @@ export class TimelineView {
         }
       }
     }
-    if (this.picture === null || this.picture.width !== wide || this.picture.height !== high) this.picture = new ImageData(wide, high);
-    const { data } = this.picture;
-    for (let p = 0; p < wide * high; ++p) {
-      const taken = busy[p]!;
-      if (taken <= 0) {
-        data[4 * p + 3] = 0;
-        continue;
+  }
+
+  private paint(density: Density, begin: number, end: number): void {
+    const { wide, high, busy, when } = density, { data } = density.picture;
+    const rowsPerPixel = Math.max(1, 1 / this.rowHeight);
+    const links = this.rows === 'link' ? rowsPerPixel : rowsPerPixel * (this.run.graph.tail.length / this.count);
+    for (let y = 0; y < high; ++y)
+      for (let p = y * wide + begin; p < y * wide + end; ++p) {
+        const taken = busy[p]!;
+        if (taken <= 0) {
+          data[4 * p + 3] = 0;
+          continue;
+        }
+        const [r, g, b] = heatTone(when[p]! / taken);
+        data[4 * p] = r;
+        data[4 * p + 1] = g;
+        data[4 * p + 2] = b;
+        data[4 * p + 3] = 60 + 195 * Math.min(1, taken / links);
       }
-      const [r, g, b] = heatTone(when[p]! / taken);
-      data[4 * p] = r;
-      data[4 * p + 1] = g;
-      data[4 * p + 2] = b;
-      data[4 * p + 3] = 60 + 195 * Math.min(1, taken / links);
-    }
-    const scratch = document.createElement('canvas');
-    scratch.width = wide;
-    scratch.height = high;
-    scratch.getContext('2d')?.putImageData(this.picture, 0, 0);
-    context.imageSmoothingEnabled = false;
-    context.drawImage(scratch, this.labels, AXIS, wide, high);
   }
 
   private drawChosen(context: CanvasRenderingContext2D): void {
@@ -289,6 +351,11 @@ export class TimelineView {
     const { flight, graph } = this.run;
     let chosen: (i: number) => boolean;
     if (s.kind === 'message') chosen = (i) => i === s.message;
+    else if (s.kind === 'chain') {
+      const chain = new Set(s.messages);
+      chosen = (i) => chain.has(i);
+      this.drawChain(context, s.messages);
+    }
     else if (s.kind === 'link') chosen = (i) => flight.link[i] === s.link;
     else if (s.kind === 'step') chosen = (i) => flight.step[i] === s.step;
     else if (s.kind === 'node') chosen = (i) => graph.tail[flight.link[i]!] === s.node || graph.head[flight.link[i]!] === s.node;
@@ -306,11 +373,25 @@ export class TimelineView {
     }
   }
 
+  // From each message of a chain to the one that waits for it.
+  private drawChain(context: CanvasRenderingContext2D, messages: number[]): void {
+    const { flight } = this.run;
+    context.strokeStyle = '#d55e00';
+    context.lineWidth = 1.5;
+    context.beginPath();
+    messages.forEach((message, i) => {
+      const y = this.y(this.rowOf[flight.link[message]!]!) + this.rowHeight / 2;
+      if (i > 0) context.lineTo(this.x(flight.start[message]!), y); else context.moveTo(this.x(flight.start[message]!), y);
+      context.lineTo(this.x(flight.free[message]!), y);
+    });
+    context.stroke();
+  }
+
   private drawAxes(context: CanvasRenderingContext2D): void {
     const { width, height } = this.canvas;
     context.clearRect(0, 0, this.labels, height);
     context.clearRect(0, 0, width, AXIS);
-    context.font = '11px system-ui, sans-serif';
+    context.font = AXIS_FONT;
     context.textBaseline = 'middle';
     context.fillStyle = '#3b4550';
     context.strokeStyle = '#d5dae0';
@@ -319,7 +400,7 @@ export class TimelineView {
     context.textAlign = 'left';
     for (let time = Math.max(0, Math.ceil(this.from / step) * step); this.x(time) < width - 20; time += step) {
       const x = this.x(time);
-      context.fillText(time === 0 ? '0' : seconds(time), x + 3, AXIS / 2);
+      context.fillText(time === 0 ? '0' : instant(time, step), x + 3, AXIS / 2);
       context.beginPath();
       context.moveTo(x + 0.5, 2);
       context.lineTo(x + 0.5, AXIS);
@@ -329,9 +410,9 @@ export class TimelineView {
     const every = Math.max(1, Math.ceil(13 / this.rowHeight));
     for (let row = Math.max(0, Math.floor(this.top / every) * every); row < this.count && this.y(row) < height; row += every) {
       const y = this.y(row) + (this.rowHeight >= 13 ? this.rowHeight / 2 : Math.min(6, this.rowHeight * every / 2));
-      if (y < AXIS + 4 || this.names[row] === undefined) continue;
+      if (y < AXIS + 4 || y > height - 5 || this.names[row] === undefined) continue;
       const name = this.options.rowName ? this.options.rowName(this.names[row]!) : this.rows === 'link' ? linkName(this.run.graph, this.names[row]!) : this.run.graph.labels[this.names[row]!]!;
-      context.fillText(name.length > this.labels / 6 ? `${name.slice(0, this.labels / 6 - 1)}\u2026` : name, this.labels - 5, y);
+      context.fillText(fitted(name, this.labels - 8, (text) => context.measureText(text).width), this.labels - 5, y);
     }
   }
 
@@ -386,6 +467,30 @@ export class TimelineView {
     for (let i = 0; i < flight.count; ++i)
       if (this.rowOf[flight.link[i]!] === row && (best < 0 || Math.abs(flight.start[i]! - flight.start[from]!) < Math.abs(flight.start[best]! - flight.start[from]!))) best = i;
     return best < 0 ? from : best;
+  }
+}
+
+// Pixels that names of rows need, within what leaves room for the rows.
+export function roomForNames(run: Run, rowName?: (link: number) => string): number {
+  const { graph, flight } = run, least = rowName ? 132 : 92, most = 220;
+  const context = document.createElement('canvas').getContext('2d');
+  if (context === null) return least;
+  context.font = AXIS_FONT;
+  let longest = '';
+  for (const link of new Set(flight.link)) {
+    const name = rowName ? rowName(link) : linkName(graph, link);
+    if (name.length > longest.length) longest = name;
+  }
+  return Math.round(Math.max(least, Math.min(most, context.measureText(longest).width + 12)));
+}
+
+// What stood `shift` columns to the right comes to each; what comes in from outside is 0.
+export function moveColumns(cells: Float32Array | Uint32Array, wide: number, high: number, shift: number): void {
+  if (shift === 0) return;
+  for (let y = 0; y < high; ++y) {
+    const row = cells.subarray(y * wide, (y + 1) * wide);
+    if (shift > 0) row.copyWithin(0, shift); else row.copyWithin(-shift, 0);
+    if (shift > 0) row.fill(0, wide - shift); else row.fill(0, 0, -shift);
   }
 }
 

@@ -6,7 +6,7 @@ import { table } from './limit_view';
 import { Run, type Graph } from './model';
 import { Store } from './selection';
 import { TimelineView } from './timeline_view';
-import { percent, seconds } from './words';
+import { instants, percent, seconds } from './words';
 
 const ACTIVITIES = ['compute', 'all-to-all', 'all-reduce of gradients', 'all-reduce of results'] as const;
 const COLORS = ['#0072b2', '#009e73', '#d55e00', '#b5518f'];
@@ -64,7 +64,7 @@ export function trainingView(training: Training): TrainingView {
   store.onChange((s) => {
     if (s.kind !== 'message') return;
     const { flight } = run, i = s.message;
-    out.textContent = `${graph.labels[flight.link[i]!]}: ${ACTIVITIES[flight.step[i]!]} ${text(i)} from ${seconds(flight.start[i]!)} to ${seconds(flight.free[i]!)}, ${seconds(flight.free[i]! - flight.start[i]!)}.`;
+    out.textContent = `${graph.labels[flight.link[i]!]}: ${ACTIVITIES[flight.step[i]!]} ${text(i)} from ${instants(flight.start[i]!, flight.free[i]!).join(' to ')}, ${seconds(flight.free[i]! - flight.start[i]!)}.`;
   });
   const legend = element('p', { class: 'soft' }, ...ACTIVITIES.flatMap((name, i) => (run.flight.step.includes(i) ? [element('span', { class: 'swatch', style: `background:${COLORS[i]}` }), ` ${name}   `] : [])));
   timeline.root.append(ticking.root, legend, out);

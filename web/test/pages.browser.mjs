@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
+import { deflateSync } from 'node:zlib';
 import { join } from 'node:path';
 import { chromium } from 'playwright-core';
 
@@ -27,7 +28,7 @@ async function open(path, state = 'shown') {
   page.on('pageerror', (error) => faults.push(error.message));
   page.on('dialog', (dialog) => { faults.push(`dialog ${dialog.message()}`); void dialog.dismiss(); });
   await page.goto(`file://${path}`);
-  await page.waitForFunction((wanted) => document.documentElement.dataset.state === wanted, state, { timeout: 120_000 });
+  if (state !== null) await page.waitForFunction((wanted) => document.documentElement.dataset.state === wanted, state, { timeout: 120_000 });
   return { page, done: async () => {
     assert.deepEqual(requests, [], 'the page asked for something from outside');
     assert.deepEqual(faults, []);
@@ -37,6 +38,33 @@ async function open(path, state = 'shown') {
 const details = (page) => page.locator('#details').innerText();
 const shot = async (page, name) => { if (pictures) await page.screenshot({ path: join(pictures, `${name}.png`), fullPage: true }); };
 const click = async (page, place) => { const [x, y] = place; await page.mouse.click(x, y); };
+
+// A page of the given data, with the program of pages that the command makes.
+const withData = (name, data) => {
+  const json = Buffer.from(JSON.stringify({ format: 'tutti-explorer', version: 1, networks: [], limits: [], schedules: [], ...data }));
+  const packed = `<script type="text/plain" id="tutti-data" data-bytes="${json.length}">${deflateSync(json).toString('base64')}</script>`;
+  writeFileSync(file(name), readFileSync(new URL('../dist/explorer.html', import.meta.url), 'utf8').replace('<!--tutti-data-->', packed));
+  return file(name);
+};
+// The texts that a view draws when it draws itself again: what, where, how wide, and the most room that it was squeezed into.
+const textsDrawn = (page, view) => page.evaluate(async (name) => {
+  const drawn = [], { prototype } = CanvasRenderingContext2D, fill = prototype.fillText;
+  prototype.fillText = function (text, x, y, ...most) {
+    drawn.push({ text, x, y, width: this.measureText(text).width, most: most[0] ?? Infinity });
+    fill.call(this, text, x, y, ...most);
+  };
+  const shown = window.tutti[name];
+  (shown.refresh ?? shown.draw).call(shown);
+  for (let i = 0; i < 2; ++i) await new Promise(requestAnimationFrame);
+  prototype.fillText = fill;
+  return drawn;
+}, view);
+const rowIsSeen = (page, table) => page.evaluate((name) => {
+  const rows = document.querySelectorAll(`table[aria-label="${name}"] tr[aria-selected="true"]`), [row] = rows;
+  if (rows.length !== 1) return false;
+  const box = row.closest('.scroll').getBoundingClientRect(), at = row.getBoundingClientRect();
+  return at.top >= box.top && at.bottom <= box.bottom + 1;
+}, table);
 
 const tests = {
   async 'one choice is shown in all views'() {
@@ -96,8 +124,40 @@ const tests = {
     await done();
   },
 
+  async 'the timeline goes from the whole to one message, by link and by sender'() {
+    const { page, done } = await open(file('torus.html'));
+    const { links, messages } = await page.evaluate(() => ({ links: window.tutti.data.networks[0].links, messages: window.tutti.data.schedules[0].messages }));
+    const rows = async () => (await textsDrawn(page, 'timeline')).filter((one) => one.x < 92 && one.y > 22).map((one) => one.text);
+    const byLink = await rows(), names = links.tail.map((tail, i) => `${tail} -> ${links.head[i]}`);
+    assert.ok(byLink.length >= 8 && byLink.every((name) => names.includes(name)) && byLink[0] === names[Math.min(...messages.link)], String(byLink));
+    await page.getByLabel('Rows of the timeline').selectOption('rank');
+    assert.deepEqual(await rows(), [...new Set(links.tail)].map(String));
+    await page.getByLabel('Rows of the timeline').selectOption('link');
+    // One message as wide as a quarter of the view, with its step on it; a click there chooses it.
+    const chosen = messages.link.length - 5;
+    await page.evaluate((at) => { const { timeline, data } = window.tutti, m = data.schedules[0].messages; timeline.zoomBy((timeline.perPixel * 300) / (m.free_ps[at] - m.start_ps[at])); timeline.taller(4); timeline.messageAt(at); }, chosen);
+    assert.ok((await textsDrawn(page, 'timeline')).some((one) => one.text === `step ${messages.step[chosen] + 1}` && one.x > 92));
+    await page.getByRole('img', { name: /^Timeline of/ }).scrollIntoViewIfNeeded();
+    await click(page, await page.evaluate((at) => window.tutti.timeline.messageAt(at), chosen));
+    assert.ok((await details(page)).startsWith(`Message ${chosen} over`), await details(page));
+    await page.getByRole('button', { name: 'Show the whole timeline' }).click();
+    assert.deepEqual(await rows(), byLink);
+    await done();
+  },
+
+  async 'names of rows are whole, and tell rows apart'() {
+    const { page, done } = await open(make('boxes-rows.html', 'synth', 'dgx_h100(2)', '-c', 'all-gather', '-a', 'forest'));
+    const { labels, names } = await page.evaluate(() => { const { names: of, links } = window.tutti.data.networks[0]; return { labels: window.tutti.timeline.labels, names: links.tail.map((tail, i) => `${of[tail]} -> ${of[links.head[i]]}`) }; });
+    const rows = (await textsDrawn(page, 'timeline')).filter((one) => one.x < labels && one.y > 22);
+    assert.ok(rows.length >= 8 && rows.every((one) => names.includes(one.text) && one.width <= one.x), JSON.stringify(rows));
+    assert.equal(new Set(rows.map((one) => one.text)).size, rows.length);
+    await shot(page, 'boxes-rows');
+    await done();
+  },
+
   async 'the clock plays, pauses and is set by keys'() {
     const { page, done } = await open(file('torus.html'));
+    await page.getByLabel('Speed of playing').selectOption('0.1'); // not at its end before a busy machine sees it play
     await page.getByRole('button', { name: 'Play the schedule' }).click();
     await page.waitForFunction(() => window.tutti.time() > 0);
     await page.getByRole('button', { name: 'Pause the schedule' }).click();
@@ -120,10 +180,129 @@ const tests = {
     assert.match(await details(page), /^Message 0 /);
     await page.keyboard.press('ArrowDown');
     assert.match(await details(page), /^Message \d+ /);
+    await page.getByRole('img', { name: /^Heat map/ }).focus();
+    await page.keyboard.press('ArrowRight');
+    assert.match(await details(page), /^Link 0: /);
+    await page.keyboard.press('ArrowLeft');
+    assert.match(await details(page), /^Link 63: /);
     await page.keyboard.press('Escape');
     assert.match(await details(page), /^Nothing is chosen/);
     const nameless = await page.evaluate(() => [...document.querySelectorAll('button, select, input, canvas')].filter((e) => !(e.getAttribute('aria-label') || e.textContent.trim())).length);
     assert.equal(nameless, 0);
+    await done();
+  },
+
+  async 'the chain that the time hangs on leads to the end, in all views'() {
+    const { page, done } = await open(make('waits.html', 'synth', 'without(torus(4,4),links=2,seed=1)', '-c', 'all-reduce', '-a', 'bfb', '--size', '64MiB'));
+    const data = await page.evaluate(() => { const s = window.tutti.data.schedules[0]; return { messages: s.messages, transfers: s.transfers, links: window.tutti.data.networks[0].links, time: s.simulation.time_ps }; });
+    const { messages: m, links, time } = data;
+    const rows = (await page.locator('table[aria-label="The chain that the time hangs on"] tbody tr').allInnerTexts()).map((row) => row.split('\t'));
+    const chain = rows.map((row) => Number(row[0]));
+    assert.equal(m.arrive_ps[chain.at(-1)], Math.max(...m.arrive_ps));
+    assert.equal(Math.max(...m.arrive_ps), time);
+    assert.equal(rows[0][4], 'nothing');
+    // With steps behind barriers each begins as the one before it has arrived: on its link, in the step before, or with what it carries.
+    for (let i = 1; i < chain.length; ++i) {
+      assert.equal(m.start_ps[chain[i]], m.arrive_ps[chain[i - 1]], `message ${chain[i]}`);
+      if (rows[i][4] === 'what it carries') assert.equal(links.head[m.link[chain[i - 1]]], links.tail[m.link[chain[i]]]);
+      if (rows[i][4] === 'its link') assert.equal(m.link[chain[i - 1]], m.link[chain[i]]);
+    }
+    assert.ok((await page.locator('#waits-words').innerText()).includes(`a chain of ${chain.length} messages over ${new Set(chain.map((i) => m.link[i])).size} links`));
+    assert.match(await page.locator('#waits-words').innerText(), /100\.0 % of the time a message of it is on its way/);
+    await page.getByRole('button', { name: 'Show the chain that the time hangs on in all views' }).click();
+    assert.deepEqual(await page.evaluate(() => window.tutti.store.selection), { kind: 'chain', messages: chain });
+    assert.match(await details(page), new RegExp(`^A chain of ${chain.length} messages that ends at`));
+    await shot(page, 'waits');
+    await page.locator('table[aria-label="The chain that the time hangs on"] tbody tr').nth(1).press('Enter');
+    assert.ok((await details(page)).includes(`Waited for ${rows[1][4]}: message ${chain[0]}`), await details(page));
+    // The ranks that wait: as long as the links of the table's first row stand free before its messages.
+    const [waiter, other, , count] = (await page.locator('table[aria-label="Ranks that wait for each other"] tbody tr').first().innerText()).split('\t');
+    const waits = await page.evaluate(([a, b]) => { const { data: d, waits: of } = window.tutti, l = d.networks[0].links, s = d.schedules[0].messages; return s.link.filter((link, i) => { const cause = of().causeOf(i); return cause.idle > 0 && l.tail[link] === a && l.tail[s.link[cause.message]] === b; }).length; }, [Number(waiter), Number(other)]);
+    assert.equal(Number(count), waits);
+    await done();
+  },
+
+  async 'bound against reached by time'() {
+    for (const [name, expression, algorithm, ofCut] of [['progress', 'mesh(4,2)', 'bfb', true], ['progress-links', 'torus(4,4)', 'bfb', false]]) {
+      const { page, done } = await open(make(`${name}.html`, 'synth', expression, '-c', ofCut ? 'all-gather' : 'all-reduce', '-a', algorithm, '--size', '64MiB'));
+      const { progress, messages, links, inside, time } = await page.evaluate(() => { const { data: d, progress: p } = window.tutti, s = d.schedules[0]; return { progress: p, messages: s.messages, links: d.networks[0].links, inside: s.bounds.cut?.inside ?? [], time: s.simulation.time_ps }; });
+      const set = new Set(inside), over = (link) => set.size === 0 || (set.has(links.tail[link]) && !set.has(links.head[link]));
+      assert.equal(set.size > 0, ofCut, expression);
+      const total = messages.link.reduce((sum, link, i) => sum + (over(link) ? messages.bytes[i] : 0), 0);
+      const capacity = links.bandwidth.reduce((sum, bandwidth, link) => sum + (over(link) ? bandwidth : 0), 0);
+      assert.ok(Math.abs(progress.points.at(-1).y / total - 1) < 1e-9);
+      // Nothing is faster than the links, and nothing goes back.
+      progress.points.forEach((point, i) => assert.ok(point.y <= capacity * point.x * 1e-12 * (1 + 1e-6) + 1 && (i === 0 || point.y >= progress.points[i - 1].y), `${expression} at ${point.x}`));
+      assert.ok((await page.locator('#progress-words').innerText()).includes(`used ${((100 * total) / (capacity * time * 1e-12)).toFixed(1)} %`));
+      await shot(page, name);
+      await done();
+    }
+  },
+
+  async 'broken tori keep their grid'() {
+    for (const [name, expression, nodes] of [['broken-links', 'without(torus(4,4),links=3,seed=2)', 16], ['broken-nodes', 'without(torus(5,5),nodes=3,seed=1)', 22]]) {
+      const { page, done } = await open(make(`${name}.html`, 'topo', 'show', expression));
+      const { kind, at, names } = await page.evaluate(() => ({ kind: window.tutti.network.layout.kind, at: window.tutti.data.networks[0].grid.at, names: window.tutti.data.networks[0].names }));
+      assert.equal(kind, 'grid', expression);
+      assert.equal(at.length, nodes);
+      assert.deepEqual(at, names === null ? at.map((_, i) => i) : names.map(Number));
+      await shot(page, name);
+      await done();
+    }
+  },
+
+  async 'operations of a communicator: who came last'() {
+    // As `tutti service trace` writes them; tests/cli/service_test.py makes a real one.
+    const operations = { title: 'communicator c-1', how: 'by hand', omitted: '', lanes: ['rank 0', 'rank 1'], events: { lane: [0, 0, 1, 0, 1], sequence: [0, 0, 0, 1, 1], waits: [1, 0, 0, 0, 0], bytes: [64, 64, 64, 128, 128],
+      start_ps: [0, 1000, 3000, 9000, 8000], end_ps: [1000, 5000, 5000, 9900, 9900], name: ['waits for its turn', 'all-reduce', 'all-reduce', '<b>bold</b>', '<b>bold</b>'] } };
+    const text = readFileSync(file('torus.html'), 'utf8'), json = Buffer.from(JSON.stringify({ format: 'tutti-explorer', version: 1, command: 'service trace', networks: [], limits: [], schedules: [], operations }));
+    writeFileSync(file('operations.html'), text.replace(/id="tutti-data" data-bytes="\d+">[^<]*</, `id="tutti-data" data-bytes="${json.length}">${deflateSync(json).toString('base64')}<`));
+    const { page, done } = await open(file('operations.html'));
+    assert.equal(await page.locator('h1').innerText(), 'communicator c-1');
+    const rows = (await page.locator('table[aria-label="Operations"] tbody tr').allInnerTexts()).map((row) => row.split('\t'));
+    assert.deepEqual(rows.map((row) => [row[0], row[5], row[6], row[7]]), [['all-reduce', '3 ns', 'rank 1', '5 ns'], ['<b>bold</b>', '1 ns', 'rank 0', '1.9 ns']]);
+    await page.locator('table[aria-label="Operations"] tbody tr').nth(1).press('Enter');
+    assert.match(await page.locator('#event').innerText(), /^rank 1: <b>bold<\/b>, number 1, 128 B, from 8 ns to 9\.9 ns/);
+    await shot(page, 'operations');
+    await done();
+  },
+
+  async 'names that do not fit are cut off or left out, and times that differ are told apart'() {
+    // On an axis of 1 ms some 1,100 pixels wide: bars of half of it, of 60 pixels, of 10, and one of five picoseconds.
+    const events = { lane: [0, 0, 0, 1, 1, 1, 1], sequence: [0, 1, 2, 3, 4, 5, 6], waits: [0, 0, 0, 0, 0, 0, 0], bytes: [64, 64, 64, 64, 64, 64, 64], start_ps: [0, 5e8, 5.55e8, 700_001_234, 9.99e8, 2e8, 2.3e8], end_ps: [4.99e8, 5.55e8, 5.64e8, 700_001_239, 1e9, 4e8, 4e8],
+      name: ['all-reduce', 'reduce-scatter', 'broadcast', 'barrier', 'gather', 'under the next', 'all-to-all'] };
+    const { page, done } = await open(withData('fits.html', { command: 'service trace', operations: { title: 'communicator c-2', how: 'by hand', omitted: '', lanes: ['rank 0', 'rank 1'], events } }));
+    const texts = await textsDrawn(page, 'timeline');
+    for (const one of texts) assert.ok(one.most >= one.width, `${one.text} is squeezed from ${one.width} to ${one.most} pixels`);
+    const names = texts.map((one) => one.text);
+    assert.ok(names.includes('all-reduce'), String(names));
+    assert.ok(names.some((name) => /^reduce.*\u2026$/.test(name)), String(names));
+    assert.ok(!names.some((name) => /^(bro|bar|gat)/.test(name)), String(names));
+    // Of two that overlap the one below has what is left of it.
+    const under = texts.find((one) => one.text.startsWith('under')), over = texts.find((one) => one.text === 'all-to-all');
+    assert.ok(over !== undefined && (under === undefined || under.x + under.width <= over.x), JSON.stringify(texts));
+    await page.locator('table[aria-label="Operations"] tbody tr').nth(3).press('Enter');
+    assert.match(await page.locator('#event').innerText(), /from 700\.001234 us to 700\.001239 us, 5 ps\.$/);
+    // Far in, the axis tells its ticks apart, too, and a bar that begins left of it keeps its name.
+    await page.evaluate(() => { for (let i = 0; i < 12; ++i) window.tutti.timeline.zoomBy(1.6, 132 + 200); });
+    const near = await textsDrawn(page, 'timeline'), ticks = near.filter((one) => / [mun]?s$/.test(one.text) && one.y < 22).map((one) => one.text);
+    assert.ok(ticks.length >= 3 && new Set(ticks).size === ticks.length, String(ticks));
+    assert.ok(near.some((one) => one.text === 'all-reduce' && one.x >= 132), JSON.stringify(near));
+    await done();
+  },
+
+  async 'a row that was chosen elsewhere is brought into its table'() {
+    const count = 200, each = (of) => Array.from({ length: count }, (_, i) => of(i));
+    const events = { lane: each((i) => i % 2), sequence: each((i) => i), waits: each(() => 0), bytes: each(() => 8), start_ps: each((i) => 1000 * i), end_ps: each((i) => 1000 * i + 900), name: each(() => 'all-reduce') };
+    const operations = await open(withData('many.html', { command: 'service trace', operations: { title: 'communicator c-3', how: 'by hand', omitted: '', lanes: ['rank 0', 'rank 1'], events } }));
+    await operations.page.evaluate(() => window.tutti.select({ kind: 'message', message: 150 }));
+    assert.ok(await rowIsSeen(operations.page, 'Operations'));
+    await operations.done();
+    const { page, done } = await open(file('torus.html'));
+    for (const link of [0, 40, 63]) {
+      await page.evaluate((at) => window.tutti.select({ kind: 'link', link: at }), link);
+      assert.ok(await rowIsSeen(page, 'Busiest links'), `link ${link}`);
+    }
     await done();
   },
 
@@ -136,18 +315,61 @@ const tests = {
     assert.deepEqual(await page.evaluate(() => [...window.tutti.network.linksOfCut]), cut.links);
     assert.ok((await page.locator('.cut-words').innerText()).includes(cut.reason));
     await shot(page, 'cut');
+    // Another cut of as many nodes is drawn in place of it: red is on its links, and no more on those of the first.
+    const reds = await page.evaluate(async () => {
+      const { network } = window.tutti, canvas = document.querySelector('canvas.network'), box = canvas.getBoundingClientRect();
+      const red = (link) => {
+        const [x, y] = network.linkAt(link), scale = canvas.width / canvas.clientWidth;
+        const { data } = canvas.getContext('2d').getImageData(Math.round((x - box.left - 1) * scale) - 2, Math.round((y - box.top - 1) * scale) - 2, 5, 5);
+        return data.some((_, i) => i % 4 === 0 && data[i] > 180 && data[i + 1] < 60 && data[i + 3] > 200);
+      };
+      const seen = [];
+      for (const inside of [[0], [7], [0]]) {
+        network.setCut(inside);
+        const links = [...network.linksOfCut];
+        for (let i = 0; i < 2; ++i) await new Promise(requestAnimationFrame);
+        seen.push({ links, red: window.tutti.data.networks[0].links.tail.flatMap((_, link) => (red(link) ? [link] : [])) });
+      }
+      return seen;
+    });
+    for (const { links, red } of reds) assert.ok(links.length > 0 && links.every((link) => red.includes(link)) && red.length <= 2 * links.length, JSON.stringify(reds));
     await page.getByRole('button', { name: 'Draw the bottleneck cut in red' }).click();
     assert.equal(await page.evaluate(() => window.tutti.network.linksOfCut.size), 0);
     await done();
+  },
+
+  async 'pages are small'() {
+    const program = readFileSync(new URL('../dist/explorer.html', import.meta.url)).length;
+    const page = readFileSync(make('dgx1.html', 'synth', 'dgx1', '-c', 'all-reduce', '-a', 'forest')).length;
+    console.log(`    program ${program} bytes, page of synth dgx1 ${page} bytes`);
+    assert.ok(program <= 2_000_000 && page < 400_000);
   },
 
   async 'layouts follow the structure'() {
     for (const [name, expression, kind] of [['torus3d', 'torus(3,3,3)', 'grid'], ['ring', 'ring(10)', 'ring'], ['boxes', 'dgx_h100(2)', 'boxes'], ['clos', 'fat_tree(4)', 'layers'], ['force', 'genkautz(3,24)', 'force'], ['dgx1', 'dgx1', 'ring']]) {
       const { page, done } = await open(make(`${name}.html`, 'topo', 'show', expression));
       assert.equal(await page.evaluate(() => window.tutti.network.layout.kind), kind, expression);
+      if (name === 'boxes') {
+        const names = (await textsDrawn(page, 'network')).map((one) => one.text);
+        for (const part of ['box0.nvswitch', 'box1.nvswitch', 'rail0', 'gpu7']) assert.ok(names.includes(part), `${part} of ${names}`);
+      }
       await shot(page, `layout-${name}`);
       await done();
     }
+  },
+
+  async 'links around a large torus stay beside their row'() {
+    const { page, done } = await open(make('bows.html', 'topo', 'show', 'torus(16,16)'));
+    const far = await page.evaluate(() => {
+      const { network, data } = window.tutti, { tail, head } = data.networks[0].links;
+      const around = tail.flatMap((from, link) => (Math.abs(from - head[link]) === 15 ? [link] : [])), row = network.nodeAt(16)[1] - network.nodeAt(0)[1];
+      return around.map((link) => Math.abs(network.linkAt(link)[1] - network.nodeAt(tail[link])[1]) / row);
+    });
+    assert.equal(far.length, 32);
+    assert.ok(Math.min(...far) > 0.2 && Math.max(...far) < 0.5, String(far));
+    assert.match(await details(page), /A click on a node or a link chooses it/);
+    await shot(page, 'bows');
+    await done();
   },
 
   async 'what is wrong with a schedule stands above it'() {
@@ -160,7 +382,10 @@ const tests = {
     const { page, done } = await open(file('broken.html'));
     assert.match(await page.locator('header').innerText(), /NOT correct: 1 violation/);
     await page.getByRole('button', { name: /^Show the message of/ }).first().click();
-    assert.match(await details(page), /^Message \d+ over/);
+    // The violation counts steps from 0, the page from 1, and says so.
+    const step = Number(/in step (\d+)/.exec(await page.locator('.fault').first().innerText())[1]);
+    assert.match(await details(page), new RegExp(`^Message \\d+ over \\S+ -> \\S+, step ${step + 1}:`));
+    assert.match(await page.locator('#page').innerText(), /violations counts steps from 0; everything below counts them from 1/);
     await shot(page, 'broken');
     await done();
   },
@@ -194,6 +419,10 @@ const tests = {
     // Executed messages are those of the schedule: each pair in each step, with its bytes.
     const sums = await page.evaluate(() => window.tutti.data.schedules.slice(0, 2).map(({ messages: m }) => Object.fromEntries(m.link.map((l, i) => [`${m.step[i]}/${l}`, Math.round(m.bytes[i] / 64)]).sort())));
     assert.deepEqual(sums[1], sums[0]);
+    // Networks beside each other stand at one height, and what belongs together in one line.
+    const heights = await page.evaluate(() => [...document.querySelectorAll('.sides canvas')].map((canvas) => canvas.getBoundingClientRect().top));
+    assert.ok(heights.length === 3 && new Set(heights).size === 1, String(heights));
+    assert.ok(await page.evaluate(() => [...document.querySelectorAll('.together')].every((group) => new Set([...group.children].map((one) => one.getBoundingClientRect().top)).size === 1)));
     // A link chosen in one is chosen in all, and in the table.
     await page.getByRole('img', { name: /^Network of bfb, executed/ }).scrollIntoViewIfNeeded();
     await click(page, await page.evaluate(() => window.tutti.compared.sides[1].network.linkAt(7)));
@@ -250,7 +479,8 @@ const tests = {
     assert.ok((await page.getByRole('region', { name: 'Algorithms over sizes' }).innerText()).includes(`then ${answer.best_by_size.at(-1).algorithm}`));
     await shot(page, 'compare');
     await page.getByRole('button', { name: 'ring', exact: true }).press('Enter');
-    assert.match(await page.locator('table[aria-label="Sizes asked for"] tr[aria-selected="true"]').innerText(), /^ring/);
+    const marked = await page.locator('table[aria-label="Sizes asked for"] tr[aria-selected="true"]').allInnerTexts();
+    assert.deepEqual(marked.map((row) => row.split('\t').slice(0, 2)), [['ring', '4 KiB'], ['ring', '1 MiB'], ['ring', '1 GiB']]);
     await page.getByLabel('What is drawn over the sizes').selectOption('busbw');
     await shot(page, 'compare-busbw');
     await page.getByLabel('What is drawn over the sizes').selectOption('share');
@@ -274,6 +504,26 @@ const tests = {
       assert.ok((await page.getByRole('img', { name: /^Network / }).getAttribute('aria-label')).startsWith(`Network ${network}: 72 nodes`));
     }
     await done();
+  },
+
+  async 'a frontier of one point, and names of groups, can be read'() {
+    const { page, done } = await open(make('design2.html', 'design', '-n', '2', '-d', '1', '-c', 'all-gather', '--no-database'));
+    const boxes = await page.evaluate(() => [...document.querySelectorAll('svg.chart text')].map((text) => { const { left, top, right, bottom } = text.getBoundingClientRect(); return { text: text.textContent, left, top: top + 3, right, bottom: bottom - 3 }; }));
+    assert.ok(boxes.some((one) => one.text === 'least TB of any network: 0.5') && boxes.some((one) => one.text === 'fewest steps of any network: 1'));
+    boxes.forEach((a, i) => boxes.slice(i + 1).forEach((b) => assert.ok(a.right <= b.left || b.right <= a.left || a.bottom <= b.top || b.bottom <= a.top, `${a.text} lies on ${b.text}`)));
+    await shot(page, 'design-two');
+    await done();
+    const groups = await open(make('groups.html', 'synth', 'torus(80,80)', '-c', 'broadcast', '-a', 'bfb'));
+    const names = await groups.page.evaluate(async () => {
+      const drawn = [], { prototype } = CanvasRenderingContext2D, fill = prototype.fillText;
+      prototype.fillText = function (text, ...more) { drawn.push(text); fill.call(this, text, ...more); };
+      window.tutti.heat.draw();
+      prototype.fillText = fill;
+      return drawn;
+    });
+    assert.ok(names.filter((name) => /^\d+$/.test(name)).length >= 8 && !names.some((name) => name.startsWith('block')), String(names));
+    await shot(groups.page, 'groups');
+    await groups.done();
   },
 
   async 'a flow shows its loads and why nothing is faster'() {
@@ -335,6 +585,18 @@ const tests = {
     const one = await open(make('one.html', 'topo', 'show', 'mesh(1)'));
     assert.match(await one.page.locator('header').innerText(), /1 rank, 0 links/);
     await one.done();
+    // Every command that takes one rank: words in place of a chart of nothing, and no word of a number that is none.
+    const schedule = file('one.sched');
+    execFileSync(tutti, ['synth', 'mesh(1)', '-c', 'all-reduce', '-a', 'bfb', '-o', schedule], { stdio: 'ignore' });
+    const pages = { synth: [/has no transfers/, 'synth', 'mesh(1)', '-c', 'all-gather', '-a', 'bfb'], verify: [/has no transfers/, 'verify', schedule], sim: [/has no transfers/, 'sim', schedule, '--size', '1KiB'],
+      run: [/2 results side by side/, 'run', schedule, '--size', '1KiB', '-n', '1'], compare: [/There is nothing to draw: nothing is sent/, 'compare', 'mesh(1)', '-c', 'all-reduce', '-a', 'bfb,ring'], train: [/an iteration of training on 1 rank/, 'train', 'resnet-50', 'mesh(1)', '-a', 'ring'] };
+    for (const [name, [words, ...command]] of Object.entries(pages)) {
+      const { page, done } = await open(make(`one-${name}.html`, ...command));
+      const text = await page.locator('body').innerText();
+      assert.match(text, words, name);
+      assert.doesNotMatch(text, /NaN|Infinity|undefined/, name);
+      await done();
+    }
     const made = { ...JSON.parse(readFileSync(file('ring.json'), 'utf8')) };
     made.transfers = [];
     writeFileSync(file('empty.json'), JSON.stringify(made));
@@ -360,6 +622,13 @@ const tests = {
       assert.match(await page.getByRole('alert').innerText(), words, name);
       await done();
     }
+    // Without its program, which stands last, nothing runs: the page says so by what it begins with.
+    for (const length of [begin + 100, text.length - 1000]) {
+      writeFileSync(file('spoiled.html'), text.slice(0, length));
+      const { page, done } = await open(file('spoiled.html'), null);
+      assert.match(await page.locator('body').innerText(), /Where this line stays, the file has been cut off/);
+      await done();
+    }
   },
 
   async 'hostile names run no script'() {
@@ -369,8 +638,18 @@ const tests = {
     const { page, done } = await open(make('hostile.html', 'synth', file('hostile.topo.json'), '-c', 'all-gather', '-a', 'bfb'));
     await page.evaluate(() => window.tutti.select({ kind: 'node', node: 1 }));
     assert.ok((await details(page)).includes(names[1]));
-    assert.equal(await page.evaluate(() => document.querySelectorAll('img, svg').length), 0);
+    assert.equal(await page.evaluate(() => document.querySelectorAll('img, svg:not(.chart)').length), 0);
     await done();
+    // Those of operations and of layers.
+    const [one, two, three] = names, events = { lane: [0], sequence: [0], waits: [0], bytes: [1], start_ps: [0], end_ps: [9], name: [two] };
+    const net = { name: one, ranks: 1, nodes: 1, links_total: 0, host_limits: 0, names: [two], grid: null, links: { tail: [], head: [], bandwidth: [], alpha_ps: [] } };
+    const row = { algorithm: three, iteration_ps: 9, forward_ps: 9, backward_ps: 0, tensor_ps: 0, all_to_all_ps: 0, exposed_ps: 0, gradients_ps: 0, events: { activity: [0], start_ps: [0], end_ps: [9], name: [two] } };
+    for (const data of [{ command: 'service trace', operations: { title: one, how: two, omitted: three, lanes: [one], events } }, { command: 'train', networks: [net], training: { network: 0, workload: one, how: two, omitted: three, rows: [row] } }]) {
+      const { page, done } = await open(withData('hostile-data.html', data));
+      for (const name of names) assert.ok((await page.locator('body').innerText()).includes(name), `${data.command}: ${name}`);
+      assert.equal(await page.evaluate(() => document.querySelectorAll('img, svg:not(.chart)').length), 0, data.command);
+      await done();
+    }
     // Names in charts, lists and titles of the other pages; the file's own name too.
     const network = file('<img src=x onerror=alert(4)>.topo.json'), schedule = file('<svg onload=alert(5)>.sched');
     writeFileSync(network, readFileSync(file('hostile.topo.json')));
@@ -386,7 +665,8 @@ const tests = {
   },
 
   async 'a network of thousands opens as groups'() {
-    const { page, done } = await open(make('large.html', 'topo', 'show', 'torus(80,80)'));
+    const { page, done } = await open(make('large.html', 'topo', 'show', 'torus(200,200)'));
+    assert.equal(await page.evaluate(() => window.tutti.data.networks[0].nodes), 40_000);
     const groups = await page.evaluate(() => window.tutti.data.networks[0].groups.names.length);
     assert.ok((await page.getByRole('region', { name: 'Network' }).innerText()).includes(`too large to be drawn node by node: ${groups} groups, as a grid`));
     await shot(page, 'large');
@@ -410,8 +690,67 @@ const tests = {
       }
       return { transfers: window.tutti.data.schedules[0].transfers_total, first_picture_ms: first, playing_fps: frames / 2, timeline_ms: window.tutti.timeline.lastDrawMs };
     });
+    for (const [what, name] of [['panning_network_fps', /^Network torus/], ['panning_timeline_fps', /^Timeline of/]]) {
+      const canvas = page.getByRole('img', { name });
+      await canvas.scrollIntoViewIfNeeded();
+      const box = await canvas.boundingBox();
+      figures[what] = await page.evaluate(async ([x, y, label]) => {
+        const at = [...document.querySelectorAll('canvas')].find((one) => one.getAttribute('aria-label').startsWith(label));
+        const send = (type, dx) => at.dispatchEvent(new PointerEvent(type, { clientX: x + dx, clientY: y, pointerId: 1, bubbles: true }));
+        at.setPointerCapture = () => undefined; // no pointer of that number is down
+        send('pointerdown', 0);
+        let frames = 0;
+        const begin = performance.now();
+        while (performance.now() - begin < 2000) {
+          send('pointermove', 40 * Math.sin((performance.now() - begin) / 150));
+          await new Promise(requestAnimationFrame);
+          ++frames;
+        }
+        send('pointerup', 0);
+        return frames / 2;
+      }, [box.x + box.width / 2, box.y + box.height / 2, name.source.slice(1)]);
+    }
+    // What panning left of the picture is the picture of that window, to a shade.
+    const apart = await page.evaluate(async () => {
+      const { timeline } = window.tutti, canvas = [...document.querySelectorAll('canvas')].find((one) => one.getAttribute('aria-label').startsWith('Timeline of'));
+      const pixels = async () => {
+        timeline.refresh();
+        await new Promise(requestAnimationFrame);
+        await new Promise(requestAnimationFrame);
+        return canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+      };
+      timeline.zoomBy(3);
+      await pixels();
+      for (const pixels of [40, -7, 19, 300, -60]) {
+        timeline.from += pixels * timeline.perPixel;
+        timeline.drawDensity(document.createElement('canvas').getContext('2d'));
+      }
+      const moved = await pixels();
+      timeline.density = null;
+      const whole = await pixels();
+      let most = 0, drawn = 0;
+      for (let i = 0; i < whole.length; ++i) most = Math.max(most, Math.abs(whole[i] - moved[i])), drawn += Number(whole[i] > 0);
+      return { most, drawn };
+    });
+    assert.ok(apart.most <= 2 && apart.drawn > 1000, JSON.stringify(apart));
+    const plain = process.hrtime.bigint();
+    execFileSync(tutti, ['synth', 'torus(32,32)', '-c', 'all-gather', '-a', 'bfb'], { stdio: ['ignore', 'ignore', 'inherit'] });
+    figures.page_adds_s = Number((made - Number(process.hrtime.bigint() - plain) / 1e9).toFixed(2));
     console.log(`    command ${made.toFixed(1)} s, page ${(readFileSync(path).length / 1e6).toFixed(1)} MB, ${JSON.stringify(figures)}`);
     assert.ok(figures.transfers > 1_000_000);
+    // From all of them to one.
+    const one = 700_000, name = await page.evaluate((at) => {
+      const { timeline, data } = window.tutti, m = data.schedules[0].messages, l = data.networks[0].links;
+      timeline.zoomBy((timeline.perPixel * 300) / (m.free_ps[at] - m.start_ps[at]));
+      timeline.messageAt(at);
+      return `${l.tail[m.link[at]]} -> ${l.head[m.link[at]]}, step ${m.step[at] + 1}`;
+    }, Math.min(one, await page.evaluate(() => window.tutti.data.schedules[0].messages.link.length - 1)));
+    await page.getByRole('img', { name: /^Timeline of/ }).scrollIntoViewIfNeeded();
+    await click(page, await page.evaluate((at) => window.tutti.timeline.messageAt(Math.min(at, window.tutti.data.schedules[0].messages.link.length - 1)), one));
+    assert.ok((await details(page)).includes(` over ${name}`), await details(page));
+    // Who waits for whom is found when asked for.
+    await page.getByRole('button', { name: 'Find who waits for whom' }).click();
+    assert.match(await page.locator('#waits-words').innerText(), /Behind it stands a chain of \d+ messages/);
     await shot(page, 'million');
     await done();
   },

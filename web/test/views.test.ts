@@ -1,16 +1,20 @@
 import { deflateSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
+import { isLight } from '../src/colors';
 import { decades, powersOfTwo, round, spreadOut, whole } from '../src/chart';
 import { bestInWords, busbw, curvesOf } from '../src/comparison_view';
 import { optimalIn, staircase } from '../src/designs_view';
 import { certificate, lengthShares, loadShares } from '../src/flow_view';
 import { isExecuted, mostUnlikeFirst } from '../src/compare_view';
-import { checkData, unpack, type Comparison, type Designs, type Flow, type Network, type PageData, type Schedule, type Training } from '../src/data';
+import { checkData, unpack, type Comparison, type Designs, type Flow, type Network, type Operations, type PageData, type Schedule, type Training } from '../src/data';
 import { layOut } from '../src/layout';
 import { Run, graphOf, linksOut, lowerBound } from '../src/model';
-import { roundStep } from '../src/timeline_view';
+import { sumUp } from '../src/operations_view';
+import { progressOver } from '../src/progress_view';
+import { Waits } from '../src/waits';
+import { moveColumns, roundStep } from '../src/timeline_view';
 import { lanesOf, partsOf } from '../src/training_view';
-import { bytes, percent, rate, seconds } from '../src/words';
+import { bytes, fitted, instant, instants, percent, rate, seconds, shortNames } from '../src/words';
 
 function network(nodes: number, pairs: [number, number][], more: Partial<Network> = {}): Network {
   return { name: 'test', ranks: nodes, nodes, links_total: pairs.length, host_limits: 0, names: null, grid: null,
@@ -171,6 +175,14 @@ describe('layout', () => {
     expect(layout.y[0]).toBe(layout.y[2]);
     expect(layout.x[0]).toBe(layout.x[3]);
   });
+  it('draws what is left of a grid on it', () => {
+    const left = network(3, both([[0, 1], [1, 2]]), { names: ['0', '1', '5'], grid: { dims: [2, 3], wraps: false, at: [0, 1, 5] } });
+    const layout = layOut(graphOf(left));
+    expect(layout.kind).toBe('grid');
+    expect(layout.y[0]).toBe(layout.y[1]);
+    expect(layout.y[2]!).toBeGreaterThan(layout.y[0]!);
+    expect(() => checkData({ ...page(), networks: [{ ...left, grid: { dims: [2, 3], wraps: false, at: [0, 1, 6] } }], schedules: [] })).toThrow('a node has no place on its grid');
+  });
   it('draws switches above ranks', () => {
     const layout = layOut(graphOf(network(4, both([[0, 2], [1, 3], [2, 3]]), { ranks: 2 })));
     expect(layout.kind).toBe('layers');
@@ -204,11 +216,109 @@ describe('layout', () => {
   });
 });
 
+describe('who waits for whom', () => {
+  // A ring of three, eager: 0 sends shard 0 to 1 (late), 1 passes it on to 2 as it has it; 1 sends its own first.
+  const ring3 = network(3, [[0, 1], [1, 2], [2, 0]]);
+  const eager: Schedule = { ...schedule, steps: 2, shards: 3, transfers_total: 3,
+    simulation: { ...schedule.simulation!, mode: 'eager', time_ps: 5000, use: { busy_ps: [2000, 3000, 0], bytes: [1, 2, 0] } },
+    transfers: { shard: [0, 1, 0], link: [0, 1, 1], begin: [0, 0, 0], end: [1, 1, 1], step: [0, 0, 1] },
+    messages: { link: [0, 1, 1], step: [0, 0, 1], start_ps: [0, 0, 3000], free_ps: [3000, 1000, 5000], arrive_ps: [3000, 1000, 5000], bytes: [1, 1, 1], first: [0, 1, 2] } };
+  const waits = new Waits(new Run(graphOf(ring3), eager));
+  it('is for what comes last', () => {
+    expect(waits.causeOf(0)).toEqual({ kind: 'none', message: -1, at: 0, idle: 0 });
+    expect(waits.causeOf(2)).toEqual({ kind: 'data', message: 0, at: 3000, idle: 2000 });
+    expect(waits.chainTo(waits.last).map((one) => one.message)).toEqual([0, 2]);
+    expect(waits.timeOf(waits.chainTo(2))).toEqual({ moving: 5000, standing: 0 });
+    expect(waits.pairs()).toEqual([{ waiter: 1, for: 0, idle: 2000, messages: 1 }]);
+  });
+  it('is for the link where that is taken longer', () => {
+    const taken = structuredClone(eager);
+    [taken.messages!.free_ps[1], taken.messages!.arrive_ps[1], taken.messages!.start_ps[2]] = [4000, 4000, 4000];
+    expect(new Waits(new Run(graphOf(ring3), taken)).causeOf(2)).toEqual({ kind: 'link', message: 1, at: 4000, idle: 0 });
+  });
+  it('is for the step before behind barriers', () => {
+    const barrier = structuredClone(eager);
+    barrier.simulation!.mode = 'barrier';
+    barrier.transfers!.shard[2] = 2; // which nobody has to bring
+    barrier.transfers!.link[2] = barrier.messages!.link[2] = 2;
+    expect(new Waits(new Run(graphOf(ring3), barrier)).causeOf(2)).toMatchObject({ kind: 'step', message: 0, idle: 3000 });
+  });
+  it('takes what came in last of executions', () => {
+    const { transfers: _, ...executed } = structuredClone(eager);
+    expect(new Waits(new Run(graphOf(ring3), { ...executed, simulation: { ...executed.simulation!, mode: 'executed' } })).causeOf(2)).toMatchObject({ kind: 'data', message: 0 });
+  });
+});
+
+describe('progress', () => {
+  it('counts bytes evenly while messages move', () => {
+    const run = new Run(graphOf(pair), schedule);
+    expect(progressOver(run, new Set([0]), 4).points).toEqual([{ x: 0, y: 0 }, { x: 500, y: 512 }, { x: 1000, y: 1024 }, { x: 1500, y: 1024 }, { x: 2000, y: 1024 }]);
+    expect(progressOver(run, new Set([0, 1]), 2)).toMatchObject({ capacity: 2e9, total: 2048, links: 2 });
+  });
+});
+
+describe('operations', () => {
+  const operations: Operations = { title: 'x', how: '', omitted: '', lanes: ['rank 0', 'rank 4'], events: { lane: [0, 0, 1], sequence: [7, 7, 7], waits: [1, 0, 0], bytes: [8, 8, 8], start_ps: [0, 5, 20], end_ps: [5, 40, 41], name: ['waits', 'all-reduce', 'all-reduce'] } };
+  it('say who came last', () => expect(sumUp(operations)).toEqual([{ sequence: 7, name: 'all-reduce', bytes: 8, first: 0, last: 20, lastLane: 1, end: 41 }]));
+  it('need no network, but whole events', () => {
+    expect(checkData({ ...page(), networks: [], schedules: [], operations })).toBeDefined();
+    expect(() => checkData({ ...page(), operations: { ...operations, events: { ...operations.events, lane: [0, 0, 2] } } })).toThrow('operations: their events are damaged');
+  });
+});
+
 describe('words', () => {
   it('name units', () => {
     expect([0, 999, 1e3, 1.5e6, 2e12].map(seconds)).toEqual(['0 ps', '999 ps', '1 ns', '1.5 us', '2 s']);
     expect([1, 1024, 3 * 2 ** 20].map(bytes)).toEqual(['1 B', '1 KiB', '3 MiB']);
     expect([rate(5e10), rate(0), rate(null), percent(0.5), percent(NaN)]).toEqual(['50 GB/s', '-', '-', '50.0 %', '-']);
     expect([1, 3, 110, 2000].map(roundStep)).toEqual([1, 5, 200, 2000]);
+  });
+  it('shorten names by what tells them apart', () => {
+    expect(shortNames(['0', '1'], 7)).toEqual(['0', '1']);
+    expect(shortNames(['block of 0', 'block of 16', 'block of 3200'], 7)).toEqual(['0', '16', '3200']);
+    expect(shortNames(['box0.gpu0', 'box1.gpu0', 'box1.nvswitch'], 7)).toEqual(['gpu0', 'gpu0', 'box1.n\u2026']);
+    expect(shortNames(['the same', 'the same'], 4)).toEqual(['same', 'same']);
+    expect(shortNames(['rank 1', 'rank 10000000'], 4)).toEqual(['1', '100\u2026']);
+  });
+  it('tell times apart that differ, and only then need more digits', () => {
+    expect(instants(1_324_001_234_000, 1_324_013_567_000)).toEqual(['1.324001 s', '1.324014 s']);
+    expect(instants(1_324_001_234_000, 1_324_001_234_001)).toEqual(['1.324001234 s', '1.324001234001 s']);
+    expect(instants(8000, 9900)).toEqual(['8 ns', '9.9 ns']);
+    expect(instants(0, 2e12, 2e12)).toEqual(['0 ps', '2 s', '2 s']);
+    expect(instants(7e12, 7e12)).toEqual(['7 s', '7 s']);
+    for (const gap of [1, 37, 1e3, 5e6, 1e9]) {
+      const [from, to] = instants(86_400_123_456_789_012, 86_400_123_456_789_012 + gap * 16);
+      expect(from).not.toBe(to);
+    }
+    expect([0, 1, 2, 3].map((i) => instant(2e12 + i * 5e6, 5e6))).toEqual(['2 s', '2.000005 s', '2.00001 s', '2.000015 s']);
+  });
+  it('are cut off where they do not fit, and left out where nothing of them would be told', () => {
+    const widthOf = (text: string): number => 6 * text.length;
+    expect(fitted('all-reduce', 60, widthOf)).toBe('all-reduce');
+    expect(fitted('all-reduce', 59, widthOf)).toBe('all-redu\u2026');
+    expect(fitted('waits for its turn', 6 * 7, widthOf)).toBe('waits\u2026');
+    expect(fitted('all-reduce', 24, widthOf)).toBe('all\u2026');
+    expect(fitted('all-reduce', 23, widthOf)).toBe('');
+    expect(fitted('', 0, widthOf)).toBe('');
+  });
+});
+
+describe('a picture that is moved', () => {
+  it('keeps what stays inside and has nothing where columns came in', () => {
+    const moved = (shift: number) => {
+      const cells = new Float32Array([1, 2, 3, 4, 5, 6]);
+      moveColumns(cells, 3, 2, shift);
+      return [...cells];
+    };
+    expect(moved(0)).toEqual([1, 2, 3, 4, 5, 6]);
+    expect(moved(1)).toEqual([2, 3, 0, 5, 6, 0]);
+    expect(moved(-2)).toEqual([0, 0, 1, 0, 0, 4]);
+  });
+});
+
+describe('text on a colour', () => {
+  it('is dark where white would be hard to read', () => {
+    expect(['#c2c8cf', '#ffffff', '#e6b800'].map(isLight)).toEqual([true, true, true]);
+    expect(['#0072b2', '#000000', '#7a1f1f'].map(isLight)).toEqual([false, false, false]);
   });
 });

@@ -43,7 +43,7 @@ struct CollectiveRules {
 struct RuleFormat {
   std::string_view name, description, extension;
   std::vector<LibraryAlgorithm> algorithms;
-  // Of rules by collective and then by ranks; no two with the same of both and nodes. `base` is
+  // Rules by collective and then by ranks; no two with the same of both and nodes. `base` is
   // the text of the library's own file where rules are put into one.
   Result<std::string> (*write)(const RuleFormat&, const std::vector<CollectiveRules>&,
                                std::string_view base) = nullptr;

@@ -16,7 +16,7 @@ struct Estimate {
 };
 Estimate EstimateOf(std::span<const double> values);
 
-// Of an even number the upper one; 0 of none.
+// The upper one of an even number; 0 for none.
 double MedianOf(std::vector<double> values);
 
 }  // namespace tutti

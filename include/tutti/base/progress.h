@@ -9,6 +9,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <iterator>
+#include <utility>
 
 namespace tutti {
 
@@ -31,6 +33,40 @@ class ProgressScope {
   bool shown_ = false;
   ProgressScope* outer_ = nullptr;  // around this one
   double most_ = 0;                 // of the outermost: what was told
+};
+
+// A loop over a sized range, which outlives it, as a scope: each step counts, however its body ends.
+//
+//   for (const Case& one : WithProgress("networks", kCases)) ...
+template <class Range>
+class WithProgress {
+  using Inner = decltype(std::begin(std::declval<const Range&>()));
+
+ public:
+  class Iterator {
+   public:
+    Iterator(Inner inner, ProgressScope* progress) : inner_(inner), progress_(progress) {}
+    decltype(auto) operator*() const { return *inner_; }
+    Iterator& operator++() {
+      ++inner_;
+      progress_->Add(1);
+      return *this;
+    }
+    bool operator!=(const Iterator& other) const { return inner_ != other.inner_; }
+
+   private:
+    Inner inner_;
+    ProgressScope* progress_;
+  };
+
+  WithProgress(const char* task, const Range& range)
+      : range_(range), progress_(task, static_cast<int64_t>(std::size(range))) {}
+  Iterator begin() { return {std::begin(range_), &progress_}; }
+  Iterator end() { return {std::end(range_), &progress_}; }
+
+ private:
+  const Range& range_;
+  ProgressScope progress_;
 };
 
 struct ProgressSnapshot {

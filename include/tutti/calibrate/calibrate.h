@@ -11,9 +11,13 @@
 // Spread      median, and an interval that holds the true median in at least 95 of 100 such
 //             measurements, by order statistics: nothing is assumed of the distribution. `high` of a
 //             bandwidth is infinite where the intervals of t(1) and t(L) meet.
-// Complexity  5 N runs of `repeats` repetitions; O(N^2) memory, at most kMaxRanks ranks.
+//             A pair whose long messages are not slower than its short ones is measured again, three
+//             times at most, with twice as many repetitions each time (30 or more): work of others on
+//             the hosts may have delayed the short ones. What is written is the measurement that told.
+// Complexity  5 N runs of `repeats` repetitions, where none is repeated; O(N^2) memory, at most kMaxRanks
+//             ranks.
 // Errors      those of the runs; kInfeasible: a pair whose long messages are not slower than its short
-//             ones, named (`large_bytes` is too small for this network).
+//             ones, however often measured, named (`large_bytes` is too small for this network).
 #pragma once
 
 #include <cstdint>

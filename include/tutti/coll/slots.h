@@ -12,7 +12,9 @@
 //               scatter         N at the root, 0 else     1
 //               all-to-all(v)   N, slot d: shard r*N+d    N, slot s: shard s*N+r
 //             as MPI and NCCL have it. It follows from the collective's contributors and destinations.
-// Complexity  O(1) each.
+//             With groups N is a group's size and r the position in it; a rank has the slots of its
+//             groups, one group after the other, and one in no group has none.
+// Complexity  O(1) each; with groups O(groups log k + k).
 #pragma once
 
 #include <cstdint>
@@ -31,7 +33,7 @@ int32_t OutputSlot(const Collective& collective, NodeId rank, ShardId shard);
 ShardId InputShard(const Collective& collective, NodeId rank, int32_t slot);
 ShardId OutputShard(const Collective& collective, NodeId rank, int32_t slot);
 
-// All but all-to-all(v).
+// All but all-to-all(v), and but those of groups that share a rank.
 bool HasInPlaceForm(const Collective& collective);
 // The input slot of `rank` that its output slot `output_slot` aliases when the call is in place, or
 // -1. Where a slot has a partner both hold the same shard.

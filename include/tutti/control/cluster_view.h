@@ -57,7 +57,7 @@ class ClusterView {
   }
   // The links of the fabric that it passes.
   std::span<const LinkId> Route(int32_t route_set, int32_t route) const;
-  // Of a rank's port, from it to the switch of its rack and back.
+  // The links of a rank's port, from it to the switch of its rack and back.
   std::span<const LinkId> Up(int32_t rank) const;
   std::span<const LinkId> Down(int32_t rank) const;
   // Bytes/s that a rank's port carries up and down: its slowest link.

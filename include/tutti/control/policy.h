@@ -15,12 +15,14 @@
 //             outside 0 to 1024, weights outside 1 to 10^6, deadlines or guarantees below 0, tenants
 //             below -1, background of another number of links, more flows that run than there are.
 //             kInfeasible: flow_assignment.h; `admission`: the job, the link that says no, the shares.
-//             kNotFound: no such policy (names the nearest). What a policy throws is kInvalidArgument.
+//             kNotFound: no such policy (names the nearest). What a policy throws is kInvalidArgument; one that does not answer
+//             in time is kPeerFailed (DecideWithin).
 // Extension   a file in src/control/policies, a line in its registry.
 // Reference   [mccs] 4.3; weights, deadlines and admission are ours.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -50,7 +52,7 @@ struct PolicyInput {
   int32_t channels = 0;
   NicChoice nics = NicChoice::kBalanced;
   std::vector<int64_t> background;  // by link, or empty
-  // Of priority: in each set of routes so many, from the first on, are only for classes from ... on.
+  // Priority: in each set of routes so many, from the first on, are only for classes from ... on.
   int32_t reserved_routes = 0, reserved_from = 1;
   uint64_t seed = 0;  // of what is left to chance
 };
@@ -77,6 +79,7 @@ struct Policy {
   RingOrder rings;
   // `output` has the rings; all their flows go by ECMP yet.
   Status (*choose_routes)(const PolicyInput& input, PolicyOutput& output);
+  bool reserves_routes = false;  // heeds PolicyInput::reserved_routes
 };
 
 std::span<const Policy> Policies();
@@ -84,6 +87,10 @@ Result<const Policy*> FindPolicy(std::string_view name);
 // Both check the input. The rings alone, which depend on what runs in nothing; all flows by ECMP.
 Result<PolicyOutput> DecideRings(const Policy& policy, const PolicyInput& input);
 Result<PolicyOutput> Decide(const Policy& policy, const PolicyInput& input);
+// As that, in a thread of its own: one that has not answered after `patience_s` goes on alone, on a copy of what it was given and with the
+// view, which is `input`'s, and until it ends it is not asked again.
+Result<PolicyOutput> DecideWithin(const Policy& policy, const PolicyInput& input,
+                                  std::shared_ptr<const ClusterView> view, double patience_s);
 
 // The route that ECMP gives a connection: switches with one seed hash alike.
 int32_t EcmpRoute(const ClusterView& view, const RingFlow& flow, uint64_t connection,

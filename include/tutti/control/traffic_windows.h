@@ -39,7 +39,7 @@ struct TrafficWindows {
 
 Result<TrafficWindows> EstimateWindows(std::span<const TracedCollective> trace,
                                        int64_t clock_error_ns);
-// Of a tenant that is itself held to its windows, so that it keeps its phase and nothing drifts: the period is the 95th
+// For a tenant that is itself held to its windows, so that it keeps its phase and nothing drifts: the period is the 95th
 // percentile of A_{j+1} - A_j, which it nearly always is ready within; the phase that of the last burst; the guard the error
 // of the clocks alone. Errors as above.
 Result<TrafficWindows> EstimateKeptWindows(std::span<const TracedCollective> trace,

@@ -65,7 +65,7 @@ struct ClusterConfig {
 };
 
 Result<ClusterConfig> ParseClusterConfig(const std::string& text, const ParseLimits& limits = {});
-// Of a file; errors name it.
+// Read from a file; errors name it.
 Result<ClusterConfig> ReadClusterConfig(const std::string& path);
 
 }  // namespace tutti::controller

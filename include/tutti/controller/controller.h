@@ -1,8 +1,10 @@
 // Controller: who on a cluster uses which links, decided by a policy and put into force through the daemons.
 //
-// Model       Look() asks every daemon what runs. Decide() gives each complete communicator rings and routes by a
+// Model       Look() asks every daemon what runs, all at once: who does not answer delays nobody else. Decide() gives each complete communicator rings and routes by a
 //             policy (tutti/control/policy.h), a pure function of what was seen; Apply() has the root daemon
 //             of each change to them while collectives run, those that differ from what is in force only.
+//             Where links between switches are lost a communicator gets a schedule for the network that is left,
+//             where that takes less than its rings (src/controller/network_left.h).
 //             A host that does not answer is left out, with the communicators that have ranks there.
 // State       None that could be lost: routes in force are read back from the daemons, so that a controller may die
 //             at any moment and another one goes on. What is under way at a daemon ends without it.
@@ -13,6 +15,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -46,6 +50,8 @@ struct CommunicatorState {
   uint32_t epoch = 0;
   std::vector<int32_t> ranks;  // of the network, by rank; -1: not seen
   std::vector<FlowInForce> flows;
+  std::vector<FlowInForce>
+      lost;  // routes on which nothing comes back, as its daemons say; kByEcmp: some route
   bool is_complete() const;  // all ranks seen, root known, running
 };
 
@@ -57,6 +63,9 @@ struct Inventory {
   std::vector<HostState> hosts;
   std::vector<CommunicatorState> communicators;  // by label
 };
+
+// Links of the routes that are lost, by link of the network. Those of hosts are none of them: there is no other way.
+std::vector<bool> LostLinks(const ClusterConfig& config, const Inventory& inventory);
 
 struct StrategyChange {
   std::string label, tenant;
@@ -107,20 +116,36 @@ struct Applied {
   std::string error;  // empty: it runs
 };
 
+struct StrategyForLeft;  // of this room
+
+struct ControllerOptions {
+  std::span<const Policy> more_policies = {};  // beside Policies(); must outlive the controller
+  double patience_s = 10;                      // with a policy
+  int32_t at_once = 64;                        // daemons that are asked at a time
+};
+
+// For one communicator, by its ranks. No rings: those by locality, one for each route between its racks and rank of a host.
+struct OwnStrategy {
+  std::vector<std::vector<int32_t>> rings = {};
+  int32_t route = kByEcmp;               // of all flows between racks
+  std::vector<FlowInForce> routes = {};  // but for these
+};
+
 class Controller {
  public:
   // `links`: one a host of the configuration.
-  Controller(ClusterConfig config, std::vector<std::unique_ptr<DaemonLink>> links);
+  Controller(ClusterConfig config, std::vector<std::unique_ptr<DaemonLink>> links,
+             const ControllerOptions& options = {});
 
   const ClusterConfig& config() const { return config_; }
   Inventory Look();
   Result<Decision> Decide(const Inventory& inventory, const PolicyChoice& choice) const;
   // All changes at once, each at its root. In the order of `decision.changes`, new ones only.
   std::vector<Applied> Apply(const Decision& decision);
-  // What a provider's own logic decides for one communicator: rings of its ranks, all flows of which take `route` (kByEcmp:
-  // the network decides). kNotFound: there is no such communicator. Then as Apply().
+  // What a provider's own logic decides for one communicator. kNotFound: there is no such communicator; kInvalidArgument:
+  // rings that lack a rank, routes and flows that there are not. Then as Apply().
   Result<Applied> Install(const Inventory& inventory, const std::string& label,
-                          const std::vector<std::vector<int32_t>>& rings, int32_t route);
+                          const OwnStrategy& own);
   // Why the flows of a communicator take their routes. kNotFound: there is no such communicator.
   Result<std::vector<FlowReason>> Explain(const Decision& decision, const std::string& label,
                                           const PolicyChoice& choice) const;
@@ -130,20 +155,44 @@ class Controller {
   Result<TrafficWindows> SetWindows(const Inventory& inventory, const std::string& preferred,
                                     const std::vector<std::string>& victims, int64_t clock_error_ns,
                                     int64_t probe_ns);
+  // Keeps them silent while the ranks of `preferred` communicate, as its daemons say when they do: no period and no clock is
+  // needed. At most `patience_ns` at a stretch; then all send until it has ended. kNotFound as above.
+  Status Follow(const Inventory& inventory, const std::string& preferred,
+                const std::vector<std::string>& victims, int64_t patience_ns);
   // Always open again.
   Status ClearWindows(const Inventory& inventory, const std::vector<std::string>& labels);
 
  private:
-  // Of collectives that began at `since_ns` or later.
+  // Only collectives that began at `since_ns` or later.
   Result<std::vector<TracedCollective>> TraceOf(const CommunicatorState& communicator,
                                                 int64_t since_ns);
+  // What a policy is asked, and for whom.
+  struct Deciding;
+  Deciding Prepare(const Inventory& inventory, const PolicyChoice& choice,
+                   std::vector<std::string>& left_out) const;
+  // What becomes of a job whose rings and routes are decided; where links are lost `strategy` is what is left to it.
+  Result<StrategyChange> ChangeFor(const Deciding& deciding, size_t job, const PolicyChoice& choice,
+                                   JobStrategy& strategy) const;
+  // Demands of its pinned flows, by link.
+  void AddLoad(const JobStrategy& strategy, std::vector<int64_t>& load) const;
+  // A schedule for the network that is left to a job, where it takes less than its rings would; `label` is then what it is called.
+  std::optional<StrategyForLeft> ForLeft(const PolicyInput& input, size_t job,
+                                         const std::vector<bool>& lost, const JobStrategy& rings,
+                                         std::string& label) const;
   void Certify(const PolicyInput& input, const PolicyOutput& output,
                const std::vector<std::string>& tenants, Decision& decision) const;
   Status SetGates(const CommunicatorState& communicator, int64_t period_ns, int64_t phase_ns,
                   int64_t length_ns);
 
+  Result<const Policy*> Find(const std::string& name) const;
+  Status PinAsGiven(std::span<const int32_t> ranks, std::span<const FlowInForce> routes,
+                    JobStrategy& strategy) const;
+
   ClusterConfig config_;
+  std::shared_ptr<const ClusterView>
+      view_;  // the configuration's: a policy that was given up may need it for longer
   std::vector<std::unique_ptr<DaemonLink>> links_;
+  ControllerOptions options_;
 };
 
 }  // namespace tutti::controller

@@ -77,4 +77,15 @@ struct StatusArea {
 };
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 
+// What has become of operation `sequence` of a line.
+enum class LineOutcome : uint8_t { kPending, kCompleted, kFailed };
+// An operation that was completed before its line failed is complete: the state is read first, as the daemon
+// writes it last. Line: a StatusLine.
+template <class Line>
+LineOutcome OutcomeOf(const Line& line, uint64_t sequence) {
+  const LineState state = line.state.load();
+  if (line.completed.load() >= sequence) return LineOutcome::kCompleted;
+  return state == LineState::kActive ? LineOutcome::kPending : LineOutcome::kFailed;
+}
+
 }  // namespace tutti::ipc

@@ -37,8 +37,10 @@ enum class Kind : uint32_t {
   kAborted,
   kWhy,      // words: line
   kBecause,  // words: ErrorCode; text: why it has failed
+  kRegroup,  // words: line, milliseconds that it waits; text: what is asked (communicator/regroup.h)
+  kRegrouped,  // text: what becomes of the rank
 };
-inline constexpr Kind kLastKind = Kind::kBecause;
+inline constexpr Kind kLastKind = Kind::kRegrouped;
 
 struct Packet {
   Kind kind = Kind::kRefused;

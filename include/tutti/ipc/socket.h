@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tutti/base/result.h"
@@ -28,6 +29,8 @@ class Descriptor {
 
   int fd() const { return fd_; }
   bool is_open() const { return fd_ >= 0; }
+  // It is the caller's to close.
+  int Release() { return std::exchange(fd_, -1); }
 
  private:
   int fd_ = -1;

@@ -16,12 +16,12 @@ struct HostRanks {
   bool is_local() const { return host == "localhost"; }
 };
 
-// "h0:2,h1:2": two ranks on each, in this order; ":1" may be left out. `ranks` of the slots are filled, all where it
+// "h0:2,[fd00::1]:2": two ranks on each, in this order; ":1" may be left out. `ranks` of the slots are filled, all where it
 // is 0.
 // kInvalidArgument: no such list, or fewer slots than ranks.
 Result<std::vector<HostRanks>> PlaceOnHosts(std::string_view list, int32_t ranks);
 
-// The IPv4 address of this host from which packets to `host` leave. kNotFound: no such host;
+// The address of this host from which packets to `host` leave. kNotFound: no such host;
 // kIo: no route to it.
 Result<std::string> AddressTowards(const std::string& host);
 

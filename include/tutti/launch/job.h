@@ -20,7 +20,7 @@ struct JobRank {
   bool one_host = false;  // all ranks are on this host
   std::string root_host;  // of rank 0; "": not known
   uint64_t identity = 0;  // the same for all ranks of a job, likely another one for another job
-  uint16_t Port() const;  // to meet at where none was given: 20000 to 59999, by identity
+  uint16_t Port() const;  // to meet at where none was given: 20000 to 31999, by identity
 };
 
 // The value of a variable, null where it is not set.

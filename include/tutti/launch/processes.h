@@ -31,6 +31,8 @@ class HostProcesses {
   void Start(const std::string& host, std::vector<std::string> words, std::string input);
   // An error: a process could not be started, or has failed; names its host.
   Status health() const;
+  // It had no say: a signal ended the process that health() names.
+  bool was_killed() const;
   void Wait();
   // Waits for them to end, and ends those that have not after `patience_s`.
   void Finish(double patience_s);
@@ -41,6 +43,7 @@ class HostProcesses {
   std::condition_variable ended_;
   size_t running_ = 0;
   Status health_;
+  bool was_killed_ = false;
   std::deque<std::thread> threads_;
 };
 

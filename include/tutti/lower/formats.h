@@ -52,6 +52,7 @@ struct LoweredText {
   bool judged = false;    // read again as its reader would, and proven correct
   std::string judged_as;  // "rccl would read it"
   std::vector<std::pair<std::string, std::string>> details;  // keys for --json
+  std::string note = {};  // what of the schedule the format does not hold
 };
 
 struct LoweringFormat {
@@ -62,6 +63,7 @@ struct LoweringFormat {
                                   const FormatOptionValues&) = nullptr;
   Result<LoweredText> (*routing)(const Topology&, const Routing&,
                                  const FormatOptionValues&) = nullptr;
+  bool groups = false;  // also of collectives within groups of ranks
 };
 
 // In the order of the help.

@@ -68,7 +68,7 @@ class LinearProgram {
   enum class Goal : uint8_t { kMinimize, kMaximize };
   enum class Check : uint8_t { kCertified, kAsFound };
   static constexpr double kNoLimit = std::numeric_limits<double>::infinity();
-  // Of a certified answer: violations, and the gap relative to 1 + |objective|, stay below this.
+  // Violations of a certified answer, and its gap relative to 1 + |objective|, stay below this.
   static constexpr double kTolerance = 1e-6;
 
   struct Entry {

@@ -136,13 +136,28 @@ struct PageTraining {
   std::vector<Row> rows = {};
 };
 
+// What ranks of a communicator did, one operation after the other.
+struct PageOperations {
+  struct Event {
+    int32_t lane = 0;
+    int64_t sequence = 0;  // the same in all lanes for one operation
+    bool waits = false;    // posted and not yet begun
+    int64_t bytes = 0;
+    int64_t start_ps = 0, end_ps = 0;  // end >= start >= 0
+    std::string name = {};
+  };
+  std::string title, how;  // for people
+  std::vector<std::string> lanes = {};
+  std::vector<Event> events = {};
+};
+
 class PageData {
  public:
   static constexpr int32_t kMaxDrawnNodes = 4'096;
   static constexpr int32_t kMaxDrawnLinks = 131'072;
   static constexpr int64_t kMaxDrawnTransfers = 2'000'000;
   static constexpr int32_t kMaxGroups = 256;
-  static constexpr int64_t kMaxEvents = 200'000;  // of training
+  static constexpr int64_t kMaxEvents = 200'000;  // of training, or of operations
 
   // The command that made it, as a headline: "synth".
   explicit PageData(std::string command) : command_(std::move(command)) {}
@@ -162,6 +177,7 @@ class PageData {
   void AddComparison(int32_t network, const PageComparison& comparison);
   void AddDesigns(const PageDesigns& designs);
   void AddTraining(int32_t network, const PageTraining& training);
+  void AddOperations(const PageOperations& operations);
   // `topology` is the one of AddNetwork().
   void AddFlow(int32_t network, const Topology& topology, const PageFlow& flow);
 

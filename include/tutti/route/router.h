@@ -38,7 +38,7 @@ struct RouterOptions {
   std::vector<int64_t> demand = {};  // as in Routing
   std::optional<double> gap = {};  // of routers that approximate: where they stop; default: theirs
   double max_seconds = 0;          // 0: no limit; with one the answer depends on the machine
-  // Of the simplex method, of routers that search with integer programs; 0: theirs, or none where
+  // Limit of the simplex method, for routers that search with integer programs; 0: theirs, or none where
   // there is a limit of time. Unlike a time it means the same on every machine.
   int64_t max_iterations = 0;
   PathSet paths = PathSet::kDisjoint;
@@ -77,5 +77,11 @@ const Router* FindRouter(std::string_view name);
 // demand, router and seed in the routing.
 Result<Routed> RunRouter(const Router& router, const Topology& topology,
                          const RouterOptions& options);
+
+// The same for an all-to-all within groups of ranks (coll/collective.h), all of them at once: routed on the
+// network of those that are in one (topo/group_network.h), where the others are switches or gone. Rates
+// are of the mean pair of a group. options.demand is empty. Errors also as MakeGroupNetwork.
+Result<Routed> RunRouterOfGroups(const Router& router, const Topology& topology,
+                                 const Collective& collective, const RouterOptions& options);
 
 }  // namespace tutti

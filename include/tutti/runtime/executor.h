@@ -7,6 +7,9 @@
 //             With Transport::kTcp the processes exchange messages over TCP connections of the
 //             loopback interface, one for each connection of the plan, and sleep on an epoll.
 // Correctness Every element of every rank is compared with an independently computed result.
+// Order       Every element is reduced in the order of the plan's instructions. Which unit it belongs to,
+//             and so which of them, depends on the number of tiles that large buffers are worked on in,
+//             unless RunOptions::fixed_order: then on plan, size and type alone.
 // Errors      kPeerFailed within a second when a rank dies or hangs, naming it; kCancelled on
 //             RequestCancel(). kResourceExhausted when the buffers do not fit, before starting.
 #pragma once
@@ -23,8 +26,9 @@
 
 namespace tutti {
 
-enum class Transport : uint8_t { kShared, kTcp };
-std::string_view Name(Transport transport);  // "shared", "tcp"
+// kMpi: of ranks that an MPI launcher started only (remote.h).
+enum class Transport : uint8_t { kShared, kTcp, kMpi };
+std::string_view Name(Transport transport);  // "shared", "tcp", "mpi"
 Result<Transport> ParseTransport(std::string_view name);
 
 struct RunOptions {
@@ -32,6 +36,9 @@ struct RunOptions {
   DataType type = DataType::kFloat32;
   ReduceOp op = ReduceOp::kSum;
   bool in_place = false;
+  // The same bits on every transport, tile size and placement. Floating-point data then have all digits
+  // (rounding is allowed for in the check), so that RunReport::digest shows it.
+  bool fixed_order = false;
   Transport transport = Transport::kShared;
   int32_t warmup = 1, iterations = 20;
   bool check = true;
@@ -43,7 +50,7 @@ struct RunOptions {
 // has one event a tile.
 struct RunEvent {
   int32_t rank = 0, stream = 0, instruction = 0;
-  double start_s = 0, end_s = 0;  // since the start of the iteration
+  double start_s = 0, end_s = 0;  // since the first start of all ranks
 };
 
 struct RunReport {
@@ -52,8 +59,10 @@ struct RunReport {
   double time_s = 0;            // mean of the iterations, slowest rank
   double algbw = 0, busbw = 0;  // bytes/s
   int64_t wrong = 0;            // elements that differ from the independent result; -1 unchecked
+  uint64_t digest = 0;          // of all ranks' results, with fixed_order and check
   std::vector<RunEvent> trace;  // of the last iteration
-  // Of ranks elsewhere (remote.h), by rank: seconds of each measured iteration, by its own clock.
+  double clock_error_s = 0;     // by which the clocks of its ranks may differ
+  // Ranks elsewhere (remote.h), by rank: seconds of each measured iteration, by its own clock.
   std::vector<std::vector<double>> rank_times = {};
 };
 

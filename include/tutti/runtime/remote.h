@@ -44,8 +44,9 @@ struct RemoteRankOptions {
 Status ServeRank(const RemoteRankOptions& options);
 
 struct CoordinatorOptions {
-  std::string host = "0.0.0.0";  // the address of this host to listen at
-  uint16_t port = 0;             // 0: any
+  std::string host =
+      "0.0.0.0";      // the address of this host to listen at; "::": all, of both versions
+  uint16_t port = 0;  // 0: any
   int32_t num_ranks = 1;
   JobSecret secret{};
   double patience_s = 30;  // for all ranks to be there
@@ -55,6 +56,8 @@ class Coordinator {
  public:
   static constexpr double kSilence_s = 5;
 
+  // What stands for all addresses of this host, of every version of IP that it has.
+  static const char* AnyHost();
   static Result<Coordinator> Listen(const CoordinatorOptions& options);
   Coordinator(Coordinator&&) noexcept;
   Coordinator& operator=(Coordinator&&) noexcept;
@@ -65,7 +68,9 @@ class Coordinator {
   Status Gather(const std::function<Status()>& starting);
   // Gives the ranks the plan of the runs that follow; it must outlive them.
   Status SetPlan(const Plan& plan);
-  // One run of that plan. options.transport and options.record_trace are ignored.
+  // One run of that plan; options.transport is what the ranks were started with. The trace of ranks on
+  // several hosts is on the coordinator's clock: each rank's clock is read over and over, and the answer
+  // that came soonest counts, wrong by half of the time it took at most.
   Result<RunReport> Run(const RunOptions& options);
 
  private:

@@ -37,6 +37,8 @@ namespace tutti {
 struct Routing {
   int32_t num_ranks = 0;
   std::vector<int64_t> demand{};  // N x N, diagonal ignored; empty: 1 for every pair
+  // The groups of an all-to-all within groups (coll/collective.h), whose demand it then is: DemandOfGroups().
+  std::vector<std::vector<NodeId>> groups{};
   int64_t units_per_demand = 1;
 
   std::vector<int64_t> first_path{};
@@ -75,19 +77,24 @@ class RoutingBuilder {
   Routing routing_;
 };
 
-// All-to-all, or all-to-allv with the routing's demands. kInvalidArgument: no demand matrix.
+// All-to-all, within groups where there are some, or all-to-allv with the routing's demands.
+// kInvalidArgument: no demand matrix, no groups.
 Result<Collective> CollectiveOf(const Routing& routing);
 
 // What crosses each link, in units, while every pair sends its units once. O(hops).
 std::vector<int64_t> LinkUnits(const Topology& topology, const Routing& routing);
 
-// Mean of the demands off the diagonal: 1 without a matrix.
+// N x N demands of an all-to-all within groups, by the weights of its shards. `collective` has groups.
+std::vector<int64_t> DemandOfGroups(const Collective& collective);
+
+// Mean of the demands off the diagonal: 1 without a matrix. With groups over their pairs only.
 Rational MeanDemand(const Routing& routing);
 
 // The largest rate that the host limits leave to any routing: all that a rank sends, or receives,
 // crosses its host, whatever the paths. `demand` as in Routing; units as RoutingRate. nullopt: no
 // rank with a limit sends or receives anything. O(ranks), with a demand matrix O(ranks^2).
 std::optional<Rational> HostRate(const Topology& topology, std::span<const int64_t> demand);
+std::optional<Rational> HostRate(const Topology& topology, const Routing& routing);
 
 // The rate f of concurrent_flow.h that the routing reaches: every link's bandwidth suffices for
 // what crosses it, and every host limit for what begins or ends there. In units of the smallest

@@ -17,6 +17,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -33,9 +34,26 @@ struct TenantOptions {
   int64_t memory_bytes = int64_t{1} << 40;
   int32_t processes = 64;
   int32_t ranks = 256;  // of communicators, on this host
-  // Of this host, for its ranks of a communicator in turn; empty: 0, 1, ...
+  // This host's devices, for its ranks of a communicator in turn; empty: 0, 1, ...
   std::vector<int32_t> devices = {};
 };
+
+// Where tools of operators ask: metrics (HTTP) or RAS (text).
+struct PortOptions {
+  std::string listen = {};           // "127.0.0.1:9464", or the path of a Unix socket; empty: off
+  std::string token = {};            // of metrics: who shows it sees everything
+  std::vector<uint32_t> users = {};  // who see everything, beside root and the daemon's own
+  bool remote = false;               // whoever comes from another host sees everything
+};
+
+// PEM files; all or none. With them daemons meet by TLS, and whoever has no certificate of the authority is nobody.
+struct TlsOptions {
+  std::string certificate = {}, key = {}, authority = {};
+
+  bool is_on() const { return !certificate.empty(); }
+};
+
+inline constexpr int32_t kMostRuntimes = 64;
 
 struct DaemonOptions {
   std::string socket;  // for tenants
@@ -48,9 +66,19 @@ struct DaemonOptions {
   // above for all.
   std::vector<std::string> nics = {};
   std::vector<TenantOptions> tenants = {};
-  // Told what operators may want to read, a line each; in the daemon's thread.
+  PortOptions metrics = {}, ras = {};
+  TlsOptions tls = {};
+  // Sockets that listen already, taken over: "tenants", "admin", "peers", "metrics", "ras". Their paths are their
+  // owner's to remove.
+  std::map<std::string, int> passed = {};
+  std::string version = {};  // in reports
+  // Called in the daemon's thread about every 100 ms, while it is well.
+  std::function<void()> tick = {};
+  // Told what operators may want to read, a line each; in the daemon's thread, of TLS in another.
   std::function<void(const std::string&)> log = {};
-  bool anybody = true;  // users that no tenant names are tenants of their own, "user-1000"
+  // Threads that move data between ranks of this host: where there are several they share large messages.
+  int32_t runtimes = 1;  // to kMostRuntimes
+  bool anybody = true;   // users that no tenant names are tenants of their own, "user-1000"
 };
 
 // A configuration file (docs/formats/service.md). kInvalidArgument names the field.
@@ -69,6 +97,10 @@ class Daemon {
   const std::string& host() const;       // its name in reports
   // "10.0.0.1:7600": where other daemons reach it.
   std::string address() const;
+  // Takes tenants, `anybody` and who may see metrics and RAS from there; in the daemon's thread, that is from
+  // `tick`. Processes of tenants that are no longer there end. What it says needs a restart: fields that differ
+  // otherwise.
+  std::vector<std::string> Reload(const DaemonOptions& options);
   // Until Stop().
   void Run();
   void Stop() const;

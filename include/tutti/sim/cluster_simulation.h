@@ -61,7 +61,7 @@ struct ClusterOptions {
   Placement placement = Placement::kRandom;
   FlowCoupling coupling = FlowCoupling::kLockStep;
   uint64_t seed = 0;  // of the placement
-  // Of each rank, numbers from 0 that say which ranks are close. Empty: every rank is its own.
+  // By rank, numbers from 0 that say which ranks are close. Empty: every rank is its own.
   std::vector<int32_t> rack = {}, host = {};
 };
 

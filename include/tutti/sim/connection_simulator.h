@@ -31,7 +31,7 @@ struct ConnectionSimReport {
   double time_s = 0;
   double algbw = 0, busbw = 0;     // bytes/s, as nccl-tests
   int64_t events = 0;              // times at which rates changed
-  int32_t most_on_a_link = 0;      // messages of one step on one link of `switched`
+  int32_t max_on_a_link = 0;       // messages of one step on one link of `switched`
   std::vector<double> link_bytes;  // by link of `switched`
 };
 

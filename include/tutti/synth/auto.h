@@ -48,6 +48,7 @@ struct AutoChoice {
   SynthNotes notes;                       // of it
   std::vector<AutoCandidate> candidates;  // in the registry's order
   size_t chosen = 0;
+  int64_t work_ns = 0;    // forecast of what was run
   Rational limit_s;       // proven: no schedule is faster
   Rational step_limit_s;  // proven: no step schedule with barriers is faster
 };

@@ -19,6 +19,12 @@ namespace tutti {
 // Whether slow links leave to faster ones what those are about to bring (ten).
 enum class Waiting : uint8_t { kAuto, kAlways, kNever };
 
+// An all-gather of `tl` steps: the least TB (M/B) that was found, and what none is below.
+struct StepPoint {
+  int32_t tl = 0;
+  Rational tb, tb_limit;
+};
+
 // What an answer is worth beyond being correct: of searches that may end before they have proven
 // that nothing is better.
 struct SynthNotes {
@@ -26,6 +32,7 @@ struct SynthNotes {
   std::string remark = {};
   double chunk_loss = 0;  // what finer chunks, not worth their messages, would save of the time
   std::optional<Rational> tb_limit = {};  // no schedule of any algorithm has a smaller TB (M/B)
+  std::vector<StepPoint> frontier = {};   // of the network, ascending in tl, descending in tb
 };
 
 // Options that only some algorithms have; each declares its own (Synthesizer::options). A new one is
@@ -63,7 +70,7 @@ struct SynthOptions {
   int32_t steps = 0;       // of the schedule; 0: what takes the least time
   int32_t max_chunks = 0;  // the most chunks per shard that it chooses from; 0: its default
   double max_seconds = 0;  // of searches by integer programs; 0: their default
-  int32_t trees = 0;       // spanning trees a root at most; 0: what the optimum takes
+  int32_t trees = 0;       // spanning trees a root at most; 0: what is fastest
   bool multicast = false;  // switches copy what they forward to several ports
 
   SynthNotes* notes = nullptr;  // where to leave them
@@ -86,6 +93,14 @@ int64_t MostChunks(const Collective& collective, int64_t size_bytes, int64_t sma
 // its share in a step, and of this size one takes a sixteenth of any link's alpha at most.
 int64_t WorthwhileChunkBytes(const Topology& topology);
 
+// Which collectives within groups of ranks (coll/collective.h) an algorithm makes.
+enum class GroupUse : uint8_t {
+  kNone,
+  kOwnLinks,       // over links between the members of a group
+  kThroughOthers,  // also where ranks outside the group forward
+  kTogether,       // all groups in one go, looking at what the others send
+};
+
 struct Synthesizer {
   std::string_view name;         // as in `-a name`
   std::string_view description;  // one line
@@ -103,8 +118,10 @@ struct Synthesizer {
   // nullptr: by deliveries, kUsualNsADelivery each.
   Forecast (*forecast)(const Topology&, const Collective&, const SynthOptions&) = nullptr;
   std::vector<SynthOption> options = {};  // that it has
+  GroupUse groups = GroupUse::kNone;
 
   bool Has(SynthOption option) const;
+  bool Makes(CollectiveKind kind) const;
 };
 
 // In the order in which `tutti compare` shows them by default.

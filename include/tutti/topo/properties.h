@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tutti/base/ids.h"
+#include "tutti/graph/farthest.h"
 #include "tutti/topo/topology.h"
 
 namespace tutti {
@@ -21,6 +22,11 @@ struct HopStatistics {
 HopStatistics CountHops(const Topology& topology);
 HopStatistics CountHops(const Topology& topology, std::span<const NodeId> sources);
 int32_t Diameter(const Topology& topology);
+
+// The most hops from one of the sources to a rank. Exact, but where searches would look at more
+// than `max_visits` nodes and links even after those that graph/farthest.h leaves out.
+FarthestRange LimitDiameter(const Topology& topology, std::span<const NodeId> sources,
+                            int64_t max_visits);
 
 // The cables: each link u -> v with the link v -> u that is its other half. Of parallel links those
 // with equal bandwidth and alpha come together first; a link without a partner stands alone.

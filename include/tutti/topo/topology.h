@@ -1,7 +1,7 @@
 // Topology: the immutable machine model that every other room schedules against.
 //
 // Model       A directed multigraph. A *node* is a rank (sends, receives, reduces) or only forwards
-//             (a switch). A *link* runs from its tail to its head; a duplex cable is two links.
+//             (a switch); a switch may be one that *reduces* what passes it. A *link* runs from its tail to its head; a duplex cable is two links.
 //             Self-loops (genkautz, debruijn) are ports without a link: they count in degrees and
 //             in B, carry no traffic and are no links. A rank may have a *host limit*: what all
 //             its links together bring into its host, and take out of it, where hosts forward (what
@@ -16,6 +16,7 @@
 //             T6  Node names are unique, without control characters; default: the node's number.
 //             T7  1 <= host limit <= 2^50; only ranks have one.
 //             T8  original() has as many ranks and no original() itself.
+//             T9  Every rank reduces; of switches, those that the builder was told to.
 // Complexity  Build() O(n + m log m), accessors O(1), about 40 m + 12 n bytes.
 // Threads     Topology: immutable, share freely. Builder: one thread at a time.
 // Errors      Wrong input is a Result naming the call at fault; a wrong id is a caller's bug.
@@ -74,6 +75,13 @@ class Topology {
   int32_t num_links() const { return graph_.num_links(); }
   bool is_rank(NodeId node) const { return node.value < num_ranks_; }
   bool has_switches() const { return num_ranks_ < num_nodes(); }
+  // Whether contributions that meet at `node` can be added there: at ranks, and at switches that
+  // compute in the network as NVLink SHARP and InfiniBand SHARP do.
+  bool reduces(NodeId node) const {
+    return is_rank(node) ||
+           (has_reducing_switches() && reducing_[node.index() - static_cast<size_t>(num_ranks_)]);
+  }
+  bool has_reducing_switches() const { return !reducing_.empty(); }
   IdRange<NodeId> Nodes() const { return graph_.Nodes(); }
   IdRange<NodeId> Ranks() const { return {0, num_ranks_}; }
   IdRange<LinkId> Links() const { return graph_.Links(); }
@@ -97,7 +105,7 @@ class Topology {
   // [B]: the largest total bandwidth into a rank, self-loops included. Bytes/s.
   int64_t max_in_bandwidth() const;
 
-  // Of the slowest link, bytes/s: the unit of f. 0 without links.
+  // Bandwidth of the slowest link, bytes/s: the unit of f. 0 without links.
   int64_t min_bandwidth() const;
   // Bytes/s into the host of a rank, and as many out of it; nullopt: as much as its links carry.
   std::optional<int64_t> host_bandwidth(NodeId rank) const;
@@ -121,7 +129,7 @@ class Topology {
   Topology WithOrigin(TopologyOrigin origin) &&;
 
   // 64 bits over everything a schedule depends on (ranks, links, alpha, bandwidth, self-loops,
-  // host limits); names do not count.
+  // host limits, which switches reduce); names do not count.
   uint64_t Fingerprint() const;
   // Canonical text, one link a line in id order: equal topologies print equal bytes.
   std::string ToText() const;
@@ -134,6 +142,7 @@ class Topology {
   std::vector<LinkSpec> spec_;
   std::vector<std::vector<LinkSpec>> self_loops_;  // empty, or one list a node
   std::vector<int64_t> host_bandwidth_;            // empty, or one a rank: 0 is none
+  std::vector<bool> reducing_;                     // empty, or one a switch
   std::vector<std::string> node_name_;
   TopologyOrigin origin_;
 };
@@ -166,8 +175,12 @@ class Topology::Builder {
   }
   // Those of `other`, rank by rank.
   void CopyHostLimits(const Topology& other);
+  // Says of a switch that it reduces (T9).
+  void SetReduces(NodeId node) { reducing_.push_back(node); }
+  // Takes for each switch what `other`, which has the same nodes, says of it.
+  void CopyReducingSwitches(const Topology& other);
 
-  // Consumes the builder. kInvalidArgument: breaks T1, T3, T5 .. T8 or a grid of another size.
+  // Consumes the builder. kInvalidArgument: breaks T1, T3, T5 .. T9 or a grid of another size.
   Result<Topology> Build() &&;
 
  private:
@@ -182,6 +195,7 @@ class Topology::Builder {
   int32_t num_ranks_, num_switches_;
   std::vector<Pending> pending_;
   std::vector<HostLimit> host_limits_;
+  std::vector<NodeId> reducing_;
   std::vector<std::string> node_names_;
   TopologyOrigin origin_;
 };

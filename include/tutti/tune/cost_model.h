@@ -152,7 +152,7 @@ class CostTables {
   const CostModel& model() const { return model_; }
   const Placement& placement() const { return placement_; }
 
-  // Of any algorithm but auto. O(P) where its formula is not in the tables.
+  // For any algorithm but auto. O(P) where its formula is not in the tables.
   double Seconds(const Algorithm& algorithm, const BlockSizes& sizes) const;
 
   // The fastest, the native algorithm among them.

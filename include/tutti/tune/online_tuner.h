@@ -140,7 +140,7 @@ class OnlineTuner {
   void Add(double native_s, std::span<const Prediction> shortlist);
   bool IsFarBehind(const Entry& entry) const;
   double ExpectedRatio(const Entry& entry) const;
-  // Of a stage of the comparison with `challenger`, in calls of what serves.
+  // Loss expected of a stage of the comparison with `challenger`, in calls of what serves.
   double ExpectedLoss(size_t challenger) const;
   bool Promises(const Entry& entry) const;
   bool IsPatient() const;

@@ -10,7 +10,7 @@
 //             is overwritten; V5 a timed link carries one message at a time (per its link model);
 //             V6 the postcondition. Two
 //             writes to one place at the same time must both reduce. At one instant what arrives
-//             comes before what is sent. A switch holds and forwards copies, of a sum the latest;
+//             comes before what is sent. A switch holds and forwards copies, of a sum the latest (one that reduces adds as ranks do);
 //             it never reduces. Blocks of no bytes (all-to-allv) need not be delivered. After a
 //             fault the run goes on as if the data had been there, or the write had not been, so
 //             that one fault is not reported by everyone downstream.

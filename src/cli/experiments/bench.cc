@@ -2,8 +2,11 @@
 #include "bench.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <chrono>
+#include <fstream>
 #include <memory>
 
 #include "bench_flags.h"
@@ -91,7 +94,8 @@ Json ToJson(const ResultTable& table) {
   out["label"] = table.label_name;
   out["columns"] = Json::array();
   for (const ResultColumn& column : table.columns)
-    out["columns"].push_back({{"name", column.name}, {"unit", column.unit}});
+    out["columns"].push_back(
+        {{"name", column.name}, {"unit", column.unit}, {"measured", column.timed}});
   out["rows"] = Json::array();
   for (const ResultRow& row : table.rows) {
     Json shown;
@@ -121,11 +125,14 @@ Json ToJson(const Chart& chart) {
   out["series"] = Json::array();
   for (const ChartSeries& series : chart.series)
     out["series"].push_back({{"name", series.name}, {"points", series.points}});
+  if (!chart.bars.empty()) out["bars"] = chart.bars;
   if (chart.heat) {
     out["columns"] = chart.heat->columns;
     out["cells"] = Json::array();
     for (const std::optional<double>& cell : chart.heat->cells)
       out["cells"].push_back(cell ? Json(*cell) : Json(nullptr));
+    for (const std::string& word : chart.heat->words)
+      out["cells"].push_back(word.empty() ? Json(nullptr) : Json(word));
   }
   return out;
 }
@@ -149,6 +156,17 @@ int List(const Program& program) {
   return kDone;
 }
 
+// As the system calls it: "AMD EPYC 7763".
+std::string ProcessorName() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (line.rfind("model name", 0) != 0) continue;
+    const size_t begin = line.find_first_not_of(" \t", line.find(':') + 1);
+    if (begin != line.npos) return line.substr(begin);
+  }
+  return "an unnamed processor";
+}
+
 // How many figures of the paper were compared, those that depend on the machine left out, and how
 // many of ours are the same.
 struct Score {
@@ -168,7 +186,18 @@ Score ScoreOf(const ExperimentResult& result) {
   return score;
 }
 
-// An error where there is nothing to draw, nothing that draws, or no place for the file.
+// What tables have that another machine would have otherwise: "synthesis, seconds"; "" where there
+// is none.
+std::string MeasuredHere(const ExperimentResult& result) {
+  std::vector<std::string> names;
+  for (const ResultTable& table : result.tables)
+    for (const ResultColumn& column : table.columns)
+      if (column.timed && std::find(names.begin(), names.end(), column.name) == names.end())
+        names.push_back(column.name);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+// An error where there is nothing to draw, or no place for the file.
 Status Draw(const Experiment& experiment, const ExperimentResult& result,
             const std::string& output) {
   if (result.charts.empty())
@@ -194,6 +223,7 @@ Json JsonOf(const Experiment& experiment, const ExperimentResult& result, double
   out["same"] = score.same;
   out["elapsed_s"] = elapsed_s;
   out["threads"] = NumThreads();
+  out["processor"] = ProcessorName();
   out["peak_rss_bytes"] = PeakRssBytes();
   return out;
 }
@@ -212,10 +242,41 @@ std::string TextOf(const Experiment& experiment, const ExperimentResult& result,
   if (score.compared > 0)
     text += fmt::format("{} of {} figures of the paper: ours are the same to its last digit. ",
                         score.same, score.compared);
-  return text + fmt::format("Took {} on {} threads.\n", Seconds(elapsed_s), NumThreads());
+  text += fmt::format("Took {} on {} threads of {}.", Seconds(elapsed_s), NumThreads(),
+                      ProcessorName());
+  if (const std::string measured = MeasuredHere(result); !measured.empty())
+    text += fmt::format(" Measured on this machine: {}.", measured);
+  return text + "\n";
+}
+
+int Redraw(const Program& program, const BenchFlags& flags) {
+  if (!flags.name.empty())
+    return Report({ErrorCode::kInvalidArgument,
+                   fmt::format("--redraw {}: it measures nothing, so the experiment '{}' is left "
+                               "over",
+                               flags.redraw, flags.name)});
+  const auto in_file = [&](Error error) {
+    error.message = fmt::format("{}: {}", flags.redraw, error.message);
+    return Report(error);
+  };
+  const Result<std::string> before = ReadFile(flags.redraw);
+  if (!before) return Report(before.error());
+  const Result<DrawnCharts> carried = ChartsOf(*before);
+  if (!carried) return in_file(carried.error());
+  const Result<std::string> svg = DrawSvg(carried->charts, carried->charts_a_row);
+  if (!svg) return in_file(svg.error());
+  const std::string& path = flags.output.empty() ? flags.redraw : flags.output;
+  if (const Status written = WriteFileAtomically(path, *svg); !written)
+    return Report(written.error());
+  if (program.json)
+    Print({{"drawn", path}, {"charts", carried->charts.size()}, {"changed", *svg != *before}});
+  else
+    fmt::print("drawn in {}{}\n", path, *svg == *before ? ": the same bytes" : "");
+  return kDone;
 }
 
 int Bench(const Program& program, const BenchFlags& flags) {
+  if (!flags.redraw.empty()) return Redraw(program, flags);
   if (flags.name.empty()) return List(program);
   const Result<const Experiment*> found = FindExperiment(flags.name);
   if (!found) return Report(found.error());

@@ -248,7 +248,7 @@ Status Admit(const PolicyInput& input, PolicyOutput& output) {
 
 Policy AdmissionPolicy() {
   return {"admission", "running flows stay; a job that breaks a guaranteed share is refused",
-          RingOrder::kLocality, Admit};
+          RingOrder::kLocality, Admit, true};
 }
 
 }  // namespace tutti

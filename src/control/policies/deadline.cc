@@ -28,7 +28,7 @@ Status PinByDeadline(const PolicyInput& input, PolicyOutput& output) {
 
 Policy DeadlinePolicy() {
   return {"deadline", "pfa, in a class the job with the earliest deadline first",
-          RingOrder::kLocality, PinByDeadline};
+          RingOrder::kLocality, PinByDeadline, true};
 }
 
 }  // namespace tutti

@@ -32,7 +32,7 @@ int32_t SetOf(const PolicyInput& input, int32_t route_set, int32_t reserved_rout
   return at->second;
 }
 
-// Of the jobs' weights; with equal ones demands stay as they are.
+// By the jobs' weights; with equal ones demands stay as they are.
 struct Scale {
   int64_t jobs = 1, sum = 1;
   int64_t Of(int64_t demand, int32_t weight) const {

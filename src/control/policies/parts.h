@@ -25,7 +25,7 @@ Result<FlowProblem> ProblemOf(const PolicyInput& input, const PinRules& rules,
 Status PinFlows(const PolicyInput& input, const PinRules& rules, PolicyOutput& output);
 Status LeaveToEcmp(const PolicyInput& input, PolicyOutput& output);
 
-// Of each job the number of its key among all keys in order: what stages are made of.
+// By job, the number of its key among all keys in order: what stages are made of.
 std::vector<int32_t> StagesBy(const std::vector<std::pair<int64_t, int64_t>>& keys);
 
 }  // namespace tutti

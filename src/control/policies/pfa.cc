@@ -13,7 +13,7 @@ Status PinWithReserves(const PolicyInput& input, PolicyOutput& output) {
 
 Policy PriorityFlowPolicy() {
   return {"pfa", "ffa, with routes reserved for the higher classes", RingOrder::kLocality,
-          PinWithReserves};
+          PinWithReserves, true};
 }
 
 }  // namespace tutti

@@ -3,9 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <exception>
+#include <future>
+#include <memory>
+#include <mutex>
 #include <set>
 #include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
 
 #include "policies/parts.h"
 #include "tutti/base/nearest.h"
@@ -104,8 +111,82 @@ Result<PolicyOutput> Decide(const Policy& policy, const PolicyInput& input) {
       return tl::unexpected(status.error());
   } catch (const std::exception& fault) {
     return InvalidArgument(fmt::format("policy {} failed: {}", policy.name, fault.what()));
+  } catch (...) {
+    return InvalidArgument(fmt::format("policy {} failed and does not say why", policy.name));
   }
   return output;
+}
+
+namespace {
+
+// What a policy works on when nobody may wait for it any more.
+struct Asked {
+  Asked(const Policy& of, const PolicyInput& given, std::shared_ptr<const ClusterView> shared)
+      : policy(of), view(std::move(shared)), input(given) {
+    input.view = view.get();
+  }
+  const Policy policy;
+  const std::shared_ptr<const ClusterView> view;
+  PolicyInput input;
+  std::promise<Result<PolicyOutput>> answer;
+  bool is_over = false;  // under the mutex of GivenUp
+};
+
+// Policies that were given up and have not ended, by their function.
+class GivenUp {
+ public:
+  bool Has(const Policy& policy) {
+    const std::lock_guard lock(mutex_);
+    return running_.count(policy.choose_routes) > 0;
+  }
+  // False: it has just ended.
+  bool Add(const Asked& asked) {
+    const std::lock_guard lock(mutex_);
+    if (asked.is_over) return false;
+    running_.insert(asked.policy.choose_routes);
+    return true;
+  }
+  void End(Asked& asked) {
+    const std::lock_guard lock(mutex_);
+    asked.is_over = true;
+    running_.erase(asked.policy.choose_routes);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::set<decltype(Policy::choose_routes)> running_;
+};
+
+GivenUp& PoliciesGivenUp() {
+  static auto* const all = new GivenUp;  // threads may outlive everything else
+  return *all;
+}
+
+}  // namespace
+
+Result<PolicyOutput> DecideWithin(const Policy& policy, const PolicyInput& input,
+                                  std::shared_ptr<const ClusterView> view, double patience_s) {
+  GivenUp& given_up = PoliciesGivenUp();
+  if (given_up.Has(policy))
+    return MakeError(ErrorCode::kPeerFailed,
+                     fmt::format("policy {} still works on an earlier question", policy.name));
+  const auto asked = std::make_shared<Asked>(policy, input, std::move(view));
+  std::future<Result<PolicyOutput>> answer = asked->answer.get_future();
+  try {
+    std::thread([asked, &given_up] {
+      Result<PolicyOutput> output = Decide(asked->policy, asked->input);
+      given_up.End(*asked);
+      asked->answer.set_value(std::move(output));
+    }).detach();
+  } catch (const std::system_error& fault) {
+    return MakeError(ErrorCode::kResourceExhausted,
+                     fmt::format("a thread for policy {}: {}", policy.name, fault.what()));
+  }
+  const bool in_time =
+      answer.wait_for(std::chrono::duration<double>(patience_s)) == std::future_status::ready;
+  if (in_time || !given_up.Add(*asked)) return answer.get();
+  return MakeError(ErrorCode::kPeerFailed,
+                   fmt::format("policy {} has not answered within {} s", policy.name, patience_s));
 }
 
 }  // namespace tutti

@@ -26,7 +26,7 @@ Status PinByWeight(const PolicyInput& input, PolicyOutput& output) {
 
 Policy WeightedPolicy() {
   return {"weighted", "pfa with demands by the weights of jobs, heavier jobs first",
-          RingOrder::kLocality, PinByWeight};
+          RingOrder::kLocality, PinByWeight, true};
 }
 
 }  // namespace tutti

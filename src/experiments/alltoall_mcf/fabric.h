@@ -17,7 +17,7 @@ struct Fabric {
   std::string_view name;
   std::string_view family;  // "torus(3,3,3"
   int32_t ranks;
-  // Of the paper; "" where it prints nothing.
+  // The paper's; "" where it prints nothing.
   const char* f_routed;
   const char* f_stepped;    // where all traffic goes through the hosts
   const char* over_native;  // times as fast as the fabric's own all-to-all

@@ -8,6 +8,7 @@
 #include "mcf.h"
 #include "registry.h"
 #include "tutti/base/cancel.h"
+#include "tutti/base/progress.h"
 #include "tutti/bounds/bounds.h"
 #include "tutti/flow/concurrent_flow.h"
 #include "tutti/topo/expression.h"
@@ -62,7 +63,8 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
                                                  "2-D torus"};
   std::array<ChartSeries, kNames.size()> series;
   for (size_t i = 0; i < kNames.size(); ++i) series[i].name = kNames[i];
-  for (const int32_t side : {5, 10, 15, 20, 25, 30}) {
+  constexpr std::array<int32_t, 6> kSides = {5, 10, 15, 20, 25, 30};
+  for (const int32_t side : WithProgress("sizes of figure 10", kSides)) {
     const int32_t ranks = side * side;
     if (!WithinSize(options, ranks) || (ranks > kUsualLargest && !options.large)) continue;
     const Rational bound = Rational(1) / MooreFlow(ranks, kDegree);

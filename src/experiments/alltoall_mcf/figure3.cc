@@ -9,6 +9,7 @@
 #include "mcf.h"
 #include "registry.h"
 #include "tutti/base/cancel.h"
+#include "tutti/base/progress.h"
 #include "tutti/sim/simulator.h"
 #include "tutti/synth/synthesizer.h"
 #include "tutti/verify/verifier.h"
@@ -48,7 +49,7 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
     table.columns.push_back({.name = std::string(algorithm), .unit = "GB/s", .digits = 2});
   ExperimentResult result;
   result.charts_a_row = 2;
-  for (const Fabric& fabric : kFabrics) {
+  for (const Fabric& fabric : WithProgress("networks of figure 3", kFabrics)) {
     if (!WithinSize(options, fabric.ranks)) continue;
     const Result<Network> network = MakeNetwork(fabric.Stepped());
     if (!network) return tl::unexpected(network.error());

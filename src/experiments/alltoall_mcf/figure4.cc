@@ -11,6 +11,7 @@
 #include "mcf.h"
 #include "registry.h"
 #include "tutti/base/cancel.h"
+#include "tutti/base/progress.h"
 #include "tutti/sim/flow_simulator.h"
 #include "tutti/topo/expression.h"
 
@@ -19,7 +20,7 @@ namespace {
 
 using namespace mcf;
 
-// Of the simplex method: the same answer on every machine.
+// Iterations of the simplex method: the same answer on every machine.
 constexpr int64_t kIlpIterations = 50'000;
 constexpr int32_t kInstances = 10;
 
@@ -52,7 +53,7 @@ Result<ExperimentResult> RunFigure4(const ExperimentOptions& options) {
                      .columns = {{.name = "times as fast", .digits = 2}}};
   ExperimentResult result;
   result.charts_a_row = 2;
-  for (const Fabric& fabric : kFabrics) {
+  for (const Fabric& fabric : WithProgress("networks of figure 4", kFabrics)) {
     if (!WithinSize(options, fabric.ranks)) continue;
     const Result<Network> network = MakeNetwork(fabric.Routed());
     if (!network) return tl::unexpected(network.error());
@@ -114,6 +115,7 @@ Result<ExperimentResult> RunFigure5(const ExperimentOptions& options) {
                                 {.name = "most", .unit = "GB/s", .digits = 2},
                                 {.name = "busiest link", .unit = "of SSSP's", .digits = 3},
                                 {.name = "proven least", .unit = "instances"}}};
+  ProgressScope progress("instances of figure 5", int64_t{2} * kInstances);
   for (const char* what : {"links", "nodes"}) {
     if (!WithinSize(options, kRanks)) break;
     std::array<std::vector<double>, kCompared.size()> speeds, loads;
@@ -131,6 +133,7 @@ Result<ExperimentResult> RunFigure5(const ExperimentOptions& options) {
         loads[i].push_back((Rational(1) / outcome->rate).ToDouble());
         if (outcome->rate_upper && outcome->rate >= *outcome->rate_upper) ++proven[i];
       }
+      progress.Add(1);
     }
     const auto average = [](const std::vector<double>& values) {
       double sum = 0;

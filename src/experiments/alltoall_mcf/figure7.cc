@@ -9,6 +9,7 @@
 #include "mcf.h"
 #include "registry.h"
 #include "tutti/base/cancel.h"
+#include "tutti/base/progress.h"
 #include "tutti/flow/concurrent_flow_lp.h"
 #include "tutti/synth/synthesizer.h"
 #include "tutti/topo/expression.h"
@@ -64,7 +65,7 @@ struct TimedMethod {
   std::string_view name;
   Status (*run)(const Topology& topology);
   std::string_view paper;  // at 1000 ranks
-  int32_t most_ranks = 0;  // 0: as many as its time allows
+  int32_t max_ranks = 0;   // 0: as many as its time allows
 };
 // The paper's first, then ours.
 constexpr int32_t kMaxExactRanks = 200;
@@ -100,7 +101,9 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
     chart.series.push_back({.name = std::string(method.name)});
   }
   std::array<double, kMethods.size()> last{};
-  for (const int32_t ranks : {8, 12, 16, 24, 30, 44, 50, 100, 200, 500, 1000, 2000, 4096}) {
+  constexpr std::array<int32_t, 13> kRanks = {8,   12,  16,  24,   30,   44,  50,
+                                              100, 200, 500, 1000, 2000, 4096};
+  for (const int32_t ranks : WithProgress("networks of figure 7", kRanks)) {
     if (!WithinSize(options, ranks) || (ranks > kUsualLargest && !options.large)) continue;
     const Result<Topology> topology = ParseTopology(fmt::format("genkautz(4,{})", ranks));
     if (!topology) return tl::unexpected(topology.error());
@@ -109,7 +112,7 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
       const TimedMethod& method = kMethods[i];
       const std::string paper = ranks == 1000 ? std::string(method.paper) : "";
       // Growth is at least quadratic: what took a quarter of the patience is not doubled.
-      if (last[i] > patience / 4 || (method.most_ranks > 0 && ranks > method.most_ranks)) {
+      if (last[i] > patience / 4 || (method.max_ranks > 0 && ranks > method.max_ranks)) {
         row.cells.push_back(Word("-", paper));
         continue;
       }

@@ -9,6 +9,7 @@
 #include "mcf.h"
 #include "registry.h"
 #include "tutti/base/cancel.h"
+#include "tutti/base/progress.h"
 
 namespace tutti {
 namespace {
@@ -16,10 +17,10 @@ namespace {
 using namespace mcf;
 
 constexpr int64_t kUsualLargest = 100;
-// Of the simplex method: the same answer on every machine.
+// Iterations of the simplex method: the same answer on every machine.
 constexpr int64_t kIlpIterations = 25'000;
 constexpr int64_t kLargeIlpIterations = 1'500'000;
-// Of a routing of whole paths: beyond it the integer program finds nothing with so many.
+// With more ranks the integer program over whole paths finds nothing with so many.
 constexpr int32_t kMaxIlpRanks = 44;
 
 constexpr std::array<Method, 6> kMethods = {{{"SSSP", "sssp"},
@@ -78,7 +79,8 @@ constexpr const char* kHow =
 Result<ExperimentResult> RunFigure8(const ExperimentOptions& options) {
   ResultTable table = Table("All-to-all time over the optimum, genkautz(4,N)", "N");
   std::array<Worst, kMethods.size()> worst;
-  for (const int32_t ranks : {10, 20, 30, 44, 50, 75, 100, 150, 200}) {
+  constexpr std::array<int32_t, 9> kRanks = {10, 20, 30, 44, 50, 75, 100, 150, 200};
+  for (const int32_t ranks : WithProgress("networks of figure 8", kRanks)) {
     if (!WithinSize(options, ranks) || (ranks > kUsualLargest && !options.large)) continue;
     if (const Status status = AddRow(fmt::format("genkautz(4,{})", ranks), std::to_string(ranks),
                                      options.large ? kLargeIlpIterations : kIlpIterations,
@@ -122,7 +124,8 @@ Result<ExperimentResult> RunFigure9(const ExperimentOptions& options) {
   ResultTable table =
       Table("All-to-all time over the optimum, genkautz(8,81) with links removed", "links removed");
   std::array<Worst, kMethods.size()> worst;
-  for (const int32_t removed : {0, 10, 20, 40, 80}) {
+  constexpr std::array<int32_t, 5> kRemoved = {0, 10, 20, 40, 80};
+  for (const int32_t removed : WithProgress("networks of figure 9", kRemoved)) {
     if (!WithinSize(options, kRanks)) break;
     const std::string expression =
         removed == 0 ? "genkautz(8,81)" : fmt::format("without(genkautz(8,81),links={})", removed);

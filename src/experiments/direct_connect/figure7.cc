@@ -80,7 +80,7 @@ ResultRow RatioRow(const std::string& label, const Ratio& ratio, const char* pap
   return {label, {Figure(ratio.sum / Rational(ratio.terms), paper), Figure(ratio.terms)}};
 }
 
-// Of a sweep only what stands on its grid: the window is far denser than the rest.
+// Only the points of a sweep on its grid: the window is far denser than the rest.
 ChartSeries Series(const std::string& name, const ByRanks& times, int32_t grid = 1) {
   ChartSeries series{.name = name};
   for (const auto& entry : times)

@@ -15,7 +15,7 @@
 
 namespace tutti::direct {
 
-// Of degree 4 and one-way links, as in the paper.
+// For degree 4 and one-way links, as in the paper.
 Result<std::vector<Design>> FrontierOf(int32_t ranks,
                                        CollectiveKind collective = CollectiveKind::kAllGather);
 

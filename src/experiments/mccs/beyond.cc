@@ -112,7 +112,7 @@ Result<OverFabric> RingsOver(const Topology& fabric, int32_t rings) {
   });
 }
 
-// Of the rings of one size: by ECMP and pinned with as many as spines, pinned with the best number.
+// Times of the rings of one size: by ECMP and pinned with as many as spines, pinned with the best number.
 struct RingTimes {
   Estimate hashed;
   double pinned_s = 0, best_s = 0;

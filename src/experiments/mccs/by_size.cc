@@ -33,7 +33,7 @@ TestbedTenant TenantOf(int64_t bytes) {
   return tenant;
 }
 
-Result<ExperimentResult> RunBySize(const ExperimentOptions&) {
+Result<ExperimentResult> RunBySize(const ExperimentOptions& options) {
   constexpr double kPhase_s = 1, kMs = 1e3;
   ResultTable table{
       .title = "All-reduce of 8 ranks on the testbed", .label_name = "bytes", .columns = {}};
@@ -47,6 +47,7 @@ Result<ExperimentResult> RunBySize(const ExperimentOptions&) {
     const TestbedTenant tenant = TenantOf(bytes);
     std::array<std::vector<double>, kWays.size()> ms;
     std::vector<double> gains;
+    std::vector<TestbedRun> runs;
     for (int32_t seed = 1; seed <= kSeeds; ++seed) {
       TestbedRun run{.network = kNetworkWithAlphas,
                      .seed = seed,
@@ -54,10 +55,13 @@ Result<ExperimentResult> RunBySize(const ExperimentOptions&) {
                      .steps = {},
                      .last_s = kPhase_s};
       for (const char* way : kWays) run.steps.push_back({run.steps.empty() ? 0 : kPhase_s, way});
-      const Result<TestbedOutcome> outcome = RunTestbed(run);
-      if (!outcome) return tl::unexpected(outcome.error());
+      runs.push_back(std::move(run));
+    }
+    const Result<std::vector<TestbedOutcome>> outcomes = RunTestbeds(runs, options, 1);
+    if (!outcomes) return tl::unexpected(outcomes.error());
+    for (const TestbedOutcome& outcome : *outcomes) {
       for (size_t way = 0; way < kWays.size(); ++way)
-        ms[way].push_back(kMs * MedianOf(outcome->CollectiveTimes(tenant.name, way)));
+        ms[way].push_back(kMs * MedianOf(outcome.CollectiveTimes(tenant.name, way)));
       if (ms[2].back() > 0) gains.push_back(ms[1].back() / ms[2].back());
     }
     ResultRow row{std::to_string(bytes), {}};

@@ -51,7 +51,7 @@ constexpr std::array<PaperFigures, 2> kPaper = {
 
 using Times = std::vector<std::vector<double>>;
 
-// Of one reading and placement.
+// Results of one reading and placement.
 struct Outcome {
   Times one_ring, as_many, rings, assigned;
   double Distance(const PaperFigures& paper) const {
@@ -96,7 +96,7 @@ ResultTable TableOf(const PaperFigures& paper) {
                       {.name = "distance", .digits = 2}}};
 }
 
-// Of all jobs of all seeds, sorted: which share has at most so much.
+// Over all jobs of all seeds, sorted: which share has at most so much.
 ChartSeries Cdf(std::string name, const Times& slow, const Times& fast) {
   std::vector<double> ratios;
   for (size_t seed = 0; seed < slow.size(); ++seed)

@@ -44,11 +44,11 @@ struct Run {
   Placement placement = Placement::kRandom;
   FlowCoupling coupling = FlowCoupling::kLockStep;
 };
-// Of each seed the mean time of an all-reduce of each job, in seconds. Seeds run in parallel.
+// By seed, the mean time of an all-reduce of each job, in seconds. Seeds run in parallel.
 Result<std::vector<std::vector<double>>> JobTimes(const Cluster& cluster, const Run& run,
                                                   int32_t seeds);
 
-// Of each seed the mean over jobs of slow / fast; then over seeds.
+// By seed, the mean over jobs of slow / fast; then over seeds.
 Estimate SpeedUp(const std::vector<std::vector<double>>& slow,
                  const std::vector<std::vector<double>>& fast);
 

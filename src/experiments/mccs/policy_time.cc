@@ -24,7 +24,7 @@ constexpr std::array<Placement, 2> kPlacements = {Placement::kRandom, Placement:
 constexpr int32_t kRacks = 128;
 constexpr int32_t kRepeats = 9;
 
-// Of this thread, in microseconds: what others do on the machine does not count.
+// Processor time of this thread, in microseconds: what others do on the machine does not count.
 double ProcessorTime() {
   std::timespec now = {};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);

@@ -54,7 +54,8 @@ struct TestbedRun {
   int32_t seed = 1;
   std::vector<TestbedTenant> tenants;
   std::vector<TestbedStep> steps;
-  double last_s = 0;  // how long the last phase is
+  double last_s = 0;     // how long the last phase is
+  int32_t follow_s = 0;  // how often the controller looks by itself; 0: only when told
 };
 
 struct Iteration {
@@ -66,13 +67,27 @@ struct TestbedOutcome {
   std::vector<std::pair<double, double>> steps;  // begun, done
   std::vector<std::string> errors;               // of each step; empty: none
   double end_s = 0;
+  int32_t failed_before = 0;  // runs that RunTestbeds made again
+  bool kept = false;          // taken from the folder of runs made before
 
-  // Of the iterations of the phase after a step: seconds of their collectives, seconds from one to the next.
+  // Seconds of the collectives that lie whole between two times.
+  std::vector<double> CollectiveTimes(const std::string& tenant, double from_s, double to_s) const;
+  // Iterations of the phase after a step: seconds of their collectives, seconds from one to the next.
   std::vector<double> CollectiveTimes(const std::string& tenant, size_t phase) const;
   std::vector<double> Periods(const std::string& tenant, size_t phase) const;
 };
 
 Result<TestbedOutcome> RunTestbed(const TestbedRun& run);
+// In their order; one that failed, as where a slow machine's connections are taken for lost, is made again twice at most.
+// So many at once as the machine has processors for: tenants that send all the time at 800 Mbit/s in all need one and a half,
+// those that compute between their collectives a half.
+// With ExperimentOptions::simulated each run is kept there when it ends, by a hash of what is run and of the programs, and
+// what is there is not run again: experiments of minutes can be made in pieces.
+Result<std::vector<TestbedOutcome>> RunTestbeds(const std::vector<TestbedRun>& runs,
+                                                const ExperimentOptions& options, size_t at_once);
+
+// How many runs were made again, and how many were taken from the folder; what is none is not said.
+std::vector<std::string> NotesOf(const std::vector<TestbedOutcome>& outcomes);
 
 double MeanOf(const std::vector<double>& values);
 // Mbit/s of an all-reduce or all-gather of a tenant.

@@ -85,10 +85,12 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
             Measured(100 * load.most / worst), Figure(load.idle),
             Word(k == best ? "least" : "-", aware ? "least" : "")}});
       result.charts.push_back({.title = fmt::format("{} on {}", load.algorithm, named.name),
-                               .x_label = "to",
-                               .y_label = "from",
+                               .x_label = "to rank",
+                               .y_label = "from rank",
                                .heat = LoadMap(network->topology, load.report->link_bytes,
                                                worst * static_cast<double>(kSize))});
+      result.charts.back().heat->low = "no bytes over the link";
+      result.charts.back().heat->high = "as many as over the network's busiest";
     }
   }
   result.tables = {table};

@@ -11,6 +11,7 @@
 #include "registry.h"
 #include "tacos.h"
 #include "tutti/base/cancel.h"
+#include "tutti/base/progress.h"
 
 namespace tutti {
 namespace {
@@ -212,9 +213,11 @@ Status AddCharts(const Case& one, const Network& network, const std::vector<Name
     if (!on) return tl::unexpected(on.error());
     charts.push_back(
         {.title = fmt::format("{}: {}", one.name, each.name),
-         .x_label = "to",
-         .y_label = "from",
+         .x_label = "to node",
+         .y_label = "from node",
          .heat = LoadMap(on->topology, each.outcome->report.link_busy_s, each.outcome->time_s)});
+    charts.back().heat->low = "link never busy";
+    charts.back().heat->high = "busy all the time";
   }
   return {};
 }
@@ -253,7 +256,7 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
   Averages averages;
   ExperimentResult result{.notes = {kNotes.begin(), kNotes.end()},
                           .charts_a_row = static_cast<int32_t>(kBasics.size())};
-  for (const Case& one : kCases) {
+  for (const Case& one : WithProgress("networks of figure 15", kCases)) {
     if (!WithinSize(options, one.ranks)) continue;
     if (const Status added = AddReadings(one, readings); !added)
       return tl::unexpected(added.error());

@@ -10,6 +10,7 @@
 #include "registry.h"
 #include "tacos.h"
 #include "tutti/base/cancel.h"
+#include "tutti/base/progress.h"
 
 namespace tutti {
 namespace {
@@ -156,6 +157,7 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
   const bool measured = WithinSize(options, kRanks);
   ExperimentResult result{.notes = {kNotes.begin(), kNotes.end()}};
   std::array<Summaries, kLinkModels.size()> summaries;
+  ProgressScope progress("networks of figure 16", std::ssize(kLinkModels) * std::ssize(kNetworks));
   for (size_t m = 0; m < kLinkModels.size(); ++m) {
     const NamedLinkModel& model = kLinkModels[m];
     ResultTable table{
@@ -166,6 +168,7 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
       Result<Chart> chart = AddNetwork(kNetworks[n], model, options, table, summaries[m][n]);
       if (!chart) return tl::unexpected(chart.error());
       result.charts.push_back(*std::move(chart));
+      progress.Add(1);
     }
     result.tables.push_back(std::move(table));
   }

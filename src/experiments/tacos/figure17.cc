@@ -10,6 +10,7 @@
 #include "registry.h"
 #include "tacos.h"
 #include "tutti/base/cancel.h"
+#include "tutti/base/progress.h"
 
 namespace tutti {
 namespace {
@@ -60,7 +61,8 @@ std::vector<Part> Parts() {
 Result<ExperimentResult> Run(const ExperimentOptions& options) {
   if (CancelRequested()) return tl::unexpected(CancelledError());
   ExperimentResult result;
-  for (const NamedLinkModel& model : kLinkModels) {
+  const std::vector<Part> parts = Parts();
+  for (const NamedLinkModel& model : WithProgress("link models of figure 17", kLinkModels)) {
     ResultTable table{.title = fmt::format("All-reduce, links {}", model.name),
                       .label_name = "network, size, algorithm",
                       .columns = OutcomeColumns()};
@@ -70,7 +72,7 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
                                      {.name = "of the bound", .unit = "%", .digits = 2},
                                      {.name = "TACOS is faster", .unit = "times", .digits = 2}}};
     Average everywhere, over_multitree;
-    for (const Part& part : Parts()) {
+    for (const Part& part : WithProgress("networks of figure 17", parts)) {
       if (!WithinSize(options, part.ranks)) continue;
       const Result<Network> network = MakeNetwork(part.network.expression);
       if (!network) return tl::unexpected(network.error());

@@ -9,6 +9,7 @@
 #include "registry.h"
 #include "tacos.h"
 #include "tutti/base/cancel.h"
+#include "tutti/base/progress.h"
 
 namespace tutti {
 namespace {
@@ -31,7 +32,7 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
       .title = "What the paper says of the figure", .label_name = "quantity", .columns = {}};
   ExperimentResult result;
   std::vector<ResultTable> tables;
-  for (const NamedLinkModel& model : kLinkModels) {
+  for (const NamedLinkModel& model : WithProgress("link models of figure 18", kLinkModels)) {
     averages.columns.push_back({.name = fmt::format("links {}", model.name), .digits = 2});
     ResultTable table{
         .title = fmt::format("All-reduce of 1 GB, alpha = 0.5 us, 50 GB/s, links {}", model.name),
@@ -40,7 +41,7 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
     table.columns.push_back({.name = "links busy", .unit = "% of the time", .digits = 2});
     std::vector<ResultRow> rows;
     Average efficiency;
-    for (const Case& one : kCases) {
+    for (const Case& one : WithProgress("networks of figure 18", kCases)) {
       if (!WithinSize(options, one.ranks)) continue;
       const Result<Network> network = MakeNetwork(one.network.expression);
       if (!network) return tl::unexpected(network.error());

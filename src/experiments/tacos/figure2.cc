@@ -7,6 +7,7 @@
 #include "registry.h"
 #include "tacos.h"
 #include "tutti/base/cancel.h"
+#include "tutti/base/progress.h"
 
 namespace tutti {
 namespace {
@@ -141,7 +142,7 @@ Result<ExperimentResult> RunB(const ExperimentOptions& options) {
   for (const SizePoint& size : kSizes) best.rows.push_back({SizeText(size.bytes), {}});
   ExperimentResult result;
   if (!WithinSize(options, kRingRanks)) best.rows.clear();
-  for (const NamedLinkModel& model : kLinkModels) {
+  for (const NamedLinkModel& model : WithProgress("link models of figure 2(b)", kLinkModels)) {
     if (!WithinSize(options, kRingRanks)) break;
     const Result<Network> network =
         MakeNetwork(fmt::format("ring({},alpha=30ns,bw=150GB/s)", kRingRanks));
@@ -152,7 +153,7 @@ Result<ExperimentResult> RunB(const ExperimentOptions& options) {
         .columns = OutcomeColumns()};
     std::vector<std::vector<Entry>> all;
     double lowest = 0;  // bandwidth
-    for (const SizePoint& size : kSizes) {
+    for (const SizePoint& size : WithProgress("sizes of figure 2(b)", kSizes)) {
       Result<std::vector<Entry>> entries =
           RunAll(*network, options, {.size_bytes = size.bytes, .link_model = model.model});
       if (!entries) return tl::unexpected(entries.error());

@@ -9,6 +9,7 @@
 #include "registry.h"
 #include "tacos.h"
 #include "tutti/base/cancel.h"
+#include "tutti/base/progress.h"
 
 namespace tutti {
 namespace {
@@ -186,7 +187,7 @@ Status AddReading(const Reading& reading, const ExperimentOptions& options, Resu
                   ExperimentResult& result) {
   ResultTable over_tacos = TacosTimesTable(reading), over_ideal = IdealTimesTable(reading);
   Average efficiency, over_ring, bound_efficiency;
-  for (const Printed& printed : kPrinted) {
+  for (const Printed& printed : WithProgress("sizes of table 5", kPrinted)) {
     if (!WithinSize(options, printed.nodes * kRanksOfNode)) continue;
     const Result<Times> times = MeasureSize(printed, reading, options);
     if (!times) return tl::unexpected(times.error());
@@ -213,7 +214,7 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
                        .label_name = "reading, quantity",
                        .columns = {{.name = "figure", .digits = 2}}};
   ExperimentResult result;
-  for (const Reading& reading : kReadings)
+  for (const Reading& reading : WithProgress("readings of table 5", kReadings))
     if (const Status added = AddReading(reading, options, averages, result); !added)
       return tl::unexpected(added.error());
   result.tables.insert(result.tables.begin(), std::move(averages));

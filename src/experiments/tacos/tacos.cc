@@ -295,7 +295,7 @@ double MeanUtilisation(const Outcome& outcome) {
 
 HeatMap LoadMap(const Topology& topology, const std::vector<double>& link_value, double most) {
   const auto nodes = static_cast<size_t>(topology.num_nodes());
-  HeatMap map{.columns = topology.num_nodes(), .cells = {}};
+  HeatMap map{.columns = topology.num_nodes(), .cells = {}, .column_names = {}, .row_names = {}};
   map.cells.resize(nodes * nodes);
   for (LinkId link : topology.Links()) {
     std::optional<double>& cell =

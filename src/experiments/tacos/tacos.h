@@ -43,7 +43,7 @@ struct NamedNetwork {
   std::string_view name;  // the paper's
   std::string_view expression;
 };
-// Of figures 1 and 2(a): 64 ranks each. Figure 2 says so; figure 1 does not. What the paper calls a
+// Networks of figures 1 and 2(a): 64 ranks each. Figure 2 says so; figure 1 does not. What the paper calls a
 // 3D hypercube is a 3-D mesh.
 inline constexpr int64_t kMotivatingRanks = 64;
 std::span<const NamedNetwork> MotivatingNetworks();

@@ -173,7 +173,7 @@ Result<TuningDatabase> Tune(const Machine& machine, const CostModel& model) {
                                     .ranks = static_cast<int>(machine.ranks),
                                     .largest_node = static_cast<int>(machine.RanksPerNode()),
                                     .size_class = tune::SizeClassOf(static_cast<double>(size) / 2)};
-    // Of each size the native algorithm comes first.
+    // The native algorithm comes first at each size.
     const auto [best, is_first] =
         database.best.try_emplace(situation, tune::Measured{*algorithm, seconds, seconds});
     if (!is_first && seconds < best->second.seconds) {
@@ -190,7 +190,7 @@ struct Settled {
   int64_t calls = 0;
 };
 
-// Of a line of the sweep's CSV, DISTRIBUTION,SIZE,"ALGORITHM",ITERATION,SECONDS,...
+// Reads a line of the sweep's CSV, DISTRIBUTION,SIZE,"ALGORITHM",ITERATION,SECONDS,...
 void AddLine(std::string_view line, std::map<int64_t, Settled>* settled) {
   const size_t comma = line.find(','), quote = line.find('"');
   const size_t end = quote == line.npos ? quote : line.find("\",", quote + 1);

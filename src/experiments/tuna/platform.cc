@@ -24,7 +24,7 @@ Result<std::string_view> PropertyIn(std::string_view platform, std::string_view 
   return rest.substr(0, rest.find('"'));
 }
 
-// Of a message: SMPI's setting "0:SECONDS:SECONDS A BYTE", or two properties of hosts.
+// Cost of a message: SMPI's setting "0:SECONDS:SECONDS A BYTE", or two properties of hosts.
 struct Overhead {
   double seconds = 0, a_byte = 0;
 };

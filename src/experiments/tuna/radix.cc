@@ -192,7 +192,10 @@ Result<ExperimentResult> RunFigure9(const ExperimentOptions& options) {
         .title = fmt::format("How much faster than 32 at once, by radix, {}", Titled(machine)),
         .label_name = "S (bytes)",
         .columns = {}};
-    HeatMap heat{.columns = static_cast<int32_t>(radices.size()), .cells = {}};
+    HeatMap heat{.columns = static_cast<int32_t>(radices.size()),
+                 .cells = {},
+                 .column_names = {},
+                 .row_names = {}};
     for (const int64_t radix : radices)
       table.columns.push_back({.name = fmt::format("r = {}", radix), .digits = 2});
     table.columns.push_back({.name = "radices that win"});
@@ -213,20 +216,24 @@ Result<ExperimentResult> RunFigure9(const ExperimentOptions& options) {
           winning.empty() ? "none" : fmt::format("{} to {}", winning.front(), winning.back())));
       table.rows.push_back(std::move(row));
     }
-    // Black where TuNA is slower.
+    // White where TuNA is slower.
     for (const double speed_up : speed_ups)
       heat.cells.push_back(speed_up <= 1 ? std::nullopt
                                          : std::optional(std::log(speed_up) / std::log(largest)));
+    for (const int64_t radix : radices) heat.column_names.push_back(std::to_string(radix));
+    for (const int64_t size : kCompared) heat.row_names.push_back(std::to_string(size));
+    heat.low = "as fast";
+    heat.high = "as many times faster as its title says (white: slower)";
     result.tables.push_back(std::move(table));
     result.charts.push_back(
         {.title = fmt::format("{}: most {:.1f} times", Titled(machine), largest),
-         .x_label = fmt::format("radix, 2 to {}", radices.back()),
-         .y_label = "S, 16 bytes above, 2048 below",
+         .x_label = "radix r",
+         .y_label = "S (bytes)",
          .heat = std::move(heat)});
   }
   result.notes = {SimulationNote(),
                   "The paper draws the range of radices in which TuNA beats MPI_Alltoallv for each "
-                  "P and S; here against at most 32 requests at once, black where it does not."};
+                  "P and S; here against at most 32 requests at once, white where it does not."};
   return result;
 }
 

@@ -37,7 +37,7 @@ constexpr std::string_view kBuildIt = "simulations run it; build it with cmake -
 // second charges messages inside a node (adr 0027).
 constexpr std::array<std::string_view, 2> kPreloaded = {"tutti-simgrid-nodes.so",
                                                         "tutti-simgrid-messages.so"};
-// Of what all ranks send and receive; two simulations run at once.
+// Bytes that all ranks send and receive; two simulations run at once.
 constexpr int64_t kOrdinaryBytes = 5'000'000'000;
 
 // A folder that is gone with the object.
@@ -181,7 +181,7 @@ std::string NameOf(const Point& point) {
   return fmt::format("{}/{}/{}", point.distribution, point.size, point.algorithm);
 }
 
-// Of all that decides the times of a machine's points: the program, what charges its messages, the
+// Hash of all that decides the times of a machine's points: the program, what charges its messages, the
 // platform, and where the ranks are.
 Result<uint64_t> HashOf(const Machine& machine) {
   Fnv1a hash;
@@ -349,7 +349,7 @@ bool FitsMemory(int64_t ranks, int64_t size, const ExperimentOptions& options) {
 
 std::vector<std::string> SimulatedBaselines(int64_t ranks, int64_t size,
                                             const ExperimentOptions& options) {
-  // Of all ranks, P (P - 1) messages each.
+  // All ranks together, P (P - 1) messages each.
   constexpr int64_t kMinutes = 1024;
   // Below that the floor decides: the best radices take less.
   constexpr int64_t kInDoubt = 1024;

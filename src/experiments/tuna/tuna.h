@@ -66,7 +66,7 @@ struct Simulation {
   std::vector<Point> points;
 };
 
-// Of each simulation its points, in their order.
+// The points of each simulation, in their order.
 Result<std::vector<std::vector<Measured>>> SimulateAll(std::span<const Simulation> simulations,
                                                        const ExperimentOptions& options);
 

@@ -122,7 +122,7 @@ class Reader {
       return apart <= 1 ? PathClass::kPix : PathClass::kPxb;
     }
     if (bridges == 1) return PathClass::kPhb;
-    // Of one package, or of a machine that has but one.
+    // Within one package, or on a machine that has but one.
     const bool is_whole = common == 0 || TypeOf(a.around[common - 1]) == "Machine";
     return is_whole && num_packages_ > 1 ? PathClass::kSys : PathClass::kNode;
   }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "json_file.h"
 #include "reader.h"
 #include "text.h"
 
@@ -28,10 +29,9 @@ class LldpReader {
   }
 
   Result<Facts> Read(std::string_view text) {
-    if (JsonNesting(text) > kMaxJsonDepth)
-      return Fault("$", fmt::format("nested deeper than {} levels", kMaxJsonDepth));
-    const Json json = Json::parse(text, nullptr, false);
-    if (json.is_discarded()) return FaultIn(source_, 0, "no JSON");
+    const Result<Json> parsed = ParseJsonFile(text, source_);
+    if (!parsed) return tl::unexpected(parsed.error());
+    const Json& json = *parsed;
     if (!json.is_object() || !json.contains("lldp")) return Fault("$", "wanted the object lldp");
     const Json& lldp = Single(json["lldp"]);
     if (!lldp.is_object() || !lldp.contains("interface"))

@@ -71,7 +71,7 @@ class NcclLogReader {
     int64_t line = 0;
     std::map<int64_t, Gpu> gpus;  // by address
     std::map<int64_t, NicFact> nics;
-    // Of the first process that prints them: what is around GPUs and NICs.
+    // From the first process that prints them: what is around GPUs and NICs.
     std::string printed_by;
     bool is_printing = false, has_nvlink = false;
     std::vector<Node> path;

@@ -202,6 +202,9 @@ class SlurmYamlReader {
     const Result<std::vector<std::string>> names =
         ExpandHostList(list, kMaxFacts - static_cast<int64_t>(facts_.cables.size()));
     if (!names) return FaultIn(source_, line, names.error().message);
+    if (const std::optional<std::string> twice = NamedTwice(*names))
+      return FaultIn(source_, line,
+                     fmt::format("'{}' stands below '{}' twice", *twice, Shown(above)));
     for (const std::string& name : *names) {
       if (is_switch && name == above)
         return FaultIn(source_, line, fmt::format("switch '{}' is below itself", Shown(name)));

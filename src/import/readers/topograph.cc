@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "json_file.h"
 #include "reader.h"
 #include "text.h"
 
@@ -24,10 +25,9 @@ class TopographReader {
   }
 
   Result<Facts> Read(std::string_view text) {
-    if (JsonNesting(text) > kMaxJsonDepth)
-      return Fault("$", fmt::format("nested deeper than {} levels", kMaxJsonDepth));
-    const Json json = Json::parse(text, nullptr, false);
-    if (json.is_discarded()) return FaultIn(source_, 0, "no JSON");
+    const Result<Json> parsed = ParseJsonFile(text, source_);
+    if (!parsed) return tl::unexpected(parsed.error());
+    const Json& json = *parsed;
     if (!json.is_object() || !json.contains("instances") || !json["instances"].is_array())
       return Fault("$", "wanted an object with the list instances");
     const Json& instances = json["instances"];

@@ -24,21 +24,21 @@ Result<LoweredText> LowerToNcclGraph(const Topology& topology, const Schedule& s
   if (!box) return tl::unexpected(box.error());
   const Result<int32_t> nics = values.Count(kNics, 0, kMost);
   if (!nics) return tl::unexpected(nics.error());
-  Result<std::string> xml = ToNcclGraph(topology, schedule,
+  Result<NcclGraph> graph = ToNcclGraph(topology, schedule,
                                         {.box_ranks = *box_ranks,
                                          .box = *box,
                                          .nics = *nics,
                                          .path_intra = values.Text(kPathIntra),
                                          .path_inter = values.Text(kPathInter)});
-  if (!xml) return tl::unexpected(xml.error());
-  return LoweredText{std::move(*xml), {}, false, {}, {}};
+  if (!graph) return tl::unexpected(graph.error());
+  return LoweredText{std::move(graph->xml), {}, false, {}, {}, std::move(graph->note)};
 }
 
 }  // namespace
 
 LoweringFormat NcclGraphFormat() {
   return {.name = "nccl-graph",
-          .description = "NCCL graph XML: the orders of GPUs of rings and paths",
+          .description = "NCCL graph XML: the orders of GPUs of rings and trees",
           .extension = ".xml",
           .options = {&kBoxRanks, &kBox, &kNics, &kPathIntra, &kPathInter},
           .schedule = LowerToNcclGraph};

@@ -21,7 +21,8 @@ LoweringFormat PlanFormat() {
           .description = "our own executor's instructions as text",
           .extension = ".plan",
           .options = {},
-          .schedule = LowerToPlanText};
+          .schedule = LowerToPlanText,
+          .groups = true};
 }
 
 }  // namespace tutti::lower

@@ -25,7 +25,8 @@ LoweringFormat PlanFileFormat() {
           .description = "our own executor's instructions as a checksummed binary file",
           .extension = ".tplan",
           .options = {},
-          .schedule = ToFile};
+          .schedule = ToFile,
+          .groups = true};
 }
 
 }  // namespace tutti::lower

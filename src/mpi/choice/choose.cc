@@ -55,7 +55,7 @@ constexpr size_t kMaxCandidates = 8, kOfAMethod = 3;
 constexpr bool kSlowestRankCounts = kClockDeviation == tune::kExactClock;
 // Ranks agree on mean bytes, the largest block and what agreeing took; then on the tuner's times.
 constexpr size_t kBeforeTimes = 3;
-// Of the calls between two agreements on sizes, the sizes of the last ones are looked at.
+// The sizes of the last calls between two agreements on sizes are looked at.
 constexpr int kMeasuredCalls = 4;
 
 tune::Library ThisLibrary() {

@@ -79,8 +79,10 @@ int ShareTuningDatabase(MPI_Comm communicator, int rank, TuningDatabase* databas
   return MPI_SUCCESS;
 }
 
+bool RemembersTuningData() { return ReadOnce() != TuningDatabase(); }
+
 int HasTuningData(MPI_Comm communicator, int rank, bool* has_data) {
-  int some = rank == 0 && ReadOnce() != TuningDatabase() ? 1 : 0;
+  int some = rank == 0 && RemembersTuningData() ? 1 : 0;
   const int error = PMPI_Bcast(&some, 1, MPI_INT, 0, communicator);
   *has_data = some != 0;
   return error;

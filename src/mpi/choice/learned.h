@@ -17,6 +17,9 @@ int ShareTuningDatabase(MPI_Comm communicator, int rank, tune::TuningDatabase* d
 // Whether rank 0 of `communicator` remembers anything of this MPI. Collective.
 int HasTuningData(MPI_Comm communicator, int rank, bool* has_data);
 
+// Whether this process remembers anything. Local.
+bool RemembersTuningData();
+
 // To be written by rank 0 of the program at its end.
 void Learn(const tune::Situation& situation, const tune::Measured& measured);
 

@@ -179,6 +179,10 @@ void NodeMemory::WaitUntil(const IsOver& is_over) const {
   }
 }
 
+void NodeMemory::WaitFor(const std::atomic<uint64_t>& word, uint64_t least) const {
+  WaitUntil([&] { return word.load(std::memory_order_acquire) >= least; });
+}
+
 void NodeMemory::Barrier() {
   if (members_ == 1) return;
   ++turn_;

@@ -23,6 +23,7 @@
 
 #include <mpi.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -47,6 +48,13 @@ class NodeMemory {
   // Returns once all ranks of the node have called it as often as this one; what they wrote before
   // is seen after.
   void Barrier();
+
+#ifndef TUTTI_MPI_SMPI
+  // Returns once *word, which another rank of the node writes, is no less.
+  void WaitFor(const std::atomic<uint64_t>& word, uint64_t least) const;
+#endif
+  // More ranks than processors: who waits should let others run.
+  bool crowded() const { return crowded_; }
 
  private:
   struct Control;

@@ -87,7 +87,7 @@ class Routes {
   // the order of invariant 1.
   const std::vector<int>& bundle(int member) const { return bundles_[static_cast<size_t>(member)]; }
   const std::vector<int>& held(int level) const { return held_[static_cast<size_t>(level)]; }
-  // Of levels 1 ... num_levels() - 1.
+  // For levels 1 ... num_levels() - 1.
   const Phase& phase(int level) const { return phases_[static_cast<size_t>(level)]; }
 
  private:

@@ -17,7 +17,7 @@ namespace tutti::mpi {
 // kCoalesced, kStaggered, kMultilevel, kShared, kSharedCoalesced.
 bool IsHierarchical(alltoallv::Method method);
 
-// Of the ranks of state.duplicate(); lives as long as the state. Collective at the first call.
+// Serves the ranks of state.duplicate(); lives as long as the state. Collective at the first call.
 int GroupsOf(CommunicatorState& state, const Groups** groups);
 
 int RunHierarchical(CommunicatorState& state, const BlockExchange& exchange,

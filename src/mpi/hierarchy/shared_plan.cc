@@ -61,7 +61,7 @@ void SharedPlan::ListMessages() {
   std::vector<int64_t> gathered(Index(members()), 0);
   for (int step = 1; step < count; ++step) {
     const int other = (node_ + step) % count;
-    // Of the messages that `other` receives, those of this node come after those of the nodes
+    // Among the messages that `other` receives, those of this node come after those of the nodes
     // nearer before it.
     int number = 0;
     for (int nearer = 1; nearer < step; ++nearer) {

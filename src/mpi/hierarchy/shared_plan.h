@@ -55,7 +55,7 @@ class SharedPlan {
     Range sources;    // positions
     int member;       // of this node: who sends or receives it
     int turn, turns;  // when, of all that its part sends
-    // Of received ones: the first of its sources among all that `member` receives from. Of sent
+    // Received ones: the first of its sources among all that `member` receives from. Of sent
     // ones: where in the window of `member` it is put together, in blocks of kLongestShared.
     int64_t place;
 

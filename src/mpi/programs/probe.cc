@@ -70,7 +70,7 @@ class Probe {
   }
 
  private:
-  // Of machines, whatever nodes are said to be.
+  // Counts machines, whatever nodes are said to be.
   int PrintCrowd() const {
 #ifndef TUTTI_MPI_SMPI
     MPI_Comm machine = MPI_COMM_NULL;

@@ -47,7 +47,7 @@ Cost Setting(const char* name) {
   return cost;
 }
 
-// Of all hosts that have local costs of their own.
+// All hosts that have local costs of their own.
 class LocalCosts {
  public:
   LocalCosts() {

@@ -44,14 +44,6 @@ int AgreementKey() {
   return key;
 }
 
-bool IsRunning() {
-  int initialized = 0;
-  int finalized = 0;
-  PMPI_Initialized(&initialized);
-  PMPI_Finalized(&finalized);
-  return initialized != 0 && finalized == 0;
-}
-
 int MakeAgreement(MPI_Comm communicator, int key, const Agreement& proposed,
                   Agreement** agreement) {
   auto made = std::make_unique<Agreement>(proposed);
@@ -98,6 +90,14 @@ int MakeAgreement(MPI_Comm communicator, int key, const Agreement& proposed,
 
 }  // namespace
 
+bool IsMpiRunning() {
+  int initialized = 0;
+  int finalized = 0;
+  PMPI_Initialized(&initialized);
+  PMPI_Finalized(&finalized);
+  return initialized != 0 && finalized == 0;
+}
+
 int Agree(MPI_Comm communicator, Agreement (*propose)(), Agreement** agreement) {
   if (latest.agreement != nullptr && latest.communicator == communicator &&
       latest.deleted == deleted.load(std::memory_order_acquire)) {
@@ -105,7 +105,7 @@ int Agree(MPI_Comm communicator, Agreement (*propose)(), Agreement** agreement) 
     return MPI_SUCCESS;
   }
   *agreement = nullptr;
-  if (communicator == MPI_COMM_NULL || !IsRunning()) return MPI_SUCCESS;
+  if (communicator == MPI_COMM_NULL || !IsMpiRunning()) return MPI_SUCCESS;
   const int key = AgreementKey();
   int found = 0;
   int error = PMPI_Comm_get_attr(communicator, key, static_cast<void*>(agreement), &found);

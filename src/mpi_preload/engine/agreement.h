@@ -33,7 +33,7 @@ struct Agreement {
   int64_t temporary_limit = kNoLimit;
   bool memory_is_limited = false;  // by the system
   bool reports = false;            // rank 0 does: what its report needs of all is collective
-  // Of every call: nothing of it need be known, and the native algorithm serves it.
+  // Holds for every call: nothing of it need be known, and the native algorithm serves it.
   bool passes_on() const {
     return !served || (algorithm.method == alltoallv::Method::kMpi && !check_counts && !reports);
   }
@@ -41,6 +41,9 @@ struct Agreement {
   int size = 0;
   double granted_bytes = 0;  // memory_limit.h
 };
+
+// Between MPI_Init and MPI_Finalize.
+bool IsMpiRunning();
 
 // Collective at the first call on a communicator, when each rank proposes and its rank 0's counts.
 // *agreement lives as long as the communicator; null where MPI is not running (the MPI library will

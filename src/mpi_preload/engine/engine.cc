@@ -22,9 +22,11 @@
 #include "engine/accelerator.h"
 #include "engine/agreement.h"
 #include "engine/check_counts.h"
+#include "engine/collectives.h"
 #include "engine/fortran.h"
 #include "engine/handles.h"
 #include "engine/memory_limit.h"
+#include "engine/reductions.h"
 #include "engine/report.h"
 #include "engine/settings.h"
 #include "interface.h"
@@ -38,7 +40,7 @@ namespace {
 Settings settings;
 NextCalls next;
 
-// Of one call on this rank, in bytes.
+// Sizes of one call on this rank, in bytes.
 struct Blocks {
   std::vector<int64_t> send;
   std::vector<int64_t> receive;
@@ -139,7 +141,7 @@ int Run(const AlltoallCall& call, const alltoallv::Algorithm& algorithm) {
                   FromHandle<MPI_Comm>(call.communicator), algorithm);
 }
 
-// Of an algorithm that was asked for by name: what the native algorithm would take. Collective at
+// For an algorithm that was asked for by name: what the native algorithm would take. Collective at
 // the first call on a communicator.
 int PredictNativeOf(MPI_Comm communicator, const Blocks& blocks, bool uniform, double* seconds) {
   CommunicatorState* state = nullptr;
@@ -192,7 +194,7 @@ int Serve(const char* function, const Call& call) {
   return Run(call, agreement->algorithm);
 }
 
-// Of which something must be known, or noted.
+// Calls of which something must be known, or noted.
 template <class Call>
 int ServeWatched(const char* function, const Call& call, Agreement& agreement) {
   const auto communicator = FromHandle<MPI_Comm>(call.communicator);
@@ -273,6 +275,13 @@ int PrintReport(MPI_Comm /*self*/, int /*key*/, void* /*value*/, void* /*extra*/
   if (settings.report == Report::kRankZero && rank != 0) return MPI_SUCCESS;
   std::string title = "rank " + std::to_string(rank) + ", " + next.mpi_version +
                       ", TUTTI_ALLTOALLV=" + alltoallv::ToString(settings.algorithm);
+  for (int which = 0; which < kNumCollectives; ++which) {
+    const Service service = settings.services[static_cast<size_t>(which)];
+    if (service == Service::kAuto) continue;
+    title.append(", ").append(NameOf(static_cast<Collective>(which)).variable);
+    title.append("=").append(kServiceNames[static_cast<size_t>(service)]);
+  }
+  if (settings.reorders) title.append(", TUTTI_REORDER=1");
   if (IsDisabledByAccelerators()) {
     title.append("; passed on: ").append(LoadedAcceleratorRuntime());
     title.append(" is loaded and TUTTI_HOST_BUFFERS is not 1");
@@ -286,9 +295,15 @@ void Start(const NextCalls& given) {
   next = given;
   settings = ReadSettings([](const char* name) -> const char* { return std::getenv(name); });
   settings.memory_is_limited = ProcessHasMemoryLimit();
+  // Memory that ranks share is as large as it may ever be: not where there is a limit.
+  StartCollectives(settings, next, [] {
+    return IsDisabledByAccelerators() || settings.temporary_limit != kNoLimit ||
+           settings.memory_is_limited;
+  });
   int initialized = 0;
   PMPI_Initialized(&initialized);
   if (initialized == 0) return;
+  MakeTypeTable();
   if (WorldRank() == 0) {
     for (const std::string& line : settings.ignored)
       std::fprintf(stderr, "tutti: %s\n", line.c_str());
@@ -347,6 +362,8 @@ constexpr Engine kEngine{.version = kInterfaceVersion,
                          .alltoall = &ServeAlltoall,
                          .fortran_alltoallv = &ServeFortranAlltoallv,
                          .fortran_alltoall = &ServeFortranAlltoall,
+                         .collective = &ServeCollective,
+                         .fortran_collective = &ServeFortranCollective,
                          .count_passed_on = &CountPassedOn,
                          .named = kNamed};
 

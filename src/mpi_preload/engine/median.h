@@ -21,7 +21,7 @@ class Median {
     ++of_class_[std::min(static_cast<size_t>(above), of_class_.size() - 1)];
   }
   bool any() const { return calls_ > 0; }
-  // Of the lower of two middle ones.
+  // The lower of two middle ones.
   double seconds() const {
     int64_t before = 0;
     size_t at = 0;

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "engine/median.h"
+#include "engine/settings.h"
 
 namespace tutti::mpi::preload {
 namespace {
@@ -62,18 +63,19 @@ __attribute__((format(printf, 2, 3))) void AppendLine(std::string* text, const c
   text->append("tutti: ").append(line).push_back('\n');
 }
 
-const char* NameOf(PassedOn call) {
-  switch (call) {
-    case PassedOn::kIalltoallv:
-      return "Ialltoallv";
-    case PassedOn::kIalltoall:
-      return "Ialltoall";
-    case PassedOn::kAlltoallvInit:
-      return "Alltoallv_init";
-    case PassedOn::kAlltoallInit:
-      return "Alltoall_init";
-  }
-  return "";
+// As in MPI, without its prefix.
+std::string FormName(PassedOn call) {
+  constexpr const char* kAllToAlls[] = {"Ialltoallv", "Ialltoall", "Alltoallv_init",
+                                        "Alltoall_init"};
+  constexpr size_t kPrefix = 4;  // "MPI_"
+  const int number = static_cast<int>(call);
+  const int collective = number - static_cast<int>(PassedOn::kFirstNonblocking);
+  if (collective < 0) return kAllToAlls[number];
+  std::string name =
+      NameOf(static_cast<Collective>(collective % kNumCollectives)).function + kPrefix;
+  if (collective >= kNumCollectives) return name + "_init";
+  name.front() = static_cast<char>(name.front() + ('a' - 'A'));
+  return "I" + name;
 }
 
 }  // namespace
@@ -106,7 +108,7 @@ std::string ReportText(const std::string& title) {
   std::string text;
   AppendLine(&text, "%s", title.c_str());
   if (!book.served.empty()) {
-    AppendLine(&text, "%-14s %6s %14s  %-20s %9s %12s %12s %12s", "call", "ranks", "blocks up to",
+    AppendLine(&text, "%-24s %6s %14s  %-20s %9s %12s %12s %12s", "call", "ranks", "blocks up to",
                "served by", "calls", "seconds", "median us", "MPI's own");
   }
   for (const auto& [key, tally] : book.served) {
@@ -117,7 +119,7 @@ std::string ReportText(const std::string& title) {
     char native[32] = "-";
     if (tally.native.any())
       std::snprintf(native, sizeof native, "%.2f", tally.native.seconds() * 1e6);
-    AppendLine(&text, "%-14s %6d %14s  %-20s %9lld %12.6f %12.2f %12s", function.c_str(), ranks,
+    AppendLine(&text, "%-24s %6d %14s  %-20s %9lld %12.6f %12.2f %12s", function.c_str(), ranks,
                SizeText(bytes).c_str(), alltoallv::ToString(algorithm).c_str(),
                static_cast<long long>(tally.calls), tally.seconds, tally.call.seconds() * 1e6,
                native);
@@ -127,10 +129,10 @@ std::string ReportText(const std::string& title) {
     const int64_t calls = book.passed_on[static_cast<size_t>(call)];
     if (calls == 0) continue;
     any_passed_on = true;
-    AppendLine(&text, "%-14s passed on to the MPI library, calls: %lld",
-               NameOf(static_cast<PassedOn>(call)), static_cast<long long>(calls));
+    AppendLine(&text, "%-24s passed on to the MPI library, calls: %lld",
+               FormName(static_cast<PassedOn>(call)).c_str(), static_cast<long long>(calls));
   }
-  if (book.served.empty() && !any_passed_on) AppendLine(&text, "no all-to-all was called");
+  if (book.served.empty() && !any_passed_on) AppendLine(&text, "no collective was called");
   return text;
 }
 

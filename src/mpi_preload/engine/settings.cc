@@ -32,7 +32,32 @@ int Digit(std::string_view value, int highest) {
   return value[0] - '0';
 }
 
+// "mpi" is what TUTTI_ALLTOALLV calls the native algorithm.
+bool ParseService(std::string_view text, Service* service) {
+  if (text == "mpi") text = kServiceNames[0];
+  for (int each = 0; each < 3; ++each) {
+    if (text != kServiceNames[each]) continue;
+    *service = static_cast<Service>(each);
+    return true;
+  }
+  return false;
+}
+
+constexpr CollectiveName kNames[kNumCollectives] = {
+    {"TUTTI_ALLREDUCE", "MPI_Allreduce"},
+    {"TUTTI_ALLGATHER", "MPI_Allgather"},
+    {"TUTTI_ALLGATHERV", "MPI_Allgatherv"},
+    {"TUTTI_REDUCE_SCATTER", "MPI_Reduce_scatter"},
+    {"TUTTI_REDUCE_SCATTER_BLOCK", "MPI_Reduce_scatter_block"},
+    {"TUTTI_BCAST", "MPI_Bcast"},
+    {"TUTTI_REDUCE", "MPI_Reduce"},
+    {"TUTTI_GATHER", "MPI_Gather"},
+    {"TUTTI_SCATTER", "MPI_Scatter"},
+    {"TUTTI_BARRIER", "MPI_Barrier"}};
+
 }  // namespace
+
+const CollectiveName& NameOf(Collective which) { return kNames[static_cast<size_t>(which)]; }
 
 Settings ReadSettings(EnvironmentLookup* environment) {
   Settings settings;
@@ -43,6 +68,25 @@ Settings ReadSettings(EnvironmentLookup* environment) {
     } else {
       settings.ignored.push_back(
           Ignored("TUTTI_ALLTOALLV", value, algorithm.error().message + "; auto is used"));
+    }
+  }
+  for (size_t which = 0; which < settings.services.size(); ++which) {
+    const char* const variable = kNames[which].variable;
+    const char* const value = environment(variable);
+    if (value == nullptr || *value == '\0') continue;
+    if (!ParseService(value, &settings.services[which])) {
+      settings.ignored.push_back(
+          Ignored(variable, value, "accepted are native, auto, shared; auto is used"));
+    }
+  }
+  if (const char* value = environment("TUTTI_REORDER"); value != nullptr && *value != '\0') {
+    const int digit = Digit(value, 1);
+    if (digit < 0) {
+      settings.ignored.push_back(
+          Ignored("TUTTI_REORDER", value,
+                  "accepted are 0 and 1 (floating-point reductions may take another order)"));
+    } else {
+      settings.reorders = digit == 1;
     }
   }
   if (const char* value = environment("TUTTI_VERBOSE"); value != nullptr && *value != '\0') {

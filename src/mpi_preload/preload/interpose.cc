@@ -8,14 +8,6 @@
 #include "preload/next.h"
 
 namespace tutti::mpi::preload {
-namespace {
-
-void CountPassedOn(PassedOn call) {
-  if (const Engine* engine = FindEngine()) engine->count_passed_on(call);
-}
-
-}  // namespace
-
 extern "C" {
 
 int CInit(int* argc, char*** argv) TUTTI_AS("MPI_Init");

@@ -34,10 +34,6 @@ void Store(int code, int* error) {
   if (error != nullptr) *error = code;
 }
 
-void CountPassedOn(PassedOn call) {
-  if (const Engine* engine = FindEngine()) engine->count_passed_on(call);
-}
-
 void Alltoallv(Next<AlltoallvFunction>& next, void* send, const int* send_counts,
                const int* send_displacements, const int* send_type, void* receive,
                const int* receive_counts, const int* receive_displacements, const int* receive_type,

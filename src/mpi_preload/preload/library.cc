@@ -111,7 +111,7 @@ const Engine* LoadEngine() {
     }
     return nullptr;
   }
-  static const NextCalls next{NextAlltoallv, NextAlltoall, version_line};
+  static const NextCalls next{NextAlltoallv, NextAlltoall, NextCollective, version_line};
   engine->start(next);
   return engine;
 }

@@ -15,5 +15,11 @@ const Engine* FindEngine();
 // The call as if this library were not there.
 int NextAlltoallv(const AlltoallvCall& call);
 int NextAlltoall(const AlltoallCall& call);
+int NextCollective(const CollectiveCall& call);
+
+// Notes a call that is passed on, for the report.
+inline void CountPassedOn(PassedOn call) {
+  if (const Engine* engine = FindEngine()) engine->count_passed_on(call);
+}
 
 }  // namespace tutti::mpi::preload

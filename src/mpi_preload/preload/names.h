@@ -11,3 +11,10 @@
   Define(mixed##0, #lower) Define(mixed##1, #lower "_") Define(mixed##2, #lower "__")        \
       Define(mixed##3, #upper) Define(mixed##4, #mixed "_f") Define(mixed##5, #mixed "_f08") \
           Define(mixed##6, #inner)
+
+// The same for definitions that share a macro: Define(identifier, symbol, more...).
+#define TUTTI_MANGLINGS_OF(Define, lower, upper, mixed, inner, ...)                               \
+  Define(mixed##0, #lower, __VA_ARGS__) Define(mixed##1, #lower "_", __VA_ARGS__)                 \
+      Define(mixed##2, #lower "__", __VA_ARGS__) Define(mixed##3, #upper, __VA_ARGS__)            \
+          Define(mixed##4, #mixed "_f", __VA_ARGS__) Define(mixed##5, #mixed "_f08", __VA_ARGS__) \
+              Define(mixed##6, #inner, __VA_ARGS__)

@@ -274,6 +274,7 @@ Result<Routing> RouteWithinLayers(const Topology& topology, const Routing& wante
 
   Routing routing = std::move(weighted->routing);
   routing.demand = wanted.demand;
+  routing.groups = wanted.groups;
   routing.topology_fingerprint = wanted.topology_fingerprint;
   routing.algorithm = wanted.algorithm;
   routing.seed = wanted.seed;

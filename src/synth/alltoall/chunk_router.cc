@@ -14,11 +14,11 @@
 namespace tutti::tsmcf {
 namespace {
 
-// Of the sharpness, in mean chunks: where it begins, what each pass leaves of it, where it ends.
+// Sharpness, in mean chunks: where it begins, what each pass leaves of it, where it ends.
 constexpr double kFirstSharpness = 8, kSharpen = 0.8, kLastSharpness = 0.15;
 // Passes without a better schedule after which it is over.
 constexpr int32_t kPatience = 12;
-// Of a chunk's time: enough to prefer the shorter of two paths that load nothing.
+// Part of a chunk's time: enough to prefer the shorter of two paths that load nothing.
 constexpr double kHopCost = 1e-4;
 
 // 2^x with the same bits everywhere; accurate to 10^-8.

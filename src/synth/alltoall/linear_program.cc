@@ -19,7 +19,7 @@ namespace {
 using Entries = std::vector<LinearProgram::Entry>;
 constexpr double kNoLimit = LinearProgram::kNoLimit;
 constexpr int64_t kFar = std::numeric_limits<int64_t>::max() / 4;
-// Of an integer price for one in the linear program.
+// Scale of an integer price for one in the linear program.
 constexpr double kPriceUnits = int64_t{1} << 40;
 
 struct FlowProblem {
@@ -40,7 +40,7 @@ struct FlowProblem {
         most = std::max(most, Weight(source, destination));
     return static_cast<double>(most);
   }
-  // Of a sum over steps of busiest carriers, in weight on the slowest link.
+  // TB of a sum over steps of busiest carriers, in weight on the slowest link.
   Rational TbOf(const Rational& value) const {
     return value / Rational(collective.weight_of_size()) *
            Rational(topology.max_in_bandwidth(), topology.min_bandwidth());

@@ -37,8 +37,9 @@ std::vector<NodeAndLinkMap> NodeMaps(const Topology& topology, bool alike) {
       return FromTranslations(topology, *translations);
   const FlowNetwork network(topology);
   std::vector<NodeAndLinkMap> symmetries;
-  for (const NetworkMap& found :
-       FindFreeGroup(topology, network, !alike, kSymmetryBudget).elements) {
+  const NetworkGroup group =
+      alike ? FindFreeGroup(topology, network, {}, kSymmetryBudget) : IdentityGroup(network);
+  for (const NetworkMap& found : group.elements) {
     NodeAndLinkMap& map = symmetries.emplace_back();
     for (int32_t node : found.node) map.node.push_back(NodeId{node});
   }

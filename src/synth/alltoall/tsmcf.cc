@@ -432,7 +432,8 @@ Synthesizer TsmcfSynthesizer() {
           .collectives = {CollectiveKind::kAllToAll, CollectiveKind::kAllToAllV},
           .synthesize = OnlySchedule<MakeTimeStepped>,
           .forecast = ForecastTries,
-          .options = kOptions};
+          .options = kOptions,
+          .groups = GroupUse::kThroughOthers};
 }
 
 Synthesizer McfSynthesizer() {
@@ -443,7 +444,8 @@ Synthesizer McfSynthesizer() {
       .synthesize = OnlySchedule<MakeFlowSteps>,
       .on_request_only = true,
       .forecast = ForecastTries,
-      .options = kOptions};
+      .options = kOptions,
+      .groups = GroupUse::kThroughOthers};
 }
 
 }  // namespace tutti

@@ -19,10 +19,6 @@ std::string Microseconds(const Rational& seconds) {
   return fmt::format("{:.6g} us", seconds.ToDouble() * 1e6);
 }
 
-bool Makes(const Synthesizer& synthesizer, CollectiveKind kind) {
-  return std::count(synthesizer.collectives.begin(), synthesizer.collectives.end(), kind) > 0;
-}
-
 // The shapes of the collective to try, the synthesizer's own first.
 Result<std::vector<Collective>> ShapesFor(const Synthesizer& synthesizer,
                                           const Collective& collective) {
@@ -31,7 +27,7 @@ Result<std::vector<Collective>> ShapesFor(const Synthesizer& synthesizer,
   if (synthesizer.one_shard_all_reduce) std::swap(shards[0], shards[1]);
   std::vector<Collective> shapes;
   for (int32_t count : shards) {
-    Collective::Options options;
+    Collective::Options options = collective.GroupOptions();
     options.all_reduce_shards = count;
     Result<Collective> shape =
         Collective::Make(collective.kind(), collective.num_ranks(), std::move(options));
@@ -91,6 +87,7 @@ class Chooser {
                       std::move(best_notes_),
                       std::move(candidates_),
                       chosen_,
+                      budget_ns_ - left_ns_,
                       limit_s_,
                       bounds_.StepLimit(options_.size_bytes)};
   }
@@ -110,8 +107,10 @@ class Chooser {
   // Whether it helped at all. A step that gains less than a hundredth is the last.
   Result<bool> Climb(const Start& start, bool more) {
     constexpr int32_t kMaxTriedChunks = 512;
+    constexpr int64_t kUsualSteps = 4;
     const Rational enough(99, 100);
     Tried last = start.tried;
+    ProgressScope progress("numbers of chunks", kUsualSteps);
     for (;;) {
       if (more ? last.chunks > kMaxTriedChunks / 2 : last.chunks % 2 != 0) break;
       const int32_t chunks = more ? last.chunks * 2 : last.chunks / 2;
@@ -124,6 +123,7 @@ class Chooser {
       if (!*next || (*next)->seconds >= last.seconds) break;
       const bool last_step = (*next)->seconds > last.seconds * enough;
       last = **next;
+      progress.Add(1);
       if (last_step) break;
     }
     return last.seconds < start.tried.seconds;
@@ -218,7 +218,7 @@ Result<AutoChoice> ChooseSynthesizer(const Topology& topology, const Collective&
   Chooser chooser(topology, options, budget_ns, *std::move(bounds));
   std::vector<const Synthesizer*> runs;
   for (const Synthesizer& synthesizer : Synthesizers()) {
-    if (!Makes(synthesizer, collective.kind())) continue;
+    if (!synthesizer.Makes(collective.kind())) continue;
     chooser.Add(synthesizer);
     runs.push_back(synthesizer.on_request_only ? nullptr : &synthesizer);
   }

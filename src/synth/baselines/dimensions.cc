@@ -30,7 +30,7 @@ Shape ShapeOfGrid(const GridShape& grid) {
   return shape;
 }
 
-// Of the expression that made the network.
+// From the expression that made the network.
 std::optional<Shape> ShapeOfExpression(const Topology& topology) {
   Result<ExpressionTree> tree = ParseExpressionTree(topology.expression());
   if (!tree) return std::nullopt;
@@ -71,7 +71,7 @@ std::optional<size_t> DifferenceOf(const std::vector<Dimension>& dims, NodeId a,
   return found;
 }
 
-// Of a link into `rank`; a switch belongs to the dimension of the ranks that it joins.
+// The dimension of a link into `rank`; a switch belongs to the dimension of the ranks that it joins.
 std::optional<size_t> DimensionOfLink(const Topology& topology, const std::vector<Dimension>& dims,
                                       LinkId link, NodeId rank) {
   const NodeId tail = topology.tail(link);

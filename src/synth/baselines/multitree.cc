@@ -154,7 +154,8 @@ Synthesizer MultiTreeSynthesizer() {
           .description = "MultiTree: trees from all ranks, level by level, a link once a step",
           .collectives = {Kind::kAllGather, Kind::kReduceScatter, Kind::kAllReduce},
           .synthesize = baselines::SynthesizeMultiTree,
-          .forecast = baselines::ForecastOf};
+          .forecast = baselines::ForecastOf,
+          .groups = GroupUse::kOwnLinks};
 }
 
 }  // namespace tutti

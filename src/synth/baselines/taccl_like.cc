@@ -76,13 +76,13 @@ class TimeExpandedProgram {
  public:
   TimeExpandedProgram(const Topology& topology, int32_t chunks, const Rational& chunk_bytes)
       : topology_(topology), chunks_(chunks), slots_(SlotsOfLinks(topology, chunk_bytes)) {
-    for (NodeId rank : topology.Ranks()) least_.push_back(SlotsFrom(topology, slots_, rank));
+    for (NodeId rank : topology.Ranks()) min_slots_.push_back(SlotsFrom(topology, slots_, rank));
   }
 
   // No schedule takes fewer slots: the farthest rank, and what its links bring into a rank.
   int32_t LeastSlots() const {
     int32_t least = 1;
-    for (const std::vector<int32_t>& from : least_)
+    for (const std::vector<int32_t>& from : min_slots_)
       least = std::max(least, *std::max_element(from.begin(), from.end()));
     for (NodeId rank : topology_.Ranks())
       for (;; ++least) {
@@ -111,7 +111,7 @@ class TimeExpandedProgram {
     };
     std::vector<Start> starts;
     const auto n = static_cast<size_t>(topology_.num_ranks());
-    // Of each link the columns in which it is busy, by slot.
+    // By link, the columns in which it is busy, by slot.
     std::vector<std::vector<std::vector<IntegerProgram::Entry>>> busy(
         static_cast<size_t>(topology_.num_links()));
     for (auto& by_slot : busy) by_slot.resize(static_cast<size_t>(horizon));
@@ -121,7 +121,7 @@ class TimeExpandedProgram {
       std::vector<std::vector<int32_t>> has(n);
       for (NodeId rank : topology_.Ranks())
         for (int32_t slot = 0; slot <= horizon && rank != source; ++slot) {
-          const bool early = slot < least_[source.index()][rank.index()];
+          const bool early = slot < min_slots_[source.index()][rank.index()];
           const double least = slot == horizon ? 1 : 0;
           has[rank.index()].push_back(early ? -1 : program.AddColumn(least, 1, 0, false));
         }
@@ -146,7 +146,7 @@ class TimeExpandedProgram {
       }
       for (NodeId rank : topology_.Ranks()) {
         if (rank == source) continue;
-        for (int32_t slot = least_[source.index()][rank.index()]; slot <= horizon; ++slot) {
+        for (int32_t slot = min_slots_[source.index()][rank.index()]; slot <= horizon; ++slot) {
           const auto at = static_cast<size_t>(slot);
           std::vector<IntegerProgram::Entry> row = arrives[rank.index()][at];
           row.push_back({has[rank.index()][at], 1});
@@ -179,16 +179,16 @@ class TimeExpandedProgram {
 
  private:
   int32_t Earliest(NodeId source, LinkId link) const {
-    return least_[source.index()][topology_.tail(link).index()];
+    return min_slots_[source.index()][topology_.tail(link).index()];
   }
 
   const Topology& topology_;
   int32_t chunks_;
-  std::vector<int32_t> slots_;               // by link
-  std::vector<std::vector<int32_t>> least_;  // by source and node
+  std::vector<int32_t> slots_;                   // by link
+  std::vector<std::vector<int32_t>> min_slots_;  // by source and node
 };
 
-// Of an all-reduce both halves leave theirs: the larger gap counts.
+// Both halves of an all-reduce leave theirs: the larger gap counts.
 void LeaveNotes(const TimeExpandedAnswer& answer, double seconds, SynthNotes& notes) {
   std::string remark;
   if (answer.slots == answer.min_slots) {
@@ -286,7 +286,8 @@ Synthesizer TacclLikeSynthesizer() {
           .collectives = {Kind::kAllGather, Kind::kReduceScatter, Kind::kAllReduce},
           .synthesize = baselines::SynthesizeTacclLike,
           .on_request_only = true,
-          .options = {SynthOption::kMaxSeconds}};
+          .options = {SynthOption::kMaxSeconds},
+          .groups = GroupUse::kOwnLinks};
 }
 
 }  // namespace tutti

@@ -124,20 +124,21 @@ Result<BfbCost> ComputeBfbCost(const Topology& topology, const Collective& colle
 }
 
 Synthesizer BfbSynthesizer() {
-  return {
-      .name = "bfb",
-      .description = "breadth-first broadcast along shortest paths, balanced exactly",
-      .collectives = {CollectiveKind::kAllGather, CollectiveKind::kReduceScatter,
-                      CollectiveKind::kAllReduce, CollectiveKind::kBroadcast,
-                      CollectiveKind::kReduce},
-      .synthesize = SynthesizeBfb,
-      .forecast = [](const Topology&, const Collective& collective, const SynthOptions& options) {
-        // Chunks are only finer units of what a link carries anyway.
-        constexpr int64_t kNsADelivery = 200;
-        SynthOptions whole = options;
-        whole.chunks = 1;
-        return ForecastByDeliveries(collective, whole, kNsADelivery);
-      }};
+  return {.name = "bfb",
+          .description = "breadth-first broadcast along shortest paths, balanced exactly",
+          .collectives = {CollectiveKind::kAllGather, CollectiveKind::kReduceScatter,
+                          CollectiveKind::kAllReduce, CollectiveKind::kBroadcast,
+                          CollectiveKind::kReduce},
+          .synthesize = SynthesizeBfb,
+          .forecast =
+              [](const Topology&, const Collective& collective, const SynthOptions& options) {
+                // Chunks are only finer units of what a link carries anyway.
+                constexpr int64_t kNsADelivery = 200;
+                SynthOptions whole = options;
+                whole.chunks = 1;
+                return ForecastByDeliveries(collective, whole, kNsADelivery);
+              },
+          .groups = GroupUse::kOwnLinks};
 }
 
 }  // namespace tutti

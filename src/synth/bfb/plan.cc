@@ -18,7 +18,7 @@ namespace {
 
 // How many multiples of the least conceivable number of units are tried on unequal links.
 constexpr int64_t kMultiplesTried = 16;
-// Of equal links every number of units up to here is looked at, which counts loads only; of unequal
+// For equal links every number of units up to here is looked at, which counts loads only; of unequal
 // ones, where each costs a balance of every receiver, so many between the most and half of it.
 constexpr int64_t kUnitsLookedAt = 1 << 16;
 constexpr int64_t kFewUnits = 8, kPartsOfMost = 8;

@@ -64,7 +64,7 @@ class ReceiverBlock {
 // A network as BFB sees it.
 struct BfbModel {
   BfbModel(const Topology& topology, const Collective& collective, int64_t size_bytes);
-  // Of rank 0 only, where all others are known to fare alike.
+  // Rank 0's only, where all others are known to fare alike.
   void LookAtRank0Only() { num_receivers = 1; }
 
   // Calls visit(step, problem) for every step in which `receiver` gets something.

@@ -86,7 +86,8 @@ Synthesizer DbtSynthesizer() {
           .collectives = {Kind::kAllReduce, Kind::kBroadcast, Kind::kReduce},
           .synthesize = classic::SynthesizeDbt,
           .one_shard_all_reduce = true,
-          .chunk_choice = true};
+          .chunk_choice = true,
+          .groups = GroupUse::kThroughOthers};
 }
 
 }  // namespace tutti

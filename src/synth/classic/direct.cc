@@ -46,9 +46,9 @@ bool HasChoice(const Topology& topology) {
 }
 
 int32_t DefaultChunks(const Topology& topology, const Collective& collective) {
-  const bool everyone = collective.destinations(ShardId{0}).all;
+  const bool everyone = collective.destinations(ShardId{0}).several();
   const int64_t deliveries =
-      int64_t{collective.num_shards()} * (everyone ? collective.num_ranks() : 1);
+      int64_t{collective.num_shards()} * (everyone ? collective.largest_group() : 1);
   int64_t chunks = std::min<int64_t>(kMaxDefaultChunks, kDefaultDeliveries / deliveries);
   for (NodeId rank : topology.Ranks())
     chunks = std::min<int64_t>(chunks, topology.OutLinks(rank).size());
@@ -70,8 +70,9 @@ void SpreadAll(ForwardBuilder& builder, const Collective& collective) {
   for (ShardId shard : collective.Shards()) {
     const NodeId from = collective.contributors(shard).one;
     const std::vector<int32_t>& hops = builder.Distances(from);
-    for (NodeId to : topology.Ranks())
+    collective.destinations(shard).ForEach(topology.num_ranks(), [&](NodeId to) {
       if (to != from) wants.push_back({shard, to, hops[to.index()], WaysInto(topology, to, hops)});
+    });
   }
   std::stable_sort(wants.begin(), wants.end(), [](const Want& a, const Want& b) {
     return std::pair(a.distance, a.ways) < std::pair(b.distance, b.ways);
@@ -87,7 +88,7 @@ Result<Schedule> MakeDirectForward(const Topology& topology, const Collective& f
   const Result<int32_t> chunks =
       ChunksOf(options, DefaultChunks(topology, forward), 1, kDirectName, "");
   if (!chunks) return tl::unexpected(chunks.error());
-  if (!forward.destinations(ShardId{0}).all)
+  if (!forward.destinations(ShardId{0}).several())
     return BlockRouter::Make(topology, forward, *chunks).map([&](BlockRouter router) {
       return FinishSchedule(topology, forward, *chunks, std::move(router).Route(), kDirectName,
                             options.seed);
@@ -114,7 +115,8 @@ Synthesizer DirectSynthesizer() {
                           Kind::kBroadcast, Kind::kReduce, Kind::kGather, Kind::kScatter,
                           Kind::kAllToAll, Kind::kAllToAllV},
           .synthesize = classic::SynthesizeDirect,
-          .chunk_choice = true};
+          .chunk_choice = true,
+          .groups = GroupUse::kTogether};
 }
 
 }  // namespace tutti

@@ -106,26 +106,30 @@ Result<Schedule> Synthesize(std::string_view name, Emit emit, const Topology& to
 
 Synthesizer RhdSynthesizer() {
   using Kind = CollectiveKind;
-  return {.name = classic::kRhd,
-          .description = "recursive halving and doubling, for any number of ranks",
-          .collectives = {Kind::kAllGather, Kind::kReduceScatter, Kind::kAllReduce},
-          .synthesize = [](const Topology& topology, const Collective& collective,
-                           const SynthOptions& options) {
+  return {
+      .name = classic::kRhd,
+      .description = "recursive halving and doubling, for any number of ranks",
+      .collectives = {Kind::kAllGather, Kind::kReduceScatter, Kind::kAllReduce},
+      .synthesize =
+          [](const Topology& topology, const Collective& collective, const SynthOptions& options) {
             return classic::Synthesize(classic::kRhd, classic::RecursiveDoubling, topology,
                                        collective, options);
-          }};
+          },
+      .groups = GroupUse::kThroughOthers};
 }
 
 Synthesizer BruckSynthesizer() {
   using Kind = CollectiveKind;
-  return {.name = classic::kBruck,
-          .description = "Bruck's all-gather: ceil(log2 N) rounds",
-          .collectives = {Kind::kAllGather, Kind::kReduceScatter, Kind::kAllReduce},
-          .synthesize = [](const Topology& topology, const Collective& collective,
-                           const SynthOptions& options) {
+  return {
+      .name = classic::kBruck,
+      .description = "Bruck's all-gather: ceil(log2 N) rounds",
+      .collectives = {Kind::kAllGather, Kind::kReduceScatter, Kind::kAllReduce},
+      .synthesize =
+          [](const Topology& topology, const Collective& collective, const SynthOptions& options) {
             return classic::Synthesize(classic::kBruck, classic::Bruck, topology, collective,
                                        options);
-          }};
+          },
+      .groups = GroupUse::kThroughOthers};
 }
 
 }  // namespace tutti

@@ -18,7 +18,7 @@ constexpr int64_t kMaxDeliveries = std::numeric_limits<int32_t>::max();
 
 Result<ForwardBuilder> ForwardBuilder::Make(const Topology& topology, const Collective& collective,
                                             int32_t units_per_shard) {
-  TUTTI_CHECK(units_per_shard >= 1 && collective.destinations(ShardId{0}).all);
+  TUTTI_CHECK(units_per_shard >= 1 && collective.destinations(ShardId{0}).several());
   const int64_t pieces = int64_t{collective.num_shards()} * units_per_shard;
   if (pieces > kMaxDeliveries / topology.num_nodes())
     return MakeError(ErrorCode::kResourceExhausted,

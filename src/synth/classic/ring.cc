@@ -229,7 +229,8 @@ Synthesizer RingSynthesizer() {
             return classic::Synthesize(classic::kRing, topology, collective, options);
           },
       .chunk_choice = true,
-      .forecast = classic::ForecastOf};
+      .forecast = classic::ForecastOf,
+      .groups = GroupUse::kThroughOthers};
 }
 
 Synthesizer UniringSynthesizer() {
@@ -242,7 +243,8 @@ Synthesizer UniringSynthesizer() {
             return classic::Synthesize(classic::kUniring, topology, collective, options);
           },
       .chunk_choice = true,
-      .forecast = classic::ForecastOf};
+      .forecast = classic::ForecastOf,
+      .groups = GroupUse::kThroughOthers};
 }
 
 }  // namespace tutti

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "forest/exchange_packing.h"
 #include "forest/shifted_packing.h"
 #include "tutti/base/cancel.h"
 #include "tutti/base/check.h"
@@ -15,8 +16,10 @@
 namespace tutti::forest {
 namespace {
 
-// Up to so few ranks trees are packed by flows, which find lower ones; up to so many at all.
-constexpr int32_t kFewRanks = 64, kMaxPackedRanks = 256;
+// So many are packed by flows at all.
+constexpr int32_t kMaxPackedRanks = 256;
+// Branches, a flow or more each, that take about a second.
+constexpr int64_t kMaxQuickBranches = int64_t{1} << 15;
 
 class Packer {
  public:
@@ -69,7 +72,7 @@ class Packer {
     open_.push_back(std::move(started));
   }
 
-  // Of all classes but the one that grows.
+  // Flow over all classes but the one that grows.
   bool MakeFlow() {
     std::vector<MaxFlow<int64_t>::Arc> arcs;
     for (const LaneLeft& lane : lanes_)
@@ -169,10 +172,15 @@ class Packer {
 
 }  // namespace
 
-Result<std::vector<PackedTree>> PackForest(const TreeNetwork& network) {
-  if (network.num_ranks > kFewRanks)
-    if (const std::optional<int32_t> shift = SmallestShift(network))
+Result<std::vector<PackedTree>> PackForest(const TreeNetwork& network, Effort effort) {
+  if (network.num_ranks > kFewRanks) {
+    if (const std::optional<int32_t> shift = SmallestShift(network)) {
       if (auto shifted = PackShifted(network, *shift)) return *std::move(shifted);
+      if (auto exchanged = PackByExchange(network, *shift)) return *std::move(exchanged);
+    }
+    if (effort == Effort::kQuick && network.total() * network.num_ranks > kMaxQuickBranches)
+      return MakeError(ErrorCode::kInfeasible, "trees of so many ranks take many flows");
+  }
   if (network.num_ranks > kMaxPackedRanks)
     return MakeError(ErrorCode::kInfeasible,
                      fmt::format("'forest' packs trees of at most {} ranks where they are not "

@@ -11,7 +11,7 @@
 // Complexity  At least one flow a lane of a tree, N - 1 a class; N plus a few classes on balanced
 //             networks. Memory O(N trees).
 //             Of many ranks in equal boxes the trees of one box stand for all
-//             (shifted_packing.h), without any flow.
+//             (shifted_packing.h, exchange_packing.h), without any flow.
 // Errors      kCancelled; kInfeasible: too many ranks otherwise.
 // Reference   Edmonds (1973); Berczi, Frank, "Packing arborescences" (2010) for the multiplicities;
 //             Tarjan (1974) for the slack by a flow.
@@ -35,7 +35,12 @@ struct PackedTree {
   std::vector<TreeBranch> branches;  // tails before heads
 };
 
-// `network` has no lanes of switches and passes FlowsSuffice().
-Result<std::vector<PackedTree>> PackForest(const TreeNetwork& network);
+// Up to so few ranks trees are packed by flows, which find lower ones.
+inline constexpr int32_t kFewRanks = 64;
+
+// `network` has no lanes of switches and passes FlowsSuffice(). kQuick: kInfeasible where it would
+// take flows, many of them, among more than kFewRanks.
+Result<std::vector<PackedTree>> PackForest(const TreeNetwork& network,
+                                           Effort effort = Effort::kAny);
 
 }  // namespace tutti::forest

@@ -41,7 +41,7 @@ class RateProgram {
       program_.AddRow(-LinearProgram::kNoLimit, bandwidth_[link.index()],
                       {{Up(link), 1}, {Down(link), 1}});
     for (NodeId rank : topology.Ranks()) {
-      std::vector<bool> alone(static_cast<size_t>(topology.num_ranks()), false);
+      std::vector<bool> alone(static_cast<size_t>(topology.num_nodes()), false);
       alone[rank.index()] = true;
       AddCut(alone, true);
       AddCut(alone, false);
@@ -103,7 +103,7 @@ class RateProgram {
       if (reduces) std::swap(tail, head);
       arcs.push_back({tail, head, scaled(share[link.index()])});
     }
-    MaxFlow<int64_t> flow(topology_.num_ranks(), arcs);
+    MaxFlow<int64_t> flow(topology_.num_nodes(), arcs);
     int64_t wanted = 0;
     for (NodeId rank : topology_.Ranks()) {
       const int64_t rate = scaled(shares.rates[rank.index()]);
@@ -246,16 +246,16 @@ Rational BusiestLink(const Topology& topology, const std::vector<LinkId>& link_m
 }  // namespace
 
 Result<std::optional<RootRates>> FindRootRates(const Topology& topology, const Topology& transpose,
-                                               const std::vector<LinkId>& link_map) {
-  if (topology.has_switches() || topology.has_host_limits() ||
-      topology.num_ranks() > kMaxRootRanks || topology.num_links() > kMaxRootLinks)
+                                               const std::vector<LinkId>& link_map,
+                                               int64_t shards) {
+  if (topology.has_host_limits() || topology.num_ranks() > kMaxRootRanks ||
+      topology.num_links() > kMaxRootLinks)
     return std::nullopt;
   RateProgram program(topology);
   Result<std::optional<Shares>> shares = program.Solve();
   if (!shares) return tl::unexpected(shares.error());
   if (!*shares || (*shares)->total() <= 0) return std::nullopt;
-  const int64_t ranks = topology.num_ranks();
-  const int64_t total = (kTrees + ranks - 1) / ranks * ranks;
+  const int64_t total = (kTrees + shards - 1) / shards * shards;
   std::vector<int64_t> trees_of = WholeTrees((*shares)->rates, total);
   const double scale = static_cast<double>(total) / (*shares)->total();
   ShareTheRest(program.bandwidth(), **shares);

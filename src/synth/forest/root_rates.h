@@ -11,7 +11,9 @@
 //             Rates are then rounded to whole trees, and the links get the least whole numbers of
 //             trees that suffice, tested by flows. Only the rounding is approximate: what comes out
 //             is feasible in integers, and its time is exact.
-// Complexity  Some tens of linear programs of 2 links + ranks columns. Networks without switches.
+//             Switches are on either side of a cut, as if they copied: whether they come out of the
+//             shares is for splitting.h to say.
+// Complexity  Some tens of linear programs of 2 links + ranks columns.
 // Reference   [forestcoll] appendix on all-reduce; cuts as Edmonds' condition (tree_network.h).
 #pragma once
 
@@ -28,9 +30,10 @@ struct RootRates {
   Rational seconds_per_byte;  // of the buffer: the busiest link's
 };
 
-// `link_map`: link l of the transpose is link_map[l] of the topology. Nothing where the network has
-// switches, is too large for it, or no rates are found. kCancelled.
+// `link_map`: link l of the transpose is link_map[l] of the topology. The trees are a multiple of
+// `shards` in all. Nothing where the network
+// is too large for it, has host limits, or no rates are found. kCancelled.
 Result<std::optional<RootRates>> FindRootRates(const Topology& topology, const Topology& transpose,
-                                               const std::vector<LinkId>& link_map);
+                                               const std::vector<LinkId>& link_map, int64_t shards);
 
 }  // namespace tutti::forest

@@ -11,7 +11,7 @@
 namespace tutti::forest {
 
 struct RoutedBranch {
-  NodeId tail, head;          // ranks
+  NodeId tail, head;          // ranks, or switches that reduce
   std::vector<LinkId> links;  // from tail to head, all between through switches, none twice
 };
 

@@ -1,7 +1,6 @@
 #include "forest/shifted_packing.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include "tutti/base/index.h"
@@ -9,15 +8,45 @@
 namespace tutti::forest {
 namespace {
 
-bool IsShift(const TreeNetwork& network, int32_t shift) {
-  const int32_t n = network.num_ranks;
-  for (int32_t rank = 0; rank < n; ++rank)
-    if (network.trees_of[Index(rank)] != network.trees_of[Index((rank + shift) % n)]) return false;
-  for (const auto& [ends, lane] : network.lanes) {
-    const auto image = network.lanes.find({(ends.first + shift) % n, (ends.second + shift) % n});
-    if (image == network.lanes.end() || image->second.trees() != lane.trees()) return false;
+uint64_t Mixed(uint64_t a, uint64_t b) {
+  constexpr uint64_t kOdd = 0x9e3779b97f4a7c15;
+  a = (a ^ b) * kOdd;
+  return (a ^ (a >> 29)) * kOdd;
+}
+
+// By node: a rank's number after the shift, what hangs on a switch.
+std::vector<uint64_t> ColoursOf(const Topology& topology, int32_t shift) {
+  constexpr int kTiers = 6;
+  std::vector<uint64_t> colours(Index(topology.num_nodes()), 0);
+  for (NodeId rank : topology.Ranks())
+    colours[rank.index()] =
+        Mixed(1, static_cast<uint64_t>((rank.value + shift) % topology.num_ranks()));
+  for (int tier = 0; tier < kTiers; ++tier) {
+    const std::vector<uint64_t> before = colours;
+    for (NodeId node : topology.Nodes()) {
+      if (topology.is_rank(node)) continue;
+      // A sum: links have no order.
+      uint64_t sum = 0;
+      const auto add = [&](LinkId link, NodeId other, uint64_t direction) {
+        const auto bandwidth = static_cast<uint64_t>(topology.bandwidth(link));
+        const auto alpha = static_cast<uint64_t>(topology.alpha_ps(link));
+        sum += Mixed(Mixed(bandwidth, alpha), Mixed(before[other.index()], direction));
+      };
+      for (LinkId link : topology.OutLinks(node)) add(link, topology.head(link), 1);
+      for (LinkId link : topology.InLinks(node)) add(link, topology.tail(link), 2);
+      colours[node.index()] = Mixed(sum, 3);
+    }
   }
-  return true;
+  return colours;
+}
+
+uint64_t LinksOf(const Topology& topology, NodeId rank, const std::vector<uint64_t>& colours) {
+  uint64_t sum = 0;
+  for (LinkId link : topology.OutLinks(rank))
+    sum += Mixed(Mixed(static_cast<uint64_t>(topology.bandwidth(link)),
+                       static_cast<uint64_t>(topology.alpha_ps(link))),
+                 colours[topology.head(link).index()]);
+  return sum;
 }
 
 class ShiftedPacker {
@@ -44,11 +73,7 @@ class ShiftedPacker {
         left -= copies;
         first.push_back(*std::move(tree));
       }
-    std::vector<PackedTree> all;
-    all.reserve(first.size() * Index(n_ / shift_));
-    for (int32_t by = 0; by < n_; by += shift_)
-      for (const PackedTree& tree : first) all.push_back(Shifted(tree, by));
-    return all;
+    return AllShifted(first, n_, shift_);
   }
 
  private:
@@ -94,25 +119,42 @@ class ShiftedPacker {
     return std::nullopt;
   }
 
-  PackedTree Shifted(PackedTree tree, int32_t by) const {
-    tree.root.value = (tree.root.value + by) % n_;
-    for (TreeBranch& branch : tree.branches) {
-      branch.tail = (branch.tail + by) % n_;
-      branch.head = (branch.head + by) % n_;
-    }
-    return tree;
-  }
-
   const int32_t n_, shift_;
   std::vector<std::vector<Orbit>> out_;
 };
 
 }  // namespace
 
-std::optional<int32_t> SmallestShift(const TreeNetwork& network) {
-  for (int32_t shift = 1; shift * 2 <= network.num_ranks; ++shift)
-    if (network.num_ranks % shift == 0 && IsShift(network, shift)) return shift;
-  return std::nullopt;
+bool SeemsShifted(const Topology& topology) {
+  const int32_t n = topology.num_ranks();
+  const std::vector<uint64_t> plain = ColoursOf(topology, 0);
+  const auto shifts = [&](int32_t by) {
+    const std::vector<uint64_t> shifted = ColoursOf(topology, by);
+    for (NodeId rank : topology.Ranks())
+      if (LinksOf(topology, rank, shifted) !=
+          LinksOf(topology, NodeId{(rank.value + by) % n}, plain))
+        return false;
+    return true;
+  };
+  for (int32_t by = 1; by * 2 <= n; ++by)
+    if (n % by == 0 && shifts(by)) return true;
+  return false;
+}
+
+std::vector<PackedTree> AllShifted(const std::vector<PackedTree>& first, int32_t ranks,
+                                   int32_t shift) {
+  std::vector<PackedTree> all;
+  all.reserve(first.size() * Index(ranks / shift));
+  for (int32_t by = 0; by < ranks; by += shift)
+    for (PackedTree tree : first) {
+      tree.root.value = (tree.root.value + by) % ranks;
+      for (TreeBranch& branch : tree.branches) {
+        branch.tail = (branch.tail + by) % ranks;
+        branch.head = (branch.head + by) % ranks;
+      }
+      all.push_back(std::move(tree));
+    }
+  return all;
 }
 
 std::optional<std::vector<PackedTree>> PackShifted(const TreeNetwork& network, int32_t shift) {

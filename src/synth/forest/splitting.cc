@@ -14,6 +14,9 @@
 namespace tutti::forest {
 namespace {
 
+// Flows that take about a second.
+constexpr int64_t kMaxQuickFlows = int64_t{1} << 20;
+
 // What a switch takes in from a node, or gives out to it.
 struct Port {
   int32_t node;
@@ -267,12 +270,17 @@ class PairSplitter {
 
 }  // namespace
 
-Status SplitSwitches(TreeNetwork& network) {
+Status SplitSwitches(TreeNetwork& network, Effort effort) {
   if (network.num_nodes == network.num_ranks) return {};
   if (SplitAtOnce(network, network.num_ranks, network.num_nodes - 1)) return {};
   for (int32_t hub = network.num_nodes - 1; hub >= network.num_ranks; --hub) {
     if (CancelRequested()) return tl::unexpected(CancelledError());
     if (SplitAtOnce(network, hub, hub)) continue;
+    const Ports ports = PortsOf(network, hub);
+    const auto pairs = static_cast<int64_t>(ports.in.size() * ports.out.size());
+    if (effort == Effort::kQuick && pairs * network.num_ranks > kMaxQuickFlows)
+      return MakeError(ErrorCode::kInfeasible,
+                       "switches that come out pair by pair take many flows");
     if (const Status split = PairSplitter(network, hub).Run(); !split) return split;
   }
   return {};

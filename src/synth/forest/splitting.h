@@ -22,7 +22,8 @@
 
 namespace tutti::forest {
 
-// Lanes between ranks only are left. `network` passes FlowsSuffice(), then and afterwards.
-Status SplitSwitches(TreeNetwork& network);
+// Lanes between ranks only are left. `network` passes FlowsSuffice(), then and afterwards. kQuick:
+// kInfeasible where very many pairs would have to be tried.
+Status SplitSwitches(TreeNetwork& network, Effort effort = Effort::kAny);
 
 }  // namespace tutti::forest

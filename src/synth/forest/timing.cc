@@ -50,18 +50,31 @@ class Timing {
     int64_t best_ps = CompletionPs(topology_, *best);
     const int64_t max_pieces =
         MostChunks(collective_, options_.size_bytes, WorthwhileChunkBytes(topology_));
-    while (pieces <= max_pieces / 2 && Messages(int64_t{pieces} * 2) <= kMaxToTry) {
-      pieces *= 2;
-      if (Messages(pieces) == Messages(pieces / 2)) continue;  // nothing is cut anew
-      Result<Schedule> next = TimeWith(pieces);
-      if (!next) return next;
-      const int64_t next_ps = CompletionPs(topology_, *next);
-      const bool enough = next_ps > best_ps - best_ps / 200;
+    const int32_t first = pieces;
+    // Whether it is worth another step.
+    const auto tried = [&](int32_t count) -> Result<bool> {
+      if (Messages(count) == Messages(pieces)) return true;  // nothing is cut anew
+      Result<Schedule> next = TimeWith(count);
+      if (!next) return tl::unexpected(next.error());
+      const int64_t next_ps = CompletionPs(topology_, *next), before_ps = best_ps;
       if (next_ps < best_ps) {
         best_ps = next_ps;
         best = std::move(next);
       }
-      if (enough) break;
+      return next_ps <= before_ps - before_ps / 200;
+    };
+    while (pieces <= max_pieces / 2 && Messages(int64_t{pieces} * 2) <= kMaxToTry) {
+      const Result<bool> worth = tried(pieces * 2);
+      if (!worth) return tl::unexpected(worth.error());
+      pieces *= 2;
+      if (!*worth) break;
+    }
+    // Or fewer and larger ones, where more did not help.
+    if (pieces > first * 2) return best;
+    for (pieces = first; pieces > 1; pieces /= 2) {
+      const Result<bool> worth = tried(pieces / 2);
+      if (!worth) return tl::unexpected(worth.error());
+      if (!*worth) break;
     }
     return best;
   }
@@ -204,11 +217,11 @@ class Timing {
 
   std::vector<Chunk> ChunksOf(int32_t units, int32_t pieces) const {
     std::vector<Chunk> chunks;
-    const auto n = static_cast<size_t>(topology_.num_ranks());
+    const auto n = static_cast<size_t>(topology_.num_nodes());
     std::vector<std::vector<const RoutedTree*>> up(n), down(n);
     for (const RoutedTree& tree : forest_.up) up[tree.root.index()].push_back(&tree);
     for (const RoutedTree& tree : forest_.down) down[tree.root.index()].push_back(&tree);
-    for (NodeId root : topology_.Ranks()) {
+    for (NodeId root : topology_.Nodes()) {
       const auto ups = CutsOf(up[root.index()], forest_.trees_up, units, pieces);
       const auto downs = CutsOf(down[root.index()], forest_.trees_down, units, pieces);
       std::vector<int32_t> ends;
@@ -268,17 +281,46 @@ class Timing {
                          ten::LinkTimeOf(header, topology_, transfer), later_ps);
   }
 
-  // Returns what the root waits for: messages into it, joined.
-  uint32_t AddReduce(Work& work, const Schedule& header, const std::vector<Chunk>& chunks,
-                     uint32_t chunk, int64_t later_ps) const {
+  // Who has the whole sum, and what they wait for: messages into them, joined.
+  struct Reduced {
+    uint32_t at_root = kNone;
+    NodeId early{-1};  // a rank that has it before a root that is a switch
+    uint32_t at_early = kNone;
+  };
+
+  static uint32_t Joined(Work& work, uint32_t chunk, const std::vector<uint32_t>& needed) {
+    if (needed.size() <= 1) return needed.empty() ? kNone : needed.front();
+    const uint32_t join = work.jobs.AddJoin();
+    work.messages.push_back({LinkId{-1}, chunk, TransferOp::kCopy});
+    for (const uint32_t job : needed) work.jobs.Need(job, join);
+    return join;
+  }
+
+  // The only one that a switch at the root, or those behind it, are reached from.
+  NodeId EarlyIn(const RoutedTree& tree) const {
+    NodeId at = tree.root;
+    while (!topology_.is_rank(at)) {
+      NodeId only{-1};
+      for (const RoutedBranch& branch : tree.branches)
+        if (branch.tail == at) {
+          if (only.value >= 0) return NodeId{-1};
+          only = branch.head;
+        }
+      at = only;
+    }
+    return at == tree.root ? NodeId{-1} : at;
+  }
+
+  Reduced AddReduce(Work& work, const Schedule& header, const std::vector<Chunk>& chunks,
+                    uint32_t chunk, int64_t later_ps) const {
     const RoutedTree& tree = *chunks[chunk].up;
-    std::vector<std::vector<uint32_t>> into(static_cast<size_t>(topology_.num_ranks()));
+    std::vector<std::vector<uint32_t>> into(static_cast<size_t>(topology_.num_nodes()));
     work.last_out.assign(static_cast<size_t>(topology_.num_nodes()), kNone);
     for (auto branch = tree.branches.rbegin(); branch != tree.branches.rend(); ++branch) {
       uint32_t before = kNone;
       for (const LinkId link : branch->links) {
         const NodeId head = topology_.head(link), tail = topology_.tail(link);
-        const bool reduces = topology_.is_rank(head);
+        const bool reduces = head == branch->tail;  // the end of the branch
         const uint32_t job = Add(work, header, chunks, chunk, link,
                                  reduces ? TransferOp::kReduce : TransferOp::kCopy, later_ps);
         if (before == kNone) {
@@ -293,20 +335,23 @@ class Timing {
         if (reduces) into[head.index()].push_back(job);
       }
     }
-    const std::vector<uint32_t>& needed = into[tree.root.index()];
-    if (needed.size() <= 1) return needed.empty() ? kNone : needed.front();
-    const uint32_t join = work.jobs.AddJoin();
-    work.messages.push_back({LinkId{-1}, chunk, TransferOp::kCopy});
-    for (const uint32_t job : needed) work.jobs.Need(job, join);
-    return join;
+    Reduced reduced{.at_root = Joined(work, chunk, into[tree.root.index()]),
+                    .early = EarlyIn(tree)};
+    if (reduced.early.value >= 0)
+      reduced.at_early = Joined(work, chunk, into[reduced.early.index()]);
+    return reduced;
   }
 
   void AddSpread(Work& work, const Schedule& header, const std::vector<Chunk>& chunks,
-                 uint32_t chunk, uint32_t reduced, int64_t later_ps) const {
+                 uint32_t chunk, const Reduced& reduced, int64_t later_ps) const {
     const RoutedTree& tree = *chunks[chunk].down;
     work.last_into.assign(static_cast<size_t>(topology_.num_nodes()), kNone);
-    work.last_into[tree.root.index()] = reduced;
+    work.last_into[tree.root.index()] = reduced.at_root;
     for (const RoutedBranch& branch : tree.branches) {
+      if (branch.head == reduced.early) {
+        work.last_into[branch.head.index()] = reduced.at_early;
+        continue;
+      }
       uint32_t before = work.last_into[branch.tail.index()];
       for (const LinkId link : branch.links) {
         const uint32_t job = Add(work, header, chunks, chunk, link, TransferOp::kCopy, later_ps);
@@ -324,7 +369,7 @@ class Timing {
     if (const Status fits = CheckMemoryFor(count * 6); !fits) return tl::unexpected(fits.error());
     Work work{ten::LinkJobs(static_cast<size_t>(topology_.num_links())), {}};
     for (uint32_t chunk = 0; chunk < chunks.size(); ++chunk) {
-      uint32_t reduced = kNone;
+      Reduced reduced;
       const Chunk& piece = chunks[chunk];
       const int32_t units = header.units_per_shard;
       if (piece.up != nullptr)

@@ -4,7 +4,8 @@
 // Model       A root's shard (or the whole buffer, where roots have unlike numbers of trees) is cut
 //             into one stretch a tree, as long as the tree has copies, and each stretch into chunks. A chunk is a list of messages: one a link, where paths
 //             through switches take one a hop. A switch holds one value of a reduction at a time:
-//             the next sum of the same chunk enters it after the last one has left. What is spread
+//             the next sum of the same chunk enters it after the last one has left, unless it is one
+//             that reduces: then branches end at it as at a rank. What is spread
 //             may enter a switch several times, once for each branch that passes it: nothing is
 //             copied there.
 // Method      ten/link_jobs.h, with more and more chunks while that ends earlier.

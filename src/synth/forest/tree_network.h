@@ -28,6 +28,9 @@
 
 namespace tutti::forest {
 
+// kQuick: a stage that would take long is given up instead (kInfeasible).
+enum class Effort : uint8_t { kAny, kQuick };
+
 // A path between two nodes with nothing but switches between them, and how many trees may take it.
 struct LanePath {
   std::vector<LinkId> links;
@@ -51,18 +54,31 @@ struct TreeNetwork {
   int64_t total() const;  // of trees_of
 };
 
-// Of broadcast from `root`, or without one of all-gather. `max_trees`: at most so many a root, 0
-// for the optimum. kInfeasible: host limits, which no tree keeps to.
-Result<TreeNetwork> CountTrees(const Topology& topology, std::optional<NodeId> root,
-                               int64_t max_trees);
+// Whose trees are counted.
+struct TreeRoots {
+  int32_t count = 0;                 // the first so many ranks, of all-gather
+  std::optional<NodeId> one = {};    // or this one, of broadcast
+  const Topology* limits = nullptr;  // the network whose cut says how many: a switch that counts as
+                                     // a rank here is none there
+};
+
+// `max_trees`: at most so many a root, 0 for the optimum. Where switches count as ranks the cut may
+// be out of reach: then as LeastScale has it, with its loss. kInfeasible: host limits, which no tree
+// keeps to.
+Result<TreeNetwork> CountTrees(const Topology& topology, const TreeRoots& roots, int64_t max_trees);
 
 // The fewest trees, a divisor of those of `optimum`, that reach the rate of the optimum as well: fewer
 // trees are larger, and lower where links have room for several. None where there are none, or
-// `optimum`, which is of broadcast from `root`, is none. One test of feasibility a divisor.
-std::optional<TreeNetwork> FewestTrees(const Topology& topology, NodeId root,
+// `optimum`, which is of broadcast from `root.one`, is none. One test of feasibility a divisor.
+std::optional<TreeNetwork> FewestTrees(const Topology& topology, const TreeRoots& root,
                                        const TreeNetwork& optimum);
 
-// Every set of nodes with a rank in it takes in, or starts, all trees.
+// Every set of nodes with a rank in it takes in, or starts, all trees. Of ranks that a shift maps onto
+// each other one is tested.
 bool FlowsSuffice(const TreeNetwork& network);
+
+// The smallest g < N that divides N and shifts lanes and roots onto such of the same trees; none, or
+// lanes of switches: nullopt. O(divisors of N * lanes log lanes).
+std::optional<int32_t> SmallestShift(const TreeNetwork& network);
 
 }  // namespace tutti::forest

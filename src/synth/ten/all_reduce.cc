@@ -9,6 +9,7 @@
 #include "ten/input.h"
 #include "ten/link_jobs.h"
 #include "ten/tree_packing.h"
+#include "tutti/base/progress.h"
 #include "tutti/sched/transform.h"
 #include "tutti/topo/properties.h"
 
@@ -64,6 +65,7 @@ class Overlapper {
   Result<Schedule> Run() {
     const int32_t chunks_before = best_.units_per_shard;
     if (IsNearlyBest(chunks_before)) return std::move(best_);
+    ProgressScope progress("overlap of both halves", options_.chunks > 0 ? 2 : 3);
     std::optional<std::vector<ChunkTrees>> matched = TreesOf(best_);
     std::vector<SidesAttempt> attempts;
     if (options_.chunks > 0) {
@@ -72,6 +74,7 @@ class Overlapper {
       for (int32_t chunks : kChunks) attempts.push_back({.chunks = chunks});
       if (const Status tried = TryAll(attempts, kBestChunks); !tried)
         return tl::unexpected(tried.error());
+      progress.Add(1);
     }
     const int32_t num_variants =
         options_.tries > 0 ? options_.tries : static_cast<int32_t>(std::size(kVariants));
@@ -82,6 +85,7 @@ class Overlapper {
     if (matched) attempts.push_back({.chunks = chunks_before, .trees = *std::move(matched)});
     if (const Status tried = TryAll(attempts, kBestAttempts); !tried)
       return tl::unexpected(tried.error());
+    progress.Add(1);
     if (const Status tried = TryAll(attempts, kBestAttempts); !tried)
       return tl::unexpected(tried.error());
     return std::move(best_);
@@ -104,7 +108,7 @@ class Overlapper {
     return header;
   }
 
-  // Of one chunk on each link, whether time goes in rounds or not.
+  // Time of one chunk on each link, whether time goes in rounds or not.
   std::vector<LinkTime> TimesOf(int32_t chunks) const {
     Schedule header = HeaderOf(chunks);
     header.kind = ScheduleKind::kTimed;
@@ -173,17 +177,21 @@ class Overlapper {
         std::clamp<int64_t>(kJobPasses / std::max<int64_t>(jobs, 1), kFewPasses, kManyPasses));
     const auto packing_passes = static_cast<int32_t>(
         std::clamp<int64_t>(kLinksLookedAt / std::max<int64_t>(links, 1), 1, kPackingPasses));
+    ProgressScope progress("trees and their times", 2 * static_cast<int64_t>(attempts.size()));
     for (SidesAttempt& attempt : attempts) {
       if (attempt.trees.empty()) {
         Result<std::vector<ChunkTrees>> packed = Pack(attempt, packing_passes);
         if (!packed) return tl::unexpected(packed.error());
         attempt.trees = *std::move(packed);
       }
-      if (passes <= attempt.passes) continue;
-      const Result<int64_t> end_ps = Try(attempt, passes);
-      if (!end_ps) return tl::unexpected(end_ps.error());
-      attempt.passes = passes;
-      attempt.end_ps = *end_ps;
+      progress.Add(1);
+      if (passes > attempt.passes) {
+        const Result<int64_t> end_ps = Try(attempt, passes);
+        if (!end_ps) return tl::unexpected(end_ps.error());
+        attempt.passes = passes;
+        attempt.end_ps = *end_ps;
+      }
+      progress.Add(1);
     }
     std::stable_sort(
         attempts.begin(), attempts.end(),
@@ -237,7 +245,7 @@ class Overlapper {
 
   size_t JobsOfChunk() const { return 2 * static_cast<size_t>(topology_.num_ranks()); }
 
-  // Of each chunk two jobs a rank, up and down; the root has two joins: all has been reduced.
+  // Each chunk has two jobs a rank, up and down; the root has two joins: all has been reduced.
   LinkJobs JobsOf(const std::vector<ChunkTrees>& trees, const std::vector<LinkTime>& times,
                   int64_t later_ps) const {
     LinkJobs jobs(times.size());

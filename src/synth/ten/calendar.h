@@ -12,6 +12,7 @@ class Calendar {
  public:
   // The first time from `earliest` on at which the link is free for `length`.
   int64_t FirstFree(int64_t earliest, int64_t length) const {
+    if (busy_.empty() || busy_.back().end <= earliest) return earliest;
     auto busy = std::upper_bound(
         busy_.begin(), busy_.end(), earliest,
         [](int64_t time, const Interval& interval) { return time < interval.end; });

@@ -28,11 +28,12 @@ namespace {
 // Matched transfers, of all tries together: about three seconds on one core. Links that are unlike
 // take longer, and their schedules are passed over again.
 constexpr int64_t kMaxMatched = 8'000'000, kMatchedATimedTransfer = 4;
-// Through switches each transfer is the best of several ways.
-constexpr int64_t kWaysAsOne = 32;
+// Through switches each transfer is the best of several ways; chunks, which pass whole, have to be
+// fine there, so that more numbers are tried.
+constexpr int64_t kWaysAsOne = 64, kMaxMatchedThroughSwitches = 16'000'000;
 constexpr int32_t kMaxTriedChunks = 1 << 12;
 constexpr int kMaxFailedCounts = 6;
-// Of more deliveries a chunk, numbers are compared by fewer tries.
+// With more deliveries a chunk, numbers are compared by fewer tries.
 constexpr int64_t kFewDeliveries = 5000;
 constexpr int32_t kTriesToCompare = 2, kUsualTries = 8;
 constexpr size_t kFinalists = 3;
@@ -112,7 +113,7 @@ class CountSearch {
 
   bool Affordable(int32_t count) {
     matched_ += MatchedBy(count, tries() > 0 ? tries() : kUsualTries);
-    return matched_ <= kMaxMatched;
+    return matched_ <= (topology_.has_switches() ? kMaxMatchedThroughSwitches : kMaxMatched);
   }
 
   // No schedule in rounds with so many chunks is faster: the rounds that the busiest cut needs, of
@@ -172,8 +173,10 @@ class CountSearch {
     if (best_.size() > kFinalists) best_.pop_back();
   }
 
-  // The finalists with as many tries as without a search. kCancelled.
+  // The finalists with as many tries as without a search; through switches, where these are what
+  // takes longest, only the best. kCancelled.
   Status TryFinalistsInFull() {
+    if (topology_.has_switches()) best_.erase(best_.begin() + 1, best_.end());
     for (Tried& one : std::exchange(best_, {})) {
       SynthOptions with_count = options_;
       with_count.chunks = one.schedule.units_per_shard;

@@ -31,8 +31,10 @@ class Groups {
 class Bits {
  public:
   Bits(size_t rows, size_t columns) : words_((columns + 63) / 64), bits_(rows * words_, 0) {}
-  bool Test(size_t row, size_t column) const {
-    return (bits_[row * words_ + column / 64] >> (column % 64) & 1) != 0;
+  bool Test(size_t row, size_t column) const { return Test(Row(row), column); }
+  const uint64_t* Row(size_t row) const { return bits_.data() + row * words_; }
+  static bool Test(const uint64_t* row, size_t column) {
+    return (row[column / 64] >> (column % 64) & 1) != 0;
   }
   void Set(size_t row, size_t column) {
     bits_[row * words_ + column / 64] |= uint64_t{1} << (column % 64);
@@ -97,24 +99,31 @@ class EventMatcher {
     return tier.group_of_rank.empty() || !tier.promised.Test(tier.group_of_rank[link.head], chunk);
   }
 
+  // Whether the head lacks anything that is not on its way to it.
+  bool HeadLacks(uint32_t l) const { return num_lacking_[links_[l].head] > 0; }
+
   // What the idle link takes now, or kNoChunk.
   uint32_t Choose(uint32_t l) {
+    if (!HeadLacks(l)) return kNoChunk;
     Link& link = links_[l];
     const Tier& tier = tiers_[link.tier];
     const std::vector<uint32_t>& list = arrivals_[link.tail];
     const bool has_groups = !tier.group_of_rank.empty();
-    const uint32_t group = has_groups ? tier.group_of_rank[link.head] : 0;
+    const uint64_t* const promised = promised_.Row(link.head);
+    const uint64_t* const promised_to_group =
+        has_groups ? tier.promised.Row(tier.group_of_rank[link.head]) : nullptr;
+    const size_t reach = kReach * window_;
     // Entries before `keep` are held at the head or put off.
     candidates_.clear();
     size_t keep = link.cursor;
     for (size_t i = link.cursor;
-         i < list.size() && i < keep + kReach * window_ && candidates_.size() < window_; ++i) {
+         i < list.size() && i < keep + reach && candidates_.size() < window_; ++i) {
       const uint32_t chunk = list[i];
-      if (promised_.Test(link.head, chunk)) {
+      if (Bits::Test(promised, chunk)) {
         if (i == keep) ++keep;
-      } else if (has_groups && tier.promised.Test(group, chunk)) {
+      } else if (has_groups && Bits::Test(promised_to_group, chunk)) {
         if (i != keep) continue;
-        link.put_off.push_back(chunk);
+        link.deferred.push_back(chunk);
         ++keep;
       } else {
         candidates_.push_back(chunk);
@@ -123,15 +132,15 @@ class EventMatcher {
     link.cursor = static_cast<uint32_t>(keep);
     if (!candidates_.empty()) return rule_->Choose(l, candidates_);
     if (!PaysToSend(link, tier)) return kNoChunk;
-    for (size_t i = link.put_off_cursor;
-         i < link.put_off.size() && i < link.put_off_cursor + kReach * window_ &&
+    for (size_t i = link.deferred_cursor;
+         i < link.deferred.size() && i < link.deferred_cursor + reach &&
          candidates_.size() < window_;
          ++i) {
-      const uint32_t chunk = link.put_off[i];
-      if (!promised_.Test(link.head, chunk))
+      const uint32_t chunk = link.deferred[i];
+      if (!Bits::Test(promised, chunk))
         candidates_.push_back(chunk);
-      else if (i == link.put_off_cursor)
-        ++link.put_off_cursor;
+      else if (i == link.deferred_cursor)
+        ++link.deferred_cursor;
     }
     return candidates_.empty() ? kNoChunk : rule_->Choose(l, candidates_);
   }
@@ -144,9 +153,9 @@ class EventMatcher {
     uint32_t tail = 0, head = 0;
     uint32_t tier = 0;
     uint64_t priority = 0;
-    uint32_t cursor = 0;            // into the arrivals of the tail
-    std::vector<uint32_t> put_off;  // chunks that faster links may bring, in order of the cursor
-    size_t put_off_cursor = 0;
+    uint32_t cursor = 0;             // into the arrivals of the tail
+    std::vector<uint32_t> deferred;  // chunks that faster links may bring, in order of the cursor
+    size_t deferred_cursor = 0;
   };
 
   void MakeTiers() {
@@ -201,7 +210,7 @@ class EventMatcher {
 
   // Whether a chunk sent now arrives before the faster links could have brought everything.
   bool PaysToSend(const Link& link, const Tier& tier) const {
-    if (link.put_off_cursor == link.put_off.size()) return false;
+    if (link.deferred_cursor == link.deferred.size()) return false;
     const int64_t faster_ps = tier.faster_ps[link.head];
     if (faster_ps == 0 || network_idle_) return true;
     __extension__ using Wide = __int128;

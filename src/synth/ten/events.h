@@ -37,7 +37,7 @@ struct EventsProblem {
   const Policy& policy;            // must outlive the run
   size_t window = 1024;            // of the oldest chunks among which it chooses
   bool waits = true;               // false: the paper's rule
-  // Of the policy, and of the order in which links of one cost choose at one instant; 1: by id.
+  // Seed of the policy, and of the order in which links of one cost choose at one instant; 1: by id.
   uint64_t seed = 1;
 };
 

@@ -75,7 +75,7 @@ int32_t TriesOf(const Input& input, const SynthOptions& options) {
   return input.num_deliveries() < kManyDeliveries ? kDefaultTries : 1;
 }
 
-// Of a large network fewer chunks are compared, so that time stays in proportion to deliveries.
+// For a large network fewer chunks are compared, so that time stays in proportion to deliveries.
 size_t WindowOf(const Input& input) {
   return std::clamp<size_t>(size_t{1 << 20} / input.source.size(), 16, 1024);
 }

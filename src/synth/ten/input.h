@@ -50,7 +50,7 @@ Schedule Header(const Input& input, uint64_t seed);
 // How many variants are tried: as asked for, or by size.
 int32_t TriesOf(const Input& input, const SynthOptions& options);
 
-// Of a large network fewer chunks are compared, so that time stays in proportion to deliveries.
+// For a large network fewer chunks are compared, so that time stays in proportion to deliveries.
 size_t WindowOf(const Input& input);
 
 // Links between ranks that are all equal: time may go in rounds.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "ten/instant_queue.h"
+#include "tutti/base/progress.h"
 #include "tutti/base/random.h"
 
 namespace tutti::ten {
@@ -211,7 +212,9 @@ Result<JobTimes> Search(const LinkJobs& jobs, const TimingOptions& options) {
   bool turned = false;
   int64_t recent = std::numeric_limits<int64_t>::max();  // the best since the last shake
   int32_t vain = 0;
-  for (int32_t pass = 0; pass < options.passes && best.end_ps > options.enough_ps; ++pass) {
+  ProgressScope progress("timing", options.passes);
+  for (int32_t pass = 0; pass < options.passes && best.end_ps > options.enough_ps;
+       ++pass, progress.Add(1)) {
     if (CancelRequested()) return tl::unexpected(CancelledError());
     JobTimes times = Pass(jobs, turned ? backward : forward, turned, order).Run();
     // Time runs the other way next: what ended last goes first.

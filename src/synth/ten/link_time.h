@@ -16,7 +16,7 @@ struct LinkTime {
 // A link that takes longer is as good as none.
 inline constexpr int64_t kLongestPs = std::numeric_limits<int64_t>::max() / 4;
 
-// Of a transfer of a timed schedule, for its size and link model. At most kLongestPs.
+// Time of a transfer of a timed schedule, for its size and link model. At most kLongestPs.
 LinkTime LinkTimeOf(const Schedule& schedule, const Topology& topology, const Transfer& transfer);
 
 }  // namespace tutti::ten

@@ -20,6 +20,7 @@ constexpr int32_t kMaxFailedPasses = 2;  // passes in a row
 struct Delivery {
   uint32_t chunk = 0, link = 0;
   int64_t start = 0;
+  int64_t arrival = 0;  // when PushToTheEnd() sorts
 };
 
 class Rerouter {
@@ -31,11 +32,18 @@ class Rerouter {
         time_(static_cast<size_t>(topology_.num_links())) {
     for (LinkId link : topology_.Links())
       time_[link.index()] = LinkTimeOf(schedule, topology_, input.MakeTransfer(link, 0, 0));
+    for (NodeId rank : topology_.Ranks()) {
+      first_in_link_.push_back(in_links_.size());
+      for (LinkId link : topology_.InLinks(rank))
+        in_links_.push_back({static_cast<uint32_t>(topology_.tail(link).value),
+                             static_cast<uint32_t>(link.value), time_[link.index()]});
+    }
+    first_in_link_.push_back(in_links_.size());
     for (size_t i = 0; i < schedule.transfers.size(); ++i) {
       const Transfer& transfer = schedule.transfers[i];
       deliveries_.push_back(
           {static_cast<uint32_t>(transfer.shard.value * input.chunks + transfer.begin),
-           static_cast<uint32_t>(transfer.link.value), schedule.start_ps[i]});
+           static_cast<uint32_t>(transfer.link.value), schedule.start_ps[i], 0});
     }
   }
 
@@ -53,6 +61,11 @@ class Rerouter {
   const std::vector<Delivery>& deliveries() const { return deliveries_; }
 
  private:
+  struct InLink {
+    uint32_t tail, link;
+    LinkTime time;
+  };
+
   int64_t ArrivalOf(const Delivery& delivery) const {
     return delivery.start + time_[delivery.link].travel_ps;
   }
@@ -66,9 +79,9 @@ class Rerouter {
 
   // The last to arrive first, on calendars of negative times.
   void PushToTheEnd(int64_t end) {
-    std::sort(deliveries_.begin(), deliveries_.end(), [this](const Delivery& a, const Delivery& b) {
-      return std::tuple(-ArrivalOf(a), a.link, a.chunk) <
-             std::tuple(-ArrivalOf(b), b.link, b.chunk);
+    for (Delivery& delivery : deliveries_) delivery.arrival = ArrivalOf(delivery);
+    std::sort(deliveries_.begin(), deliveries_.end(), [](const Delivery& a, const Delivery& b) {
+      return std::tie(b.arrival, a.link, a.chunk) < std::tie(a.arrival, b.link, b.chunk);
     });
     sent_on_.assign(input_.source.size() * num_ranks_, end);
     std::vector<Calendar> calendars(time_.size());
@@ -94,15 +107,17 @@ class Rerouter {
     std::vector<Calendar> calendars(time_.size());
     for (Delivery& delivery : deliveries_) {
       const NodeId head = HeadOf(delivery);
+      const int64_t* const held_by = held_from.data() + delivery.chunk * num_ranks_;
       int64_t best = kNoDelivery;
-      for (LinkId link : topology_.InLinks(head)) {
-        const int64_t held = held_from[Place(delivery.chunk, topology_.tail(link))];
-        if (held == kNoDelivery) continue;
-        const LinkTime& time = time_[link.index()];
-        const int64_t start = calendars[link.index()].FirstFree(held, time.hold_ps);
-        if (start + time.travel_ps >= best) continue;
+      for (size_t k = first_in_link_[head.index()]; k < first_in_link_[head.index() + 1]; ++k) {
+        const auto& [tail, link, time] = in_links_[k];
+        const int64_t held = held_by[tail];
+        // Also where nothing is held, and not earlier even if the link is free.
+        if (held >= best - time.travel_ps) continue;
+        const int64_t start = calendars[link].FirstFree(held, time.hold_ps);
+        if (start >= best - time.travel_ps) continue;
         best = start + time.travel_ps;
-        delivery.link = static_cast<uint32_t>(link.value);
+        delivery.link = link;
         delivery.start = start;
       }
       calendars[delivery.link].Take(delivery.start, time_[delivery.link].hold_ps);
@@ -114,6 +129,8 @@ class Rerouter {
   const Topology& topology_;
   size_t num_ranks_;
   std::vector<LinkTime> time_;
+  std::vector<InLink> in_links_;  // by head, each as its link is there
+  std::vector<size_t> first_in_link_;
   std::vector<Delivery> deliveries_;
   std::vector<int64_t> sent_on_;  // [chunk][rank]: first sent on, or there from
 };

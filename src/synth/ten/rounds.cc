@@ -131,7 +131,7 @@ class RoundMatcher {
     __builtin_prefetch(arrivals_.data() + rank * num_chunks_ + num_held_[rank], 1);
   }
 
-  // Of the next chunks that a link looks at; most are held already, so there is more than one.
+  // How many of the next chunks a link looks at; most are held already, so there is more than one.
   void FetchBits(size_t rank) const {
     constexpr uint32_t kChunksAhead = 4;
     const uint64_t* row = has_.data() + rank * words_;

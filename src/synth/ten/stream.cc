@@ -60,6 +60,7 @@ Status CheckTenStreams(const Topology& topology, const Collective& collective,
     return MakeError(ErrorCode::kInfeasible,
                      "this schedule cannot be made round by round: " + std::move(why));
   };
+  if (collective.has_groups()) return fail("only one of all ranks is, not one of groups");
   if (collective.kind() != CollectiveKind::kAllGather &&
       collective.kind() != CollectiveKind::kBroadcast)
     return fail(fmt::format("{} {}; only all-gather and broadcast go from the first round on",

@@ -27,12 +27,13 @@ Result<SwitchPaths> SwitchPaths::Make(const Topology& topology, std::vector<Link
   const int64_t ranks = topology.num_ranks();
   if (const Status fits =
           CheckMemory(fmt::format("the paths between {} ranks through switches", ranks),
-                      8 * ranks * topology.num_nodes() + kBytesAWay * ranks * topology.num_links(),
+                      16 * ranks * topology.num_nodes() + kBytesAWay * ranks * topology.num_links(),
                       AvailableMemoryBytes());
       !fits)
     return tl::unexpected(fits.error());
   SwitchPaths paths(topology, std::move(time));
   paths.MeasureLeft();
+  paths.FindLinksNearer();
   if (const Status made = paths.MakeNetwork(); !made) return tl::unexpected(made.error());
   paths.ShareLastLinks();
   return paths;
@@ -52,6 +53,18 @@ void SwitchPaths::MeasureLeft() {
     for (NodeId node : topology_->Nodes())
       left(node, target) = times[node.index()] < far_ps ? times[node.index()] : kUnreachable;
   }
+}
+
+void SwitchPaths::FindLinksNearer() {
+  first_nearer_.reserve(left_.size() + 1);
+  first_nearer_.push_back(0);
+  for (NodeId node : topology_->Nodes())
+    for (NodeId target : topology_->Ranks()) {
+      if (!topology_->is_rank(node))
+        for (LinkId link : topology_->OutLinks(node))
+          if (left(topology_->head(link), target) < left(node, target)) nearer_.push_back(link);
+      first_nearer_.push_back(nearer_.size());
+    }
 }
 
 Status SwitchPaths::MakeNetwork() {
@@ -98,9 +111,8 @@ int64_t SwitchPaths::Route(NodeId at, NodeId target, int64_t arrival_ps,
   while (at != target) {
     Hop best{LinkId{-1}, 0};
     int64_t best_ps = kUnreachable;
-    for (LinkId link : topology_->OutLinks(at)) {
+    for (LinkId link : LinksNearer(at, target)) {
       const NodeId head = topology_->head(link);
-      if (left(head, target) >= left(at, target)) continue;
       const LinkTime& time = time_[link.index()];
       const auto same = std::find_if(carried.begin(), carried.end(),
                                      [link](const Hop& hop) { return hop.link == link; });

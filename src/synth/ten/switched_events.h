@@ -13,6 +13,7 @@
 //             the links are about free.
 // Matcher     As RunEvents asks of it, a path in place of a link, without TimeOf(); besides
 //             bool Wants(uint32_t path, uint32_t chunk)   not there, not promised, not put off
+//             bool HeadLacks(uint32_t path)   else nothing is wanted there, now or later
 // Complexity  O(transfers * kWindow * links out of a switch), where few links find nothing to send.
 #pragma once
 
@@ -179,6 +180,7 @@ class SwitchedEvents {
   Sent SendOver(uint32_t k, std::span<const uint32_t> paths) {
     options_.clear();
     for (uint32_t path : paths) {
+      if (!matcher_.HeadLacks(path)) continue;
       hops_.clear();
       options_.push_back({RouteBy(k, path, now_, hops_), path});
     }

@@ -241,7 +241,8 @@ Synthesizer TenSynthesizer() {
           .chunk_choice = true,
           .forecast = ten::ForecastOf,
           .options = {SynthOption::kTries, SynthOption::kAutoChunks, SynthOption::kPolicy,
-                      SynthOption::kWaiting, SynthOption::kFinalPass, SynthOption::kMulticast}};
+                      SynthOption::kWaiting, SynthOption::kFinalPass, SynthOption::kMulticast},
+          .groups = GroupUse::kThroughOthers};
 }
 
 }  // namespace tutti

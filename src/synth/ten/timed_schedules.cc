@@ -49,7 +49,7 @@ struct TimedVariant {
   }
 };
 
-// Of a large network fewer passes, so that they take about as long as matching does. Paths through
+// For a large network fewer passes, so that they take about as long as matching does. Paths through
 // switches are not routed again.
 int32_t PassesOf(const Input& input, const SynthOptions& options) {
   if (input.topology.has_switches()) return 0;

@@ -8,6 +8,7 @@
 
 #include "tutti/base/cancel.h"
 #include "tutti/base/check.h"
+#include "tutti/base/progress.h"
 #include "tutti/base/random.h"
 
 namespace tutti::ten {
@@ -15,7 +16,7 @@ namespace {
 
 constexpr int kScaleBits = 20;
 constexpr int64_t kScale = int64_t{1} << kScaleBits;
-// Of a load that is the part f of the largest, f to the power of 2^sharpness counts.
+// A load that is the part f of the largest counts f to the power of 2^sharpness.
 constexpr int kMinSharpness = 5, kMaxSharpness = 10;
 
 class Packer {
@@ -33,7 +34,8 @@ class Packer {
     for (size_t chunk = 0; chunk < trees_.size(); ++chunk) Take(chunk);
     std::vector<ChunkTrees> best = trees_;
     int64_t best_most = Most();
-    for (int32_t pass = 0; pass < problem_.passes; ++pass) {
+    ProgressScope progress("packing trees", problem_.passes);
+    for (int32_t pass = 0; pass < problem_.passes; ++pass, progress.Add(1)) {
       sharpness_ = kMinSharpness + pass * (kMaxSharpness - kMinSharpness) / problem_.passes;
       for (size_t chunk = 0; chunk < trees_.size(); ++chunk) {
         if (CancelRequested()) return tl::unexpected(CancelledError());
@@ -106,14 +108,21 @@ class Packer {
     const auto n = static_cast<size_t>(topology_.num_ranks());
     link_of_rank.assign(n, LinkId{-1});
     std::vector<bool> is_in(n, false);
+    // The least offer to each rank is the one that it will join by: larger ones stay out of `open`.
+    constexpr int64_t kNoOffer = std::numeric_limits<int64_t>::max();
+    least_.assign(n, {kNoOffer, 0, 0, LinkId{-1}, NodeId{-1}});
     std::priority_queue<Entry, std::vector<Entry>, std::greater<>> open;
     const auto reach = [&](NodeId rank, int64_t depth) {
       is_in[rank.index()] = true;
+      const int64_t depth_key = depth * problem_.depth_weight / 16;
       const auto offer = [&](LinkId link, NodeId next) {
         if (is_in[next.index()]) return;
         const int64_t length = length_[link.index()];
-        const int64_t far = depth + length;
-        open.push({length + depth * problem_.depth_weight / 16, random_.Next(), far, link, next});
+        const Entry entry{length + depth_key, random_.Next(), depth + length, link, next};
+        Entry& least = least_[next.index()];
+        if (!(least > entry)) return;
+        least = entry;
+        open.push(entry);
       };
       if (outward) {
         for (LinkId link : topology_.OutLinks(rank)) offer(link, topology_.head(link));
@@ -137,6 +146,7 @@ class Packer {
   std::vector<int64_t> load_, length_;
   Random random_;
   std::vector<ChunkTrees> trees_;
+  std::vector<Entry> least_;  // by rank; of Grow()
 };
 
 }  // namespace

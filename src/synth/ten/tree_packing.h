@@ -28,7 +28,7 @@ namespace tutti::ten {
 
 struct ChunkTrees {
   NodeId root;
-  // Of every rank but the root: the link to its parent, and the link it receives the result by.
+  // For every rank but the root: the link to its parent, and the link it receives the result by.
   std::vector<LinkId> up, down;
 };
 

@@ -47,7 +47,7 @@ struct Cluster {
   bool plain = false;                // boxes are ranks: no ".gpu0" behind their names
 };
 
-// Of the cluster that `call` describes, with every size checked.
+// The cluster that `call` describes, with every size checked.
 class Builder {
  public:
   Builder(const FamilyCall& call, Cluster cluster) : call_(call), cluster_(std::move(cluster)) {}

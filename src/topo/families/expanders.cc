@@ -138,7 +138,7 @@ std::optional<std::vector<Ends>> DrawRegular(int64_t ranks, int64_t degree, Rand
   return cables;
 }
 
-// Of degree 2 only a ring is connected.
+// With degree 2 only a ring is connected.
 std::vector<Ends> RingOver(const std::vector<int32_t>& order) {
   std::vector<Ends> cables;
   for (size_t i = 0; i < order.size(); ++i)

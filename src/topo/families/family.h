@@ -38,6 +38,13 @@ struct NamedCable {
   size_t column = 1;
 };
 
+// What reduces= says: all switches, or those that are called so.
+struct ReducingSwitches {
+  size_t column = 1;
+  bool all = false;
+  std::vector<NamedCable> names = {};  // "leaf0", or what stands behind the last dot: "nvswitch"
+};
+
 // num / den, in lowest terms, 1 <= num, den <= 10^6.
 struct Ratio {
   int64_t num = 1, den = 1;
@@ -64,6 +71,7 @@ struct FamilyCall {
   std::vector<std::optional<int64_t>> options;  // as Family::options, nullopt when not given
   LinkParameters links;
   std::optional<int64_t> host_bandwidth;              // host_bw=, of every rank
+  std::optional<ReducingSwitches> reducing = {};      // reduces=
   std::vector<NamedCable> cables;                     // link=
   std::vector<std::optional<SettingValue>> settings;  // as Family::settings
   std::string path = {};                              // where Family::reads_file
@@ -73,10 +81,10 @@ struct FamilyCall {
   std::optional<int64_t> option(std::string_view name) const;
   const SettingValue* setting(std::string_view name) const;  // nullptr
 
-  // Whether links or hosts differ from what the operands alone would give.
+  // Whether links, hosts or switches differ from what the operands alone would give.
   bool ChangesLinks() const {
     return links.bandwidth.given() || links.alpha_ps.given() || links.parallel != 1 ||
-           host_bandwidth.has_value();
+           host_bandwidth.has_value() || reducing.has_value();
   }
 
   // The error of this call, of its i-th number, or none when that number is within [least, most].

@@ -16,7 +16,8 @@ Result<Draft> BuildWithNics(const FamilyCall& call, int32_t nics_a_rank) {
   const Topology& base = call.operands[0];
   if (!base.has_host_limits())
     return call.Fault("the network has no host limits; give it some with host_bw=");
-  if (call.host_bandwidth) return call.Fault("host_bw= belongs to the network inside");
+  if (call.host_bandwidth || call.reducing)
+    return call.Fault("host_bw= and reduces= belong to the network inside");
   int64_t limited = 0;
   for (NodeId rank : base.Ranks()) limited += base.host_bandwidth(rank) ? 1 : 0;
   Result<Draft> draft =
@@ -44,6 +45,7 @@ Result<Draft> BuildWithNics(const FamilyCall& call, int32_t nics_a_rank) {
     draft->AddLink(rank.value, out[rank.index()], host);
   }
   draft->num_switches = next - base.num_ranks();
+  KeepReducing(base, *draft);
   for (LinkId link : base.Links())
     draft->AddLink(out[base.tail(link).index()], in[base.head(link).index()],
                    call.links.Override(base.spec(link), 0));

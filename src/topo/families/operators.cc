@@ -115,6 +115,7 @@ Result<Draft> BuildTranspose(const FamilyCall& call) {
   });
   KeepNames(base, base.num_nodes(), *draft);
   KeepHostLimits(base, *draft);
+  KeepReducing(base, *draft);
   draft->grid = base.grid();
   if (base.original() != nullptr && !call.ChangesLinks())
     draft->original = std::make_shared<const Topology>(TransposeTopology(*base.original()));
@@ -138,6 +139,7 @@ Result<Draft> BuildBidirectional(const FamilyCall& call) {
   });
   KeepNames(base, base.num_nodes(), *draft);
   KeepHostLimits(base, *draft);
+  KeepReducing(base, *draft);
   draft->grid = base.grid();
   return draft;
 }

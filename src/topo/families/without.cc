@@ -181,6 +181,7 @@ Result<Draft> BuildPunctured(const FamilyCall& call, const Puncture& puncture,
   for (NodeId node : base.Nodes()) {
     if (number[node.index()] < 0) continue;
     draft->names.push_back(base.node_name(node));
+    if (!base.is_rank(node) && base.reduces(node)) draft->reducing.push_back(number[node.index()]);
     if (base.has_host_limits() && base.is_rank(node))
       draft->host_bandwidth.push_back(base.host_bandwidth(node).value_or(0));
     for (const LinkSpec& loop : base.self_loops(node))

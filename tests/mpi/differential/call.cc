@@ -52,7 +52,13 @@ Call::Call(const Options& options, uint64_t number, const Group& group, int worl
   for (const Collective& each : Collectives()) {
     if (options_.collective == each.name) collective_ = &each;
   }
+#ifdef OPEN_MPI
+  // Passed on as they are; and Open MPI 4.1.4's own MPI_Ialltoallv, called by its PMPI name, gives another answer than its
+  // MPI_Alltoallv once in 10^4 to 10^6 calls, or never ends. By name (--forms) they are drawn.
+  constexpr int kWeights[kForms] = {11, 0, 10, 3};
+#else
   constexpr int kWeights[kForms] = {10, 1, 10, 3};
+#endif
   int64_t drawn = common_.Below(24);
   int form = 0;
   while (drawn >= kWeights[form]) drawn -= kWeights[form++];

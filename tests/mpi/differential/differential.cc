@@ -10,13 +10,15 @@
 //             called by name; the drop-in library takes the one that TUTTI_ALLTOALLV says. A steady
 //             batch keeps one communicator and one class of sizes, so that `auto` gets to try and
 //             to change what serves.
-// Output      A line of what was compared; or, on the rank that finds a difference, what differs
+// Output      A line of what was compared and how long it took; or, on the rank that finds a difference, what differs
 //             and the line that repeats that batch up to the call, and the job ends.
 //
 //   mpirun -np 4 differential-openmpi --seed=1 --calls=20000 [--first=0] [--threads=1]
 //     [--algorithms=tuna:r=2/shared] [--forms=taken-over/non-blocking/by-name/persistent]
 //     [--collective=MPI_Alltoallv] [--against=messages] [--verbose]
+//     [--others]: the collectives beside the all-to-alls, in bursts (burst.h)
 #include <mpi.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -33,7 +35,9 @@
 #include <thread>
 #include <vector>
 
+#include "burst.h"
 #include "call.h"
+#include "waiting.h"
 
 namespace tutti::mpi::differential {
 namespace {
@@ -46,32 +50,36 @@ struct Settings {
   uint64_t first = 0, calls = 20000;
   int threads = 1;
   bool verbose = false;  // every call is printed before it is made
+  bool others = false;   // the collectives beside the all-to-alls
 };
 
 Settings settings;
 int world_rank = 0, world_size = 1;
 std::array<std::atomic<uint64_t>, kForms> compared;
+std::array<std::atomic<uint64_t>, kBurstForms> compared_of_bursts;
 // What runs, for whoever ends a job that stands still: written before the call.
 char running[kMaxThreads][64];
 
 std::string Environment() {
   std::string text;
-  for (const char* name : {"TUTTI_ALLTOALLV", "TUTTI_RANKS_PER_NODE", "TUTTI_MPI_FILE"}) {
+  for (const char* name :
+       {"TUTTI_ALLTOALLV", "TUTTI_RANKS_PER_NODE", "TUTTI_MPI_FILE", "TUTTI_REORDER"}) {
     if (const char* value = std::getenv(name)) text += std::string(name) + "=" + value + " ";
   }
   return text;
 }
 
-[[noreturn]] void Fail(uint64_t number, const Call& call, const std::string& difference) {
+[[noreturn]] void Fail(uint64_t number, const std::string& call, const std::string& difference) {
   const uint64_t begin = std::max(settings.first, number / kBatch * kBatch);
   std::fprintf(stderr,
                "differential: call %llu on rank %d of %d: %s\n  %s\n  repeat: env %smpirun -np %d "
-               "%s --seed=%llu --first=%llu --calls=%llu --threads=%d\n",
+               "%s --seed=%llu --first=%llu --calls=%llu --threads=%d%s\n",
                static_cast<unsigned long long>(number), world_rank, world_size, difference.c_str(),
-               call.Text().c_str(), Environment().c_str(), world_size, program_invocation_name,
+               call.c_str(), Environment().c_str(), world_size, program_invocation_name,
                static_cast<unsigned long long>(settings.options.seed),
                static_cast<unsigned long long>(begin),
-               static_cast<unsigned long long>(number + 1 - begin), settings.threads);
+               static_cast<unsigned long long>(number + 1 - begin), settings.threads,
+               settings.others ? " --others" : "");
   std::fflush(stderr);
   MPI_Abort(MPI_COMM_WORLD, 1);
   std::abort();
@@ -165,6 +173,17 @@ class Groups {
   std::vector<Group> groups_;
 };
 
+template <class Drawn>
+void RunOne(uint64_t number, Drawn& call) {
+  if (settings.verbose) {
+    std::fprintf(stderr, "rank %d: %llu: %s\n", world_rank, static_cast<unsigned long long>(number),
+                 call.Text().c_str());
+  }
+  if (const std::string difference = call.Run(); !difference.empty()) {
+    Fail(number, call.Text(), difference);
+  }
+}
+
 void RunCalls(uint64_t begin, uint64_t end, int thread, int threads, const Groups& groups,
               bool steady) {
   for (uint64_t number = begin; number < end; ++number) {
@@ -174,15 +193,15 @@ void RunCalls(uint64_t begin, uint64_t end, int thread, int threads, const Group
     if (group.communicator == MPI_COMM_NULL) continue;
     std::snprintf(running[thread], sizeof running[thread], "differential: rank %d in call %llu\n",
                   world_rank, static_cast<unsigned long long>(number));
-    Call call(settings.options, number, group, world_rank, steady);
-    if (settings.verbose) {
-      std::fprintf(stderr, "rank %d: %llu: %s\n", world_rank,
-                   static_cast<unsigned long long>(number), call.Text().c_str());
+    if (settings.others) {
+      Burst burst(settings.options, number, group, world_rank);
+      RunOne(number, burst);
+      compared_of_bursts[static_cast<size_t>(burst.form())] += static_cast<uint64_t>(burst.calls());
+    } else {
+      Call call(settings.options, number, group, world_rank, steady);
+      RunOne(number, call);
+      ++compared[static_cast<size_t>(call.form())];
     }
-    if (const std::string difference = call.Run(); !difference.empty()) {
-      Fail(number, call, difference);
-    }
-    ++compared[static_cast<size_t>(call.form())];
   }
 }
 
@@ -250,6 +269,8 @@ bool ReadSettings(int argc, char** argv) {
       settings.options.forms = Words(value);
     } else if (name == "--collective") {
       settings.options.collective = value;
+    } else if (argument == "--others") {
+      settings.others = true;
     } else if (argument == "--verbose") {
       settings.verbose = true;
     } else if (name == "--against" && value == "messages") {
@@ -262,26 +283,40 @@ bool ReadSettings(int argc, char** argv) {
   return true;
 }
 
-// Whether the world's calls are the native algorithm: then nothing would be compared.
-void Summarize() {
-  uint64_t mine[kForms];
-  uint64_t most[kForms];
-  for (int form = 0; form < kForms; ++form) mine[form] = compared[static_cast<size_t>(form)];
-  MPI_Reduce(mine, most, kForms, MPI_UINT64_T, MPI_MAX, 0, MPI_COMM_WORLD);
+// Of this process, all threads.
+double ProcessorSeconds() {
+  rusage usage = {};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+// How many calls of each form were compared on the busiest rank.
+template <class Form, size_t kCount>
+void Summarize(const std::array<std::atomic<uint64_t>, kCount>& counted, double seconds) {
+  std::array<uint64_t, kCount> mine{}, most{};
+  std::copy(counted.begin(), counted.end(), mine.begin());
+  PMPI_Reduce(mine.data(), most.data(), kCount, MPI_UINT64_T, MPI_MAX, 0, MPI_COMM_WORLD);
+  const double own_seconds = ProcessorSeconds();
+  double processor_seconds = 0;
+  PMPI_Reduce(&own_seconds, &processor_seconds, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
   if (world_rank != 0) return;
   std::printf(
-      "differential: %llu calls on %d ranks, seed %llu: no difference (of the busiest rank:",
-      static_cast<unsigned long long>(settings.calls), world_size,
-      static_cast<unsigned long long>(settings.options.seed));
-  for (int form = 0; form < kForms; ++form) {
+      "differential: %llu %s on %d ranks, seed %llu: no difference (calls of the busiest rank:",
+      static_cast<unsigned long long>(settings.calls), settings.others ? "bursts" : "calls",
+      world_size, static_cast<unsigned long long>(settings.options.seed));
+  for (size_t form = 0; form < kCount; ++form) {
     std::printf("%s %llu %s", form == 0 ? "" : ",", static_cast<unsigned long long>(most[form]),
                 Name(static_cast<Form>(form)));
   }
-  std::printf(")\n");
+  std::printf("; %.1f s, %.1f s of processors)\n", seconds, processor_seconds);
 }
 
 int Main(int argc, char** argv) {
   if (!ReadSettings(argc, argv)) return 2;
+  WaitForManyRanks(settings.threads > 1);
   int provided = MPI_THREAD_SINGLE;
   MPI_Init_thread(&argc, &argv, settings.threads > 1 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE,
                   &provided);
@@ -290,13 +325,19 @@ int Main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
   MPI_Comm_size(MPI_COMM_WORLD, &world_size);
   if (settings.options.algorithms.empty()) settings.options.algorithms = AllAlgorithms();
+  const double start = MPI_Wtime();
   const uint64_t end = settings.first + settings.calls;
   for (uint64_t begin = settings.first; begin < end;) {
     const uint64_t next = std::min(end, begin / kBatch * kBatch + kBatch);
     RunBatch(begin, next);
     begin = next;
   }
-  Summarize();
+  const double seconds = MPI_Wtime() - start;
+  if (settings.others) {
+    Summarize<BurstForm>(compared_of_bursts, seconds);
+  } else {
+    Summarize<Form>(compared, seconds);
+  }
   MPI_Finalize();
   return 0;
 }

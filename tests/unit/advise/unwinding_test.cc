@@ -59,6 +59,22 @@ TEST(UnwindingTest, NetworksWithoutSwitchesStayAndAutoKeepsWhatForwards) {
   EXPECT_EQ(gather->tried.front().first, 0);
 }
 
+// The same that is made on what was found.
+TEST(UnwindingTest, TheSearchHandsOnItsChoice) {
+  for (const CollectiveKind kind : {CollectiveKind::kAllGather, CollectiveKind::kAllReduce}) {
+    const WantedCollective wanted = Wanted(kind);
+    Result<Unwound> found = UnwindBest("switch(4)", nullptr, wanted, {});
+    ASSERT_TRUE(found.has_value() && found->choice.has_value());
+    const Collective collective = *wanted.make(found->topology, false);
+    const Result<AutoChoice> kept = ChooseOn(*found, collective, {});
+    EXPECT_FALSE(found->choice.has_value());
+    const Result<AutoChoice> again = ChooseOn(*found, collective, {});
+    ASSERT_TRUE(kept.has_value() && again.has_value());
+    EXPECT_EQ(kept->schedule, again->schedule);
+    EXPECT_EQ(kept->chosen, again->chosen);
+  }
+}
+
 TEST(UnwindingTest, WhatIsUnwound) {
   const Topology with_switches = *ParseTopology("switch(4)");
   EXPECT_TRUE(TriesUnwindings(with_switches, CollectiveKind::kAllReduce));

@@ -65,7 +65,7 @@ TEST(RunProcess, NamesWhatIsNotThere) {
 
 // Whether nothing of the group is left. What was killed stays until it has been waited for.
 bool IsGone(pid_t group) {
-  for (int look = 0; look < 1000; ++look) {
+  for (int look = 0; look < 6000; ++look) {
     if (kill(-group, 0) != 0 && errno == ESRCH) return true;
     usleep(10'000);
   }

@@ -132,31 +132,40 @@ inline Plain Transposed(Plain plain) {
   return plain;
 }
 
+// Calls `use` with the part of each of `n` ranks and the number of parts, for every partition.
+inline void ForEachPartition(int32_t n,
+                             const std::function<void(const std::vector<int32_t>&, int32_t)>& use) {
+  std::vector<int32_t> part(static_cast<size_t>(n), 0);
+  const std::function<void(size_t, int32_t)> place = [&](size_t rank, int32_t num_parts) {
+    if (rank == part.size()) {
+      use(part, num_parts);
+      return;
+    }
+    for (part[rank] = 0; part[rank] <= num_parts; ++part[rank])
+      place(rank + 1, std::max(num_parts, part[rank] + 1));
+  };
+  place(0, 0);
+}
+
 // The largest (parts - 1) / capacity into the parts over all partitions of the ranks, by trying
 // every one; where switches lie is tried for each part, too.
 inline Rational TightestPartitionOfAll(const Topology& topology) {
   const auto n = static_cast<size_t>(topology.num_ranks());
   const auto placings = uint32_t{1}
                         << static_cast<uint32_t>(topology.num_nodes() - topology.num_ranks());
-  std::vector<int32_t> part(n, 0);
-  const auto capacity_into = [&](int32_t wanted, uint32_t switches) {
-    const auto inside = [&](NodeId node) {
-      return topology.is_rank(node) ? part[node.index()] == wanted
-                                    : (switches >> (node.index() - n) & 1) != 0;
-    };
-    int64_t capacity = 0;
-    for (LinkId link : topology.Links())
-      if (!inside(topology.tail(link)) && inside(topology.head(link)))
-        capacity += topology.bandwidth(link);
-    return capacity;
-  };
   Rational best;
-  const std::function<void(size_t, int32_t)> place = [&](size_t rank, int32_t num_parts) {
-    if (rank < n) {
-      for (part[rank] = 0; part[rank] <= num_parts; ++part[rank])
-        place(rank + 1, std::max(num_parts, part[rank] + 1));
-      return;
-    }
+  ForEachPartition(topology.num_ranks(), [&](const std::vector<int32_t>& part, int32_t num_parts) {
+    const auto capacity_into = [&](int32_t wanted, uint32_t switches) {
+      const auto inside = [&](NodeId node) {
+        return topology.is_rank(node) ? part[node.index()] == wanted
+                                      : (switches >> (node.index() - n) & 1) != 0;
+      };
+      int64_t capacity = 0;
+      for (LinkId link : topology.Links())
+        if (!inside(topology.tail(link)) && inside(topology.head(link)))
+          capacity += topology.bandwidth(link);
+      return capacity;
+    };
     int64_t capacity = 0;
     for (int32_t wanted = 0; wanted < num_parts; ++wanted) {
       int64_t least = capacity_into(wanted, 0);
@@ -165,8 +174,7 @@ inline Rational TightestPartitionOfAll(const Topology& topology) {
       capacity += least;
     }
     if (num_parts > 1) best = std::max(best, Rational(num_parts - 1, capacity));
-  };
-  place(0, 0);
+  });
   return best;
 }
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <set>
 #include <utility>
@@ -34,18 +35,22 @@ Topology AnyNetwork(Random& random, int32_t num_switches) {
 // The fewest messages after which each of `num_parts` knows what all knew at first, by trying all:
 // a message tells one part what one other knows. What an earlier message held is less, so copies
 // that are delivered later are in it too.
-int32_t FewestMessages(uint32_t num_parts) {
+// `helpers` more know nothing at first, may be told and tell, and need not know.
+int32_t FewestMessages(uint32_t num_parts, uint32_t helpers = 0) {
   using Knowledge = std::vector<uint32_t>;  // of each part: whose contributions
-  const Knowledge goal(num_parts, (1U << num_parts) - 1);
-  Knowledge start;
-  for (uint32_t part = 0; part < num_parts; ++part) start.push_back(1U << part);
+  const auto is_goal = [&](const Knowledge& known) {
+    return std::all_of(known.begin(), known.begin() + num_parts,
+                       [&](uint32_t whose) { return whose == (1U << num_parts) - 1; });
+  };
+  Knowledge start(num_parts + helpers, 0);
+  for (uint32_t part = 0; part < num_parts; ++part) start[part] = 1U << part;
   std::set<Knowledge> seen = {start}, layer = {start};
   for (int32_t messages = 0;; ++messages) {
-    if (layer.count(goal) > 0) return messages;
+    if (std::any_of(layer.begin(), layer.end(), is_goal)) return messages;
     std::set<Knowledge> next;
     for (const Knowledge& known : layer)
-      for (uint32_t from = 0; from < num_parts; ++from)
-        for (uint32_t to = 0; to < num_parts; ++to) {
+      for (uint32_t from = 0; from < num_parts + helpers; ++from)
+        for (uint32_t to = 0; to < num_parts + helpers; ++to) {
           Knowledge after = known;
           after[to] |= known[from];
           if (seen.insert(after).second) next.insert(after);
@@ -57,6 +62,74 @@ int32_t FewestMessages(uint32_t num_parts) {
 TEST(PartitionBoundTest, NoPartsKnowAllAfterFewerMessages) {
   for (uint32_t num_parts = 2; num_parts <= 4; ++num_parts)
     EXPECT_EQ(FewestMessages(num_parts), static_cast<int32_t>(2 * (num_parts - 1)));
+}
+
+// A switch that reduces saves no message, if those into it count, too.
+TEST(ReducingPartitionTest, NoPartsKnowAllAfterFewerMessagesWithHelp) {
+  for (uint32_t num_parts = 2; num_parts <= 3; ++num_parts)
+    for (uint32_t helpers = 1; helpers <= 2; ++helpers)
+      EXPECT_EQ(FewestMessages(num_parts, helpers), static_cast<int32_t>(2 * (num_parts - 1)));
+}
+
+Bounds AllReduceBounds(const Topology& topology) {
+  return *ComputeBounds(topology,
+                        *Collective::Make(CollectiveKind::kAllReduce, topology.num_ranks()));
+}
+
+// Eight ranks of 1 byte/s on one switch: 14 crossings over 8 bytes/s into the ranks where it only
+// forwards. Where it reduces each rank sends its share once and hears the sum once, M over its own
+// link, and 14 over the 16 of all links says less.
+TEST(ReducingPartitionTest, OneSwitchIsLimitedByALink) {
+  for (const bool reduces : {false, true}) {
+    Topology::Builder builder(8, 1);
+    for (int32_t rank = 0; rank < 8; ++rank) builder.AddDuplex(NodeId{rank}, NodeId{8}, {1, 0});
+    if (reduces) builder.SetReduces(NodeId{8});
+    const Bounds bounds = AllReduceBounds(*std::move(builder).Build());
+    EXPECT_EQ(bounds.seconds_per_byte, reduces ? Rational(1) : Rational(14, 8));
+  }
+}
+
+// Four boxes of two ranks, each on a switch at 9 bytes/s a rank; all ranks on one more at 1 byte/s
+// that only forwards. Boxes apart, with their switches: 6 crossings over 4 * 2, whether the
+// boxes' own switches reduce or not. Where the outer one does it is a part, too: 6 over 8 + 8, less
+// than M / 2 out of a box.
+TEST(ReducingPartitionTest, SwitchesBelongToTheirBoxes) {
+  for (int32_t reducing = 0; reducing < 4; ++reducing) {
+    Topology::Builder builder(8, 5);
+    for (int32_t rank = 0; rank < 8; ++rank) {
+      builder.AddDuplex(NodeId{rank}, NodeId{8 + rank / 2}, {9, 0});
+      builder.AddDuplex(NodeId{rank}, NodeId{12}, {1, 0});
+    }
+    if ((reducing & 1) != 0)
+      for (int32_t box = 0; box < 4; ++box) builder.SetReduces(NodeId{8 + box});
+    if ((reducing & 2) != 0) builder.SetReduces(NodeId{12});
+    const Bounds bounds = AllReduceBounds(*std::move(builder).Build());
+    EXPECT_EQ(bounds.seconds_per_byte, (reducing & 2) != 0 ? Rational(1, 2) : Rational(6, 8))
+        << reducing;
+  }
+}
+
+// The more switches reduce the less is proven, and never less than what crosses a cut.
+TEST(ReducingPartitionProperty, NeverLimitsMoreThanWithoutSums) {
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    const Topology plain = AnyNetwork(random, static_cast<int32_t>(1 + seed % 3));
+    Topology::Builder builder(plain.num_ranks(), plain.num_nodes() - plain.num_ranks());
+    for (LinkId link : plain.Links())
+      builder.AddLink(plain.tail(link), plain.head(link), plain.spec(link));
+    for (NodeId node : plain.Nodes())
+      if (!plain.is_rank(node) && random.Below(2) == 0) builder.SetReduces(node);
+    const Topology reducing = *std::move(builder).Build();
+    const Bounds less = AllReduceBounds(reducing), more = AllReduceBounds(plain);
+    EXPECT_LE(less.seconds_per_byte, more.seconds_per_byte);
+    if (!reducing.has_reducing_switches()) continue;
+    for (const auto kind : {CollectiveKind::kReduceScatter, CollectiveKind::kReduce}) {
+      const Collective collective = *Collective::Make(kind, plain.num_ranks());
+      EXPECT_EQ(ComputeBounds(reducing, collective)->seconds_per_byte,
+                ComputeBounds(plain, collective)->seconds_per_byte);
+    }
+  }
 }
 
 TEST(PartitionBoundProperty, IsTheBestOfAllPartitions) {

@@ -165,6 +165,38 @@ TEST(Calibrate, LinksThatShareAHostAreSaidToDoSo) {
   EXPECT_FALSE(ToTopology(CalibrateOn({.ranks = 2, .host = 0.1e9}).value())->has_host_limits());
 }
 
+// A host that is busy while the first messages go: they take longer than long ones.
+TEST(Calibrate, WhatDoesNotTellIsMeasuredAgainWithMoreRepetitions) {
+  for (const int32_t noisy : {1, 2, 3, 4}) {
+    const Network network{.ranks = 4};
+    std::vector<int32_t> repeats;  // of each run of short messages
+    const auto run = [&](const Plan& plan, const RunOptions& options) {
+      Result<RunReport> report = RunOn(network, plan, options);
+      if (plan.algorithm != "ping" || options.size_bytes != 1) return report;
+      repeats.push_back(options.iterations);
+      if (static_cast<int32_t>(repeats.size()) <= noisy)
+        for (double& time : report->rank_times[0]) time += 1;  // of the round's two pairs one
+      return report;
+    };
+    const Result<Calibration> calibration =
+        Calibrate({.num_ranks = 4, .large_bytes = 1'000'000, .repeats = 1}, run);
+    if (noisy > 3) {
+      ASSERT_FALSE(calibration.has_value());
+      EXPECT_EQ(calibration.error().code, ErrorCode::kInfeasible);
+      EXPECT_THAT(calibration.error().message, HasSubstr("larger messages are needed"));
+      EXPECT_EQ(repeats, (std::vector<int32_t>{1, 30, 60, 120}));
+      continue;
+    }
+    ASSERT_TRUE(calibration.has_value()) << calibration.error().message;
+    ASSERT_EQ(calibration->pairs.size(), 12u);
+    for (const PairMeasure& pair : calibration->pairs) {
+      EXPECT_NEAR(pair.bandwidth.median / network.Bandwidth(pair.from, pair.to), 1, 2e-3);
+      const double both = network.Alpha(pair.from, pair.to) + network.Alpha(pair.to, pair.from);
+      EXPECT_NEAR(pair.alpha_s.median / (both / 2), 1, 2e-3);
+    }
+  }
+}
+
 TEST(Calibrate, SaysWhatItCannotTell) {
   const auto message = [](const Result<Calibration>& calibration) {
     return calibration ? std::string("measured") : calibration.error().message;

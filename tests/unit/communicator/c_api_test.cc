@@ -160,6 +160,80 @@ TEST(CApiTest, SplitGivesNullToWhoIsInNone) {
   });
 }
 
+TEST(CApiTest, ShrinkEndsWhatRunsAndGrowTakesOthersIn) {
+  std::atomic<bool> made = false;
+  tuttiUniqueId grows;
+  std::thread newcomer([&] {
+    while (!made) std::this_thread::yield();
+    tuttiComm_t comm = nullptr;
+    ASSERT_EQ(tuttiCommGrow(nullptr, 3, &grows, 2, &comm, nullptr), tuttiSuccess)
+        << tuttiGetLastError(nullptr);
+    float sum = 1;
+    EXPECT_EQ(tuttiAllReduce(&sum, &sum, 1, tuttiFloat, tuttiSum, comm, nullptr), tuttiSuccess);
+    EXPECT_EQ(sum, 3);
+    EXPECT_EQ(tuttiCommDestroy(comm), tuttiSuccess);
+  });
+  RunCRanks(3, [&](tuttiComm_t comm, int rank) {
+    if (rank == 1) {
+      EXPECT_EQ(tuttiCommFinalize(comm), tuttiRemoteError);  // the others do not come
+      EXPECT_EQ(tuttiCommDestroy(comm), tuttiSuccess);
+      return;
+    }
+    // What waits for the rank that is left out is ended first.
+    tuttiStream_t stream = nullptr;
+    ASSERT_EQ(tuttiStreamCreate(&stream), tuttiSuccess);
+    float in = 1, out = 0;
+    ASSERT_EQ(tuttiAllReduce(&in, &out, 1, tuttiFloat, tuttiSum, comm, stream), tuttiSuccess);
+    const int excluded[] = {1};
+    tuttiComm_t left = nullptr, grown = nullptr;
+    ASSERT_EQ(tuttiCommShrink(comm, excluded, 1, &left, nullptr, TUTTI_SHRINK_ABORT), tuttiSuccess)
+        << tuttiGetLastError(nullptr);
+    EXPECT_EQ(tuttiStreamSynchronize(stream), tuttiRemoteError);
+    EXPECT_EQ(tuttiStreamDestroy(stream), tuttiSuccess);
+    int count = 0, mine = -1;
+    EXPECT_EQ(tuttiCommCount(left, &count), tuttiSuccess);
+    EXPECT_EQ(tuttiCommUserRank(left, &mine), tuttiSuccess);
+    EXPECT_EQ(count, 2);
+    EXPECT_EQ(mine, rank / 2);
+    if (rank == 2) {
+      ASSERT_EQ(tuttiCommGetUniqueId(left, &grows), tuttiSuccess);
+      made = true;
+    }
+    ASSERT_EQ(tuttiCommGrow(left, 3, rank == 2 ? &grows : nullptr, -1, &grown, nullptr),
+              tuttiSuccess)
+        << tuttiGetLastError(nullptr);
+    float sum = 1;
+    EXPECT_EQ(tuttiAllReduce(&sum, &sum, 1, tuttiFloat, tuttiSum, grown, nullptr), tuttiSuccess);
+    EXPECT_EQ(sum, 3);
+    for (tuttiComm_t each : {grown, left, comm}) EXPECT_EQ(tuttiCommDestroy(each), tuttiSuccess);
+  });
+  newcomer.join();
+}
+
+TEST(CApiTest, ShrinkAndGrowRefuseWhatCannotBe) {
+  RunCRanks(1, [](tuttiComm_t comm, int) {
+    tuttiComm_t made = nullptr;
+    const int zero = 0, nine = 9;
+    const auto refused = [&](tuttiResult_t result, const char* why) {
+      EXPECT_EQ(result, tuttiInvalidArgument) << why;
+      EXPECT_THAT(tuttiGetLastError(nullptr), HasSubstr(why));
+    };
+    refused(tuttiCommShrink(nullptr, nullptr, 0, &made, nullptr, 0), "comm or newcomm is NULL");
+    refused(tuttiCommShrink(comm, nullptr, 2, &made, nullptr, 0), "a list of 2 ranks at 0");
+    refused(tuttiCommShrink(comm, &nine, -1, &made, nullptr, 0), "a list of -1 ranks");
+    refused(tuttiCommShrink(comm, &nine, 1, &made, nullptr, 0),
+            "rank 9 to be left out: there are 1");
+    refused(tuttiCommShrink(comm, &zero, 1, &made, nullptr, 0), "rank 0 leaves itself out");
+    refused(tuttiCommShrink(comm, nullptr, 0, &made, nullptr, 6), "flags 0x6: there is 0x1");
+    refused(tuttiCommGrow(nullptr, 2, nullptr, 0, &made, nullptr), "comm and id are NULL");
+    refused(tuttiCommGrow(comm, 2, nullptr, 1, &made, nullptr), "a rank of comm keeps its own");
+    refused(tuttiCommGrow(comm, 2, nullptr, -1, &made, nullptr), "no rank gave the unique id");
+    refused(tuttiCommGetUniqueId(comm, nullptr), "comm or id is NULL");
+    EXPECT_EQ(made, nullptr);
+    EXPECT_EQ(tuttiCommDestroy(comm), tuttiSuccess);
+  });
+}
+
 TEST(CApiTest, WrongArgumentsAreRefusedByNumber) {
   RunCRanks(1, [](tuttiComm_t comm, int) {
     float in = 1, out = 0;

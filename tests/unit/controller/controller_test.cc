@@ -5,19 +5,27 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <climits>
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <string>
+#include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "network_left.h"
 #include "strategy_files.h"
 #include "tutti/base/random.h"
+#include "tutti/bounds/bounds.h"
 #include "tutti/controller/requests.h"
 #include "tutti/sched/cost.h"
 #include "tutti/store/store.h"
+#include "tutti/verify/verifier.h"
 
 namespace tutti::controller {
 namespace {
@@ -51,8 +59,11 @@ struct Job {
   std::string label, tenant;
   std::vector<std::pair<int, int>> ranks;
   std::string strategy = "built-in";
-  Json flows = nullptr;
+  Json flows = nullptr, schedules = nullptr;
+  Json lost_paths = Json::array();
   std::vector<Json> gates = {};
+  Json followers = nullptr;  // who follows it
+  int64_t patience_ns = 0;   // with whom it follows
   Json trace = Json::array();
 };
 
@@ -74,10 +85,19 @@ struct FakeCluster {
       job.gates.push_back(request);
       return {{"period_ns", request.at("period_ns")}};
     }
+    if (command == "follow") {
+      job.patience_ns = request.at("patience_ns");
+      return {{"key", {17, host}}, {"daemons", {{1, 2}}}};
+    }
+    if (command == "announce") {
+      job.followers = request.at("followers");
+      return {{"followers", job.followers.size()}};
+    }
     EXPECT_EQ(command, "reconfigure");
     ++reconfigured;
     job.flows = request.at("flows");
-    job.strategy = request.at("schedules").at(0).at("name");
+    job.schedules = request.at("schedules");
+    job.strategy = job.schedules.at(0).at("name");
     return {{"hold_s", 0.001}, {"seconds", 0.01}};
   }
 
@@ -98,6 +118,7 @@ struct FakeCluster {
                        {"ranks", job.ranks.size()},
                        {"root", fmt::format("10.1.{}.1:7600", job.ranks[0].first)},
                        {"flows", job.flows},
+                       {"lost_paths", job.ranks[0].first == host ? job.lost_paths : Json::array()},
                        {"local_ranks", ranks}});
     }
     return all;
@@ -167,6 +188,177 @@ TEST(ControllerTest, FairFlowsOfTheThirdSetUpByHand) {
   }
   // A's flows ask for 100 / 2 of each NIC, B's and C's for as much: 200 + 200 Mbit/s over two links of 100.
   EXPECT_EQ(decision->largest_excess, 100'000'000 / 8);
+}
+
+// The route from a rank of H0 to one of H2 over the first spine gives no answer.
+TEST(ControllerTest, LostRoutesAreLeftByAllAndTakenAgainWhenTheyAreBack) {
+  FakeCluster cluster = ThirdSetUp();
+  Requests requests(ControllerOf(cluster));
+  EXPECT_EQ(requests.FollowChanges().size(), 3u);
+  const auto ports = [&cluster](const std::string& label) {
+    std::map<std::pair<bool, int>, int> flows;  // out of the first rack, first port
+    const Job& job = cluster.jobs.at(label);
+    for (const Json& flow : job.flows)
+      if (flow.contains("ports")) {
+        ++flows[{job.ranks[flow.at("from").get<size_t>()].first < 2, flow.at("ports").at(0)}];
+        EXPECT_EQ(flow.at("others").size(), 1u);
+        EXPECT_EQ(flow.at("others").at(0).at(0), flow.at("ports").at(0) == 50000 ? 51000 : 50000);
+      }
+    return flows;
+  };
+  const auto whole = ports("c-a");
+  EXPECT_EQ(whole.size(), 4u);
+  cluster.jobs["c-a"].lost_paths = {
+      {{"from", 0}, {"to", 2}, {"channel", 0}, {"ports", {50000, 1000}}}};
+  const std::vector<std::string> told = requests.FollowChanges();
+  ASSERT_EQ(told.size(), 4u) << testing::PrintToString(told);
+  EXPECT_EQ(told[0], "lost: leaf0 -> spine0, spine0 -> leaf1");
+  // Of all tenants, and only that way: the other direction goes on over both spines.
+  for (const char* label : {"c-a", "c-b", "c-c"}) {
+    const auto left = ports(label);
+    EXPECT_EQ(left.count({true, 50000}), 0u) << label;
+    EXPECT_GT(left.count({true, 51000}), 0u) << label;
+    EXPECT_GT(left.count({false, 50000}), 0u) << label;
+  }
+  EXPECT_EQ(requests.FollowChanges().size(), 0u);
+  cluster.jobs["c-a"].lost_paths = Json::array();
+  EXPECT_EQ(requests.FollowChanges().at(0), "all links are back");
+  EXPECT_EQ(ports("c-a"), whole);
+  // Routes that are none, ranks that are none, and the network's choice say nothing of links.
+  for (const Json& flow :
+       {Json{{"from", 9}, {"to", 2}, {"ports", {50000, 1000}}},
+        Json{{"from", 0}, {"to", -1}, {"ports", {50000, 1000}}}, Json{{"from", 0}, {"to", 2}},
+        Json{{"from", 0}, {"to", 1}, {"ports", {51000, 1000}}}}) {
+    cluster.jobs["c-a"].lost_paths = {flow};
+    EXPECT_EQ(requests.FollowChanges().size(), 0u) << flow;
+  }
+}
+
+// Eight ranks, both devices of four hosts. What a schedule loads the links of the network with, over the routes that its
+// connections are pinned to, is within 5 % of what no schedule can beat on the network that is left. When the link is back the
+// rings are, too.
+TEST(ControllerTest, LostLinksGiveAScheduleForTheNetworkThatIsLeft) {
+  FakeCluster cluster;
+  cluster.jobs["c-a"] = {"c-a", "A", {}};
+  for (int host = 0; host < 4; ++host)
+    for (int device = 0; device < 2; ++device) cluster.jobs["c-a"].ranks.emplace_back(host, device);
+  Requests requests(ControllerOf(cluster));
+  EXPECT_EQ(requests.FollowChanges().size(), 1u);
+  EXPECT_EQ(cluster.jobs["c-a"].strategy, "ffa all-reduce");
+  cluster.jobs["c-a"].lost_paths = {
+      {{"from", 0}, {"to", 4}, {"channel", 0}, {"ports", {50000, 1000}}}};
+  EXPECT_EQ(requests.FollowChanges().size(), 2u);
+  EXPECT_THAT(cluster.jobs["c-a"].strategy, testing::StartsWith("ffa on what is left ("));
+  EXPECT_EQ(requests.FollowChanges().size(), 0u);
+
+  const ClusterConfig config = Config();
+  const std::vector<int32_t> ranks = {0, 1, 2, 3, 4, 5, 6, 7};
+  std::vector<int64_t> bandwidth(config.view.bandwidths().begin(), config.view.bandwidths().end());
+  for (const LinkId link : config.view.Route(config.view.RouteSet(0, 4), 0))
+    bandwidth[link.index()] = 0;
+  std::vector<LinkId> origin;
+  const Result<Topology> left = NetworkLeft(config, bandwidth, ranks, origin);
+  ASSERT_TRUE(left) << left.error().message;
+  std::map<std::tuple<int, int, int>, int> route_of;
+  for (const Json& flow : cluster.jobs["c-a"].flows)
+    route_of[{flow.at("from"), flow.at("to"), flow.at("channel")}] =
+        !flow.contains("ports") || flow.at("ports").at(0) == 50000 ? 0 : 1;
+  std::vector<CollectiveKind> kinds;
+  for (const Json& each : cluster.jobs["c-a"].schedules) {
+    const Result<ScheduleFile> file = ScheduleFromJson(each.at("text").get<std::string>());
+    ASSERT_TRUE(file) << file.error().message;
+    const Schedule& schedule = file->schedule;
+    ASSERT_TRUE(Verify(file->topology, schedule.collective, schedule).verified());
+    kinds.push_back(schedule.collective.kind());
+    std::map<std::pair<int32_t, int32_t>, int> seen;
+    std::vector<int> channel_of;
+    for (const LinkId link : file->topology.Links())
+      channel_of.push_back(
+          seen[{file->topology.tail(link).value, file->topology.head(link).value}]++);
+    std::map<int32_t, int64_t> load;
+    for (const Transfer& transfer : schedule.transfers) {
+      const int32_t from = file->topology.tail(transfer.link).value;
+      const int32_t to = file->topology.head(transfer.link).value;
+      if (from / 2 == to / 2) continue;  // inside a host
+      const auto route = route_of.find({from, to, channel_of[transfer.link.index()]});
+      ASSERT_NE(route, route_of.end()) << from << " -> " << to;
+      for (const LinkId link : config.view.Path(from, to, route->second)) {
+        EXPECT_GT(bandwidth[link.index()], 0) << "it takes the lost link";
+        load[link.value] += transfer.units();
+      }
+    }
+    Rational busiest;
+    for (const auto& [link, units] : load)
+      busiest = std::max(busiest, Rational(units, int64_t{schedule.units_per_shard} * 8) /
+                                      Rational(bandwidth[static_cast<size_t>(link)]));
+    const Result<Bounds> bounds = ComputeBounds(*left, schedule.collective);
+    ASSERT_TRUE(bounds);
+    EXPECT_GE(busiest, bounds->seconds_per_byte);
+    EXPECT_LE(busiest, bounds->seconds_per_byte * Rational(105, 100))
+        << Name(kinds.back()) << ": " << busiest.ToString() << ", limit "
+        << bounds->seconds_per_byte.ToString();
+  }
+  EXPECT_EQ(kinds.size(), 3u);
+
+  cluster.jobs["c-a"].lost_paths = Json::array();
+  EXPECT_EQ(requests.FollowChanges().size(), 2u);
+  EXPECT_EQ(cluster.jobs["c-a"].strategy, "ffa all-reduce");
+}
+
+// As on the testbed, where a link drops all both ways: the spine that has no link left is no part of the network.
+TEST(ControllerTest, ASpineLostBothWaysIsUsedByNobody) {
+  FakeCluster cluster;
+  cluster.jobs["c-a"] = {"c-a", "A", {}};
+  for (int host = 0; host < 4; ++host)
+    for (int device = 0; device < 2; ++device) cluster.jobs["c-a"].ranks.emplace_back(host, device);
+  cluster.jobs["c-a"].lost_paths = {
+      {{"from", 0}, {"to", 4}, {"channel", 0}, {"ports", {50000, 1000}}},
+      {{"from", 4}, {"to", 0}, {"channel", 0}, {"ports", {50000, 1000}}}};
+  Requests requests(ControllerOf(cluster));
+  EXPECT_EQ(requests.FollowChanges().size(), 2u);
+  EXPECT_THAT(cluster.jobs["c-a"].strategy, testing::StartsWith("ffa on what is left ("));
+  int pinned = 0;
+  for (const Json& flow : cluster.jobs["c-a"].flows)
+    if (flow.contains("ports")) {
+      ++pinned;
+      EXPECT_EQ(flow.at("ports").at(0), 51000);
+    }
+  EXPECT_GT(pinned, 0);
+}
+
+// Whatever is lost, the other way or several links: proven schedules on what is left, or the rings where nothing is.
+TEST(ControllerTest, AnyLostLinksLeaveScheduleThatAreProven) {
+  const ClusterConfig config = Config();
+  Random random(9);
+  int made = 0;
+  for (int draw = 0; draw < 40; ++draw) {
+    SCOPED_TRACE(draw);
+    std::vector<int32_t> ranks;
+    for (int32_t rank = 0; rank < 8; ++rank)
+      if (random.Below(3) > 0) ranks.push_back(rank);
+    std::vector<int64_t> bandwidth(config.view.bandwidths().begin(),
+                                   config.view.bandwidths().end());
+    for (uint64_t lost = random.Below(3); lost > 0; --lost) {
+      const int32_t set =
+          random.Below(2) == 0 ? config.view.RouteSet(0, 7) : config.view.RouteSet(7, 0);
+      for (const LinkId link : config.view.Route(set, static_cast<int32_t>(random.Below(2))))
+        if (random.Below(2) == 0) bandwidth[link.index()] = 0;
+    }
+    const auto left = SynthesizeForLeft(config, bandwidth, ranks, "left");
+    if (!left) continue;
+    ++made;
+    for (size_t i = 0; i < left->strategy.flows.size(); ++i)
+      for (const LinkId link :
+           config.view.Path(left->strategy.flows[i].from, left->strategy.flows[i].to,
+                            std::max(0, left->strategy.routes[i])))
+        EXPECT_GT(bandwidth[link.index()], 0);
+    for (const Json& each : Json::parse(left->texts.schedules)) {
+      const Result<ScheduleFile> file = ScheduleFromJson(each.at("text").get<std::string>());
+      ASSERT_TRUE(file) << file.error().message;
+      EXPECT_TRUE(Verify(file->topology, file->schedule.collective, file->schedule).verified());
+    }
+  }
+  EXPECT_GT(made, 10);
 }
 
 TEST(ControllerTest, WhatIsInForceIsReadBackAndNotDoneAgain) {
@@ -261,10 +453,105 @@ TEST(ControllerTest, InstallsARouteThatSomeHopsDoNotHave) {
   FakeCluster cluster;
   cluster.jobs["c-b"] = {"c-b", "B", {{0, 0}, {1, 0}, {2, 0}}};
   Controller controller = ControllerOf(cluster);
-  const Result<Applied> applied = controller.Install(controller.Look(), "c-b", {{0, 1, 2}}, 1);
+  const Result<Applied> applied =
+      controller.Install(controller.Look(), "c-b", {.rings = {{0, 1, 2}}, .route = 1});
   ASSERT_TRUE(applied) << applied.error().message;
   EXPECT_EQ(applied->error, "");
   EXPECT_EQ(cluster.jobs["c-b"].flows.size(), 3u);
+}
+
+// B's two rings by locality: the first flow out goes where it is told, the others where the network sends them.
+TEST(ControllerTest, InstallsRoutesOfSingleFlows) {
+  FakeCluster cluster = ThirdSetUp();
+  Requests requests(ControllerOf(cluster));
+  const Json answer = Json::parse(
+      requests.Answer(Json{{"command", "install"},
+                           {"communicator", "c-b"},
+                           {"routes", {{{"from", 0}, {"to", 1}, {"channel", 1}, {"route", 1}}}}}
+                          .dump()));
+  ASSERT_FALSE(answer.contains("error")) << answer;
+  int pinned = 0;
+  for (const Json& flow : cluster.jobs["c-b"].flows)
+    if (flow.contains("ports")) {
+      ++pinned;
+      EXPECT_EQ(flow.at("from"), 0);
+      EXPECT_EQ(flow.at("channel"), 1);
+      EXPECT_EQ(flow.at("ports").at(0), 51000);
+    }
+  EXPECT_EQ(pinned, 1);
+}
+
+Status Throw(const PolicyInput&, PolicyOutput&) { throw std::runtime_error("no idea"); }
+Status ThrowNothing(const PolicyInput&, PolicyOutput&) { throw 7; }
+std::atomic<bool> may_answer = false;
+Status AnswerLate(const PolicyInput&, PolicyOutput&) {
+  while (!may_answer) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return {};
+}
+
+// A provider's own policies: one that throws or never answers says so, changes nothing, and the others go on.
+TEST(ControllerTest, PoliciesThatThrowOrNeverAnswer) {
+  FakeCluster cluster = ThirdSetUp();
+  static const std::vector<Policy> kOwn = {
+      {"throws", "", RingOrder::kLocality, Throw},
+      {"throws-nothing", "", RingOrder::kLocality, ThrowNothing},
+      {"never", "", RingOrder::kLocality, AnswerLate},
+  };
+  std::vector<std::unique_ptr<DaemonLink>> links;
+  for (int host = 0; host < 4; ++host) links.push_back(std::make_unique<FakeLink>(cluster, host));
+  Requests requests(
+      Controller(Config(), std::move(links), {.more_policies = kOwn, .patience_s = 0.05}));
+  const auto apply = [&requests](const char* policy) {
+    const Json answer =
+        Json::parse(requests.Answer(Json{{"command", "apply"}, {"policy", policy}}.dump()));
+    return answer.value("error", "");
+  };
+  // On a busy machine one that does answer may take longer than the patience: it is asked again.
+  const auto answer_of = [&apply](const char* policy) {
+    std::string answer;
+    do answer = apply(policy);
+    while (answer.find("has not answered within") != std::string::npos ||
+           answer.find("still works on an earlier question") != std::string::npos);
+    return answer;
+  };
+  EXPECT_EQ(answer_of("throws"), "policy throws failed: no idea");
+  EXPECT_EQ(answer_of("throws-nothing"), "policy throws-nothing failed and does not say why");
+  EXPECT_EQ(apply("never"), "policy never has not answered within 0.05 s");
+  EXPECT_EQ(apply("never"), "policy never still works on an earlier question");
+  EXPECT_EQ(cluster.reconfigured, 0);
+  EXPECT_EQ(answer_of("locality-ring"), "");
+  EXPECT_EQ(cluster.reconfigured, 3);
+  // Once it has ended it is asked again.
+  may_answer = true;
+  while (apply("never") == "policy never still works on an earlier question")
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+// Who does not answer delays nobody else: a daemon that waits until all others were asked.
+TEST(ControllerTest, AllHostsAreAskedAtOnce) {
+  struct Meets final : DaemonLink {
+    explicit Meets(std::atomic<int>& there) : there_(there) {}
+    Result<std::string> Ask(const std::string& request) override {
+      if (request.find("status") != std::string::npos) {
+        ++there_;
+        for (int look = 0; look < 30'000 && there_ < 4; ++look)
+          std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        if (there_ < 4) return MakeError(ErrorCode::kPeerFailed, "nobody else was asked");
+        return std::string(R"({"address": "10.0.0.1:1"})");
+      }
+      return std::string(R"({"communicators": []})");
+    }
+    std::atomic<int>& there_;
+  };
+  std::atomic<int> there = 0;
+  std::vector<std::unique_ptr<DaemonLink>> links;
+  for (int host = 0; host < 4; ++host) links.push_back(std::make_unique<Meets>(there));
+  const Inventory inventory = Controller(Config(), std::move(links)).Look();
+  ASSERT_EQ(inventory.hosts.size(), 4u);
+  for (size_t host = 0; host < 4; ++host) {
+    EXPECT_EQ(inventory.hosts[host].name, fmt::format("H{}", host));
+    EXPECT_EQ(inventory.hosts[host].error, "");
+  }
 }
 
 // Others fill the link to spine 0: whoever can goes by spine 1.
@@ -325,7 +612,8 @@ TEST(ControllerTest, StrategiesAreSchedulesAndFlowsOfTheRanks) {
                             {"channel", 0},
                             {"source", "10.1.2.1"},
                             {"target", "10.1.0.1"},
-                            {"ports", {50000, 1000}}}));
+                            {"ports", {50000, 1000}},
+                            {"others", Json::array({Json::array({51000, 1000})})}}));
   EXPECT_FALSE(flows[1].contains("ports"));
   EXPECT_EQ(flows[3]["channel"], 1);
   EXPECT_EQ(flows[3]["ports"], Json({51000, 1000}));
@@ -424,6 +712,31 @@ TEST(ControllerTest, WindowsFollowTheTraceOfThePreferred) {
   EXPECT_FALSE(controller.SetWindows(inventory, "c-b", {"c-b"}, 0, 1'000'000));
 }
 
+TEST(ControllerTest, DaemonsOfThePreferredAreToldWhoFollows) {
+  FakeCluster cluster = ThirdSetUp();
+  Controller controller = ControllerOf(cluster);
+  const Inventory inventory = controller.Look();
+  ASSERT_TRUE(controller.Follow(inventory, "c-b", {"c-c", "c-a"}, 5'000));
+  EXPECT_EQ(cluster.jobs["c-b"].gates.back()["period_ns"], 0);
+  EXPECT_EQ(cluster.jobs["c-a"].patience_ns, 5'000);
+  EXPECT_EQ(cluster.jobs["c-c"].patience_ns, 5'000);
+  const Json& followers = cluster.jobs["c-b"].followers;
+  ASSERT_EQ(followers.size(), 2u);
+  EXPECT_EQ(followers[0],
+            Json({{"key", {17, cluster.jobs["c-c"].ranks[0].first}}, {"daemons", {{1, 2}}}}));
+  EXPECT_TRUE(cluster.jobs["c-a"].followers.is_null());
+  const Status same = controller.Follow(inventory, "c-b", {"c-b"}, 5'000);
+  ASSERT_FALSE(same);
+  EXPECT_THAT(same.error().message, HasSubstr("is to be preferred and to keep silent"));
+  EXPECT_FALSE(controller.Follow(inventory, "c-x", {"c-b"}, 5'000));
+  EXPECT_FALSE(controller.Follow(inventory, "c-b", {"c-x"}, 5'000));
+  // As operators ask.
+  Requests requests(std::move(controller));
+  const Json answer = Json::parse(requests.Answer(
+      R"({"command": "windows", "victims": ["c-c"], "preferred": "c-b", "follow": true})"));
+  EXPECT_EQ(answer, Json({{"period_ns", 0}, {"follows", "c-b"}, {"patience_ns", 1'000'000'000}}));
+}
+
 TEST(ClusterConfigTest, FaultsAreNamed) {
   const auto fault = [](const std::string& pointer, const Json& value) {
     Json json = ConfigJson();
@@ -468,7 +781,17 @@ TEST(RequestsTest, HostileRequestsAreAnsweredAndChangeNothing) {
        "background.leaf0 -> spine1: got -1"},
       {R"({"command": "explain"})", "communicator: wanted"},
       {R"({"command": "explain", "communicator": "c-x"})", "no communicator 'c-x'"},
-      {R"({"command": "install", "communicator": "c-b", "rings": []})", "no rings"},
+      {R"({"command": "install", "communicator": "c-b", "rings": []})", "neither rings nor routes"},
+      {R"({"command": "install", "communicator": "c-b", "routes": {}})", "routes: is no list"},
+      {R"({"command": "install", "communicator": "c-b", "routes": [7]})", "routes[0].is no object"},
+      {R"({"command": "install", "communicator": "c-b", "routes": [{"from": 0, "to": 1}]})",
+       "routes[0].needs from, to and route"},
+      {R"({"command": "install", "communicator": "c-b", "routes": [{"from": 0, "to": 1, "route": 2}]})",
+       "routes[0]: route 2, there are 2 from rank 0 to rank 1"},
+      {R"({"command": "install", "communicator": "c-b", "routes": [{"from": 0, "to": 7, "route": 0}]})",
+       "routes[0]: no flow of its rings goes from rank 0 to rank 7 on channel 0"},
+      {R"({"command": "install", "communicator": "c-b", "routes": [{"from": 0, "to": 1, "route": 0, "by": 1}]})",
+       "routes[0].by: is no field"},
       {R"({"command": "install", "communicator": "c-b", "rings": [[0, 2]]})",
        "rank 2, wanted 0 to 1"},
       {R"({"command": "install", "communicator": "c-b", "rings": [[0, 0]]})",
@@ -482,6 +805,10 @@ TEST(RequestsTest, HostileRequestsAreAnsweredAndChangeNothing) {
       {R"({"command": "windows", "victims": ["c-x"], "preferred": "c-b"})",
        "no communicator 'c-x'"},
       {R"({"command": "windows", "victims": ["c-c"], "preferred": "c-b"})", "wanted at least 3"},
+      {R"({"command": "windows", "victims": ["c-c"], "preferred": "c-b", "follow": 1})",
+       "follow: got"},
+      {R"({"command": "windows", "victims": ["c-c"], "preferred": "c-b", "patience_ns": 0})",
+       "patience_ns"},
   };
   for (const auto& [request, error] : table) {
     const Json answer = Json::parse(requests.Answer(request));

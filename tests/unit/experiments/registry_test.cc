@@ -38,8 +38,9 @@ TEST(ExperimentsTest, BadOptionsAreRefused) {
 
 // They run daemons and tenants in namespaces, minutes each: tests/testbed/service_test.py has that in short.
 bool NeedsTestbed(std::string_view name) {
-  static const std::set<std::string_view> kOnTestbed = {"mccs-fig6", "mccs-fig7",  "mccs-fig8",
-                                                        "mccs-fig9", "mccs-fig10", "mccs-by-size"};
+  static const std::set<std::string_view> kOnTestbed = {
+      "mccs-fig6",  "mccs-fig7",    "mccs-fig8",     "mccs-fig9",
+      "mccs-fig10", "mccs-by-size", "mccs-lost-link"};
   return kOnTestbed.count(name) > 0;
 }
 

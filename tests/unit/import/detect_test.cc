@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "support/text.h"
 #include "tutti/import/import.h"
 
 namespace tutti {
@@ -18,7 +19,7 @@ namespace fs = std::filesystem;
 class Sysfs : public testing::Test {
  protected:
   void SetUp() override {
-    root_ = fs::temp_directory_path() / "tutti_detect_test";
+    root_ = test_support::OwnPath("detect");
     fs::remove_all(root_);
     fs::create_directories(root_ / "sys/bus/pci/devices");
   }

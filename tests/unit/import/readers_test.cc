@@ -222,6 +222,7 @@ const std::vector<Bad> kBadFiles{
     // Slurm
     {"SwitchName=a Nodes=n1\nSwitchName=a Nodes=n2\n", "f:2: switch 'a' stands in line 1, too"},
     {"SwitchName=a\n", "f:1: switch 'a' has neither"},
+    {"SwitchName=a Nodes=n[1-3],n2\n", "f:1: 'n2' stands below 'a' twice"},
     {"#x\nSwitchName=a Nodes=n[1\n", "f:2: hostlist 'n[1': brackets do not match"},
     {"SwitchName=a Nodes=n[1-99999999]\n", "f:1: hostlist"},
     {"SwitchName=a Hosts=n\n", "f:1: unknown key 'Hosts'"},
@@ -242,7 +243,8 @@ const std::vector<Bad> kBadFiles{
     {"Switch 1 \"S-1\"\n[1] \"S-2\"[1]\n[2] \"S-2\"[1]\nSwitch 1 \"S-2\"\n[1] \"S-1\"[1]\n",
      "f:3: line 5 has another cable at this port"},
     // LLDP
-    {"{\"lldp\": {\"interface\": [", "f: no JSON"},
+    {"{\"lldp\": {\"interface\": [", "f:1: no JSON: syntax error at byte"},
+    {"{\"lldp\": 1e999}", "f: no JSON: [json.exception.out_of_range.406] number overflow"},
     {"{\"lldp\": {}}", "f: $.lldp: no interface has a neighbour"},
     {"{\"lldp\": {\"interface\": [{\"e\": {\"chassis\": {}}}]}}",
      "f: $.lldp.interface[0].chassis: the neighbour of e has no printable name"},
@@ -261,6 +263,8 @@ const std::vector<Bad> kBadFiles{
      "f:3: switch 's' stands in line 2, too"},
     {"- topology: a\n  tree: {switches: [{switch: s, children: s}]}\n", "below itself"},
     {"- topology: a\n  tree: {switches: [{switch: s, nodes: 'n['}]}\n", "f:2: hostlist 'n['"},
+    {"- topology: a\n  tree: {switches: [{switch: s, nodes: 'n1,n1'}]}\n",
+     "f:2: 'n1' stands below 's' twice"},
     {"- topology: a\n  tree: {switches: [{switch: s, hosts: n}]}\n",
      "f:2: found 'hosts', wanted switch, nodes or children"},
     {"- topology: a\n  tree: {switches: [{switch: s, switch: s}]}\n", "the key 'switch' is twice"},
@@ -286,7 +290,8 @@ const std::vector<Bad> kBadFiles{
     {"n:1:2 [0] NCCL INFO NET/IB : Using [x]a:1/IB\n", "f:1: found '[x]a:1/IB'"},
     {"n:1:2 [0] NCCL INFO === System\nn:1:2 [0] NCCL INFO + PCI[x GPU\n", "f:2: wanted '+ LINK"},
     // topograph
-    {"{\"instances\": [{\"id\": \"a\", \"network_layers\": [\"s\"", "f: no JSON"},
+    {"{\"instances\": [{\"id\": \"a\", \"network_layers\": [\"s\"",
+     "f:1: no JSON: syntax error at byte"},
     {"{\"network_layers\": 1}", "f: $: wanted an object with the list instances"},
     {"{\"instances\": [{\"id\": \"a\", \"network_layers\": []}]}", "$.instances[0].network_layers"},
     {"{\"instances\": [{\"id\": \"a\", \"network_layers\": [\"s\", \"s\"]}]}", "below itself"},

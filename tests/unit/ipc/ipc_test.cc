@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "tutti/base/random.h"
+#include "tutti/ipc/layout.h"
 #include "tutti/ipc/packet.h"
 #include "tutti/ipc/socket.h"
 
@@ -151,6 +152,36 @@ TEST(WatchTest, SeesThatAProcessHasEnded) {
   EXPECT_EQ(poll(&ready, 1, 10'000), 1);
   waitpid(child, nullptr, 0);
   EXPECT_FALSE(WatchProcess(0).is_open());
+}
+
+// A line whose daemon completes operation 1 and then fails it, because another rank has left, between any two
+// looks of the rank that waits.
+struct ChangingLine {
+  explicit ChangingLine(int looks_before) : looks_left(looks_before) {}
+  template <class T>
+  struct Field {
+    ChangingLine& line;
+    T before, after;
+    T load() const { return line.looks_left-- > 0 ? before : after; }
+  };
+  mutable int looks_left;
+  Field<uint64_t> completed{*this, 0, 1};
+  Field<LineState> state{*this, LineState::kActive, LineState::kFailed};
+};
+
+TEST(LineOutcomeTest, WhatWasCompletedBeforeTheLineFailedIsComplete) {
+  for (int looks = 0; looks <= 1; ++looks) {
+    const ChangingLine line(looks);
+    EXPECT_EQ(OutcomeOf(line, 1), LineOutcome::kCompleted) << looks;
+  }
+  StatusLine line;
+  line.state = LineState::kActive;
+  EXPECT_EQ(OutcomeOf(line, 1), LineOutcome::kPending);
+  line.completed = 1;
+  EXPECT_EQ(OutcomeOf(line, 1), LineOutcome::kCompleted);
+  line.state = LineState::kFailed;
+  EXPECT_EQ(OutcomeOf(line, 1), LineOutcome::kCompleted);
+  EXPECT_EQ(OutcomeOf(line, 2), LineOutcome::kFailed);
 }
 
 }  // namespace

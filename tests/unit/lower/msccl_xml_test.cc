@@ -413,7 +413,7 @@ TEST(CheckMscclXmlTest, AQueueOfTwoMessagesIsNotOfThree) {
 
 // --- Files that are made to hurt
 
-TEST(CheckMscclXmlTest, EntitiesAreNotExpandedAndNestingIsNotFollowed) {
+TEST(CheckMscclXmlTest, DocumentTypesAreRefusedAndNestingIsNotFollowed) {
   std::string bomb = "<!DOCTYPE a [<!ENTITY a0 \"x\">";
   for (int i = 1; i < 40; ++i) {
     const std::string last = "&a" + std::to_string(i - 1) + ";";
@@ -422,7 +422,7 @@ TEST(CheckMscclXmlTest, EntitiesAreNotExpandedAndNestingIsNotFollowed) {
   const std::string correct = ReadFile("tests/data/msccl_ring_allgather_4.xml");
   EXPECT_THAT(
       AllFaults(bomb + "]>" + Replaced(correct, "allgather", "&a39;"), MscclDialect::kMsccl),
-      HasSubstr("coll=\"&a39;\""));
+      HasSubstr("a document type at byte 0"));
   std::string deep;
   for (int i = 0; i < 100'000; ++i) deep += "<gpu>";
   EXPECT_THAT(AllFaults("<algo>" + deep, MscclDialect::kMsccl), HasSubstr("not XML at byte"));

@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "support/text.h"
+
 namespace {
 
 using testing::ElementsAre;
@@ -133,7 +135,7 @@ class NcclTunerPluginTest : public testing::Test {
     std::ofstream(path_) << text;
     setenv("TUTTI_NCCL_TABLE", path_.c_str(), 1);
   }
-  std::string path_ = testing::TempDir() + "tutti_nccl_table.txt";
+  std::string path_ = tutti::test_support::OwnPath("nccl_table.txt");
 };
 
 TEST_F(NcclTunerPluginTest, EveryVersionOfTheInterfaceGivesTheSameAnswers) {

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "drawn_grid.h"
 #include "grouping.h"
 #include "json_text.h"
 #include "node_places.h"
@@ -281,11 +282,17 @@ TEST(Grouping, CoversEveryNodeAndLeavesNoGroupEmpty) {
 TEST(NodePlaces, AreInTheUnitSquareAndApart) {
   using Kind = NodePlaces::Kind;
   const std::vector<std::pair<std::string, Kind>> cases = {
-      {"torus(3,4)", Kind::kGrid},       {"mesh(2,3,4)", Kind::kGrid},
-      {"ring(7)", Kind::kCircle},        {"dgx1", Kind::kCircle},
-      {"switch(5)", Kind::kLayers},      {"fat_tree(4)", Kind::kLayers},
-      {"genkautz(3,30)", Kind::kForces}, {"mesh(1)", Kind::kGrid},
-      {"torus(3,2,3,2)", Kind::kGrid}};
+      {"torus(3,4)", Kind::kGrid},
+      {"mesh(2,3,4)", Kind::kGrid},
+      {"ring(7)", Kind::kCircle},
+      {"dgx1", Kind::kCircle},
+      {"switch(5)", Kind::kLayers},
+      {"fat_tree(4)", Kind::kLayers},
+      {"genkautz(3,30)", Kind::kForces},
+      {"mesh(1)", Kind::kGrid},
+      {"torus(3,2,3,2)", Kind::kGrid},
+      {"without(torus(4,4),links=2,seed=1)", Kind::kGrid},
+      {"without(torus(4,5),nodes=3,seed=2)", Kind::kGrid}};
   for (const auto& [expression, kind] : cases) {
     SCOPED_TRACE(expression);
     const Topology topology = Parse(expression);
@@ -293,7 +300,7 @@ TEST(NodePlaces, AreInTheUnitSquareAndApart) {
     for (const LinkId link : topology.Links())
       cables.emplace_back(topology.tail(link).value, topology.head(link).value);
     const NodePlaces places =
-        PlaceNodes(topology.num_nodes(), topology.num_ranks(), topology.grid(), cables);
+        PlaceNodes(topology.num_nodes(), topology.num_ranks(), DrawnGridOf(topology), cables);
     EXPECT_EQ(places.kind, kind);
     std::set<std::pair<int64_t, int64_t>> taken;
     for (size_t i = 0; i < places.x.size(); ++i) {
@@ -303,6 +310,46 @@ TEST(NodePlaces, AreInTheUnitSquareAndApart) {
     }
     EXPECT_EQ(taken.size(), static_cast<size_t>(topology.num_nodes()));
   }
+}
+
+TEST(DrawnGrid, IsKeptByWhatIsLeftOfATorus) {
+  const auto grid =
+      DrawnGridOf(Parse("without(without(torus(4,5),nodes=3,seed=2),links=1,seed=1)"));
+  ASSERT_TRUE(grid.has_value());
+  EXPECT_EQ(grid->shape, (GridShape{{4, 5}, true}));
+  EXPECT_EQ(grid->at.size(), 17U);
+  EXPECT_TRUE(DrawnGridOf(Parse("torus(3,3)"))->at.empty());
+  EXPECT_EQ(DrawnGridOf(Parse("without(mesh(3,3),link=0-1)"))->shape, (GridShape{{3, 3}, false}));
+  for (const char* other :
+       {"genkautz(3,9)", "without(genkautz(3,9),links=1,seed=1)", "fat_tree(4)"})
+    EXPECT_FALSE(DrawnGridOf(Parse(other)).has_value()) << other;
+}
+
+// A name is what a file says: it must be true of the links.
+TEST(DrawnGrid, IsNotBelievedWhereLinksSayOtherwise) {
+  const auto named = [](const std::string& name, int32_t head) {
+    Topology::Builder builder(9);
+    builder.SetName(name);
+    for (int32_t node = 0; node < 9; ++node)
+      builder.AddDuplex(NodeId{node}, NodeId{(node + 1) % 9}, {});
+    if (head >= 0) builder.AddDuplex(NodeId{0}, NodeId{head}, {});
+    return *std::move(builder).Build();
+  };
+  EXPECT_FALSE(DrawnGridOf(named("without(torus(3,3),links=1)", -1)).has_value());
+  EXPECT_TRUE(DrawnGridOf(named("without(torus(9),links=1)", -1)).has_value());
+  EXPECT_FALSE(DrawnGridOf(named("without(torus(9),links=1)", 4)).has_value());
+  for (const char* name :
+       {"without(torus(99999,99999,99999),links=1)", "without(torus(3,2),links=1)",
+        "without(torus(", "without(torus(0,9))", "without(torus(x,9))"})
+    EXPECT_FALSE(DrawnGridOf(named(name, -1)).has_value()) << name;
+}
+
+TEST(DrawnGrid, NeighboursAreOneStepApart) {
+  const GridShape torus{{3, 4}, true}, mesh{{3, 4}, false};
+  EXPECT_TRUE(AreNeighbours(torus, 0, 3) && AreNeighbours(torus, 0, 8) &&
+              AreNeighbours(mesh, 5, 6));
+  EXPECT_FALSE(AreNeighbours(mesh, 0, 3) || AreNeighbours(torus, 0, 5) ||
+               AreNeighbours(torus, 2, 2));
 }
 
 TEST(NodePlaces, BoxesStandAboveTheirSwitchAndBelowTheRails) {

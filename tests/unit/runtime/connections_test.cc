@@ -2,14 +2,17 @@
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <cstring>
 #include <deque>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -18,8 +21,12 @@
 #include "hand_plans.h"
 #include "ranks_in_memory.h"
 #include "run.h"
+#include "support/ip_version6.h"
 #include "tcp_transport.h"
 #include "tutti/base/random.h"
+#include "tutti/lower/lowering.h"
+#include "tutti/synth/synthesizer.h"
+#include "tutti/topo/expression.h"
 
 namespace tutti {
 namespace {
@@ -33,22 +40,12 @@ class TcpEnds {
   explicit TcpEnds(const RanksInMemory& ranks, const TcpOptions& options = {}) {
     for (int32_t rank = 0; rank < ranks.num_ranks(); ++rank)
       transports_.push_back(TcpTransport::Listen(rank, options).value());
+    std::vector<Endpoint> endpoints;
+    for (const auto& transport : transports_) endpoints.push_back(transport->endpoint());
+    for (const auto& transport : transports_) transport->SetPeers(endpoints);
   }
   std::vector<StreamEnds> Of(const RanksInMemory& ranks, int32_t rank) {
-    std::vector<StreamEnds> ends;
-    for (const StreamProgram& stream : ranks.program().ranks[static_cast<size_t>(rank)].streams) {
-      StreamEnds& of_stream = ends.emplace_back();
-      const auto& connections = ranks.program().connections;
-      if (stream.outgoing >= 0) {
-        const ConnectionProgram& to = connections[static_cast<size_t>(stream.outgoing)];
-        of_stream.outgoing = at(rank).SendTo(to.receiver, at(to.receiver).endpoint(), to.channel);
-      }
-      if (stream.incoming >= 0) {
-        const ConnectionProgram& from = connections[static_cast<size_t>(stream.incoming)];
-        of_stream.incoming = at(rank).ReceiveFrom(from.sender, from.channel);
-      }
-    }
-    return ends;
+    return PeerEnds(ranks.program(), rank, at(rank));
   }
   TcpTransport& at(int32_t rank) { return *transports_[static_cast<size_t>(rank)]; }
   bool PollAll(int wait_ms = 0) {
@@ -162,6 +159,119 @@ TEST(ConnectionsTest, ProcessesOfARunExchangeMessagesOverTcp) {
       ASSERT_TRUE(report.has_value()) << report.error().message;
       EXPECT_EQ(report->wrong, 0);
     }
+}
+
+// --- Fixed order --------------------------------------------------------------------------------
+
+// Units of a shard go both ways round, and meet the other contributions in other orders.
+Plan TwoWayAllReduce(const char* network) {
+  const Topology topology = ParseTopology(network).value();
+  const Collective collective =
+      Collective::Make(CollectiveKind::kAllReduce, topology.num_ranks()).value();
+  const Schedule schedule =
+      RunSynthesizer(*FindSynthesizer("bfb").value(), topology, collective, {}).value();
+  Plan plan = Lower(topology, schedule).value();
+  EXPECT_GT(plan.units_per_shard, 1);
+  return plan;
+}
+
+template <class RunAll>
+std::vector<std::byte> ResultsOf(const Plan& plan, const CallOptions& options, RunAll run_all) {
+  RanksInMemory ranks(plan, options);
+  run_all(ranks);
+  EXPECT_EQ(ranks.CountWrong(), 0) << "tiles of " << options.piece_bytes;
+  return ranks.Results();
+}
+
+std::vector<std::byte> SharedResults(const Plan& plan, const CallOptions& options) {
+  return ResultsOf(plan, options, [](RanksInMemory& ranks) {
+    SharedEnds ends(ranks);
+    std::deque<Interpreter> interpreters = MakeInterpreters(ranks, ends);
+    ranks.Fill();
+    ASSERT_TRUE(RunInTurns(
+        interpreters, [] { return kNoBudget; }, [] { return false; }));
+  });
+}
+
+std::vector<std::byte> TcpResults(const Plan& plan, const CallOptions& options) {
+  return ResultsOf(plan, options, [](RanksInMemory& ranks) {
+    TcpEnds ends(ranks);
+    std::deque<Interpreter> interpreters = MakeInterpreters(ranks, ends);
+    Random random(1);
+    ExpectOver(interpreters, ranks, ends, random, 5000, 2);
+  });
+}
+
+TEST(FixedOrderTest, TheSameBitsForAllTilesAndConnections) {
+  for (const char* network : {"ring(4)", "torus(3,2)", "ring(6)"})
+    for (const DataType type :
+         {DataType::kFloat32, DataType::kFloat64, DataType::kFloat16, DataType::kBfloat16})
+      for (const bool in_place : {false, true}) {
+        SCOPED_TRACE(testing::Message() << network << " " << Name(type) << " " << in_place);
+        const Plan plan = TwoWayAllReduce(network);
+        CallOptions options{.count = 4003,
+                            .type = type,
+                            .in_place = in_place,
+                            .piece_bytes = 1 << 20,
+                            .tiles_of = TilesOf::kUnits,
+                            .values = Pattern::Values::kRough};
+        const std::vector<std::byte> one_tile = SharedResults(plan, options);
+        for (const int64_t piece_bytes : {64, 999}) {
+          options.piece_bytes = piece_bytes;
+          EXPECT_TRUE(SharedResults(plan, options) == one_tile) << piece_bytes;
+          EXPECT_TRUE(TcpResults(plan, options) == one_tile) << piece_bytes;
+        }
+        // Else units are of tiles, and most elements are in another one.
+        options.tiles_of = TilesOf::kSlots;
+        options.piece_bytes = 64;
+        EXPECT_FALSE(SharedResults(plan, options) == one_tile);
+      }
+}
+
+TEST(FixedOrderTest, ProcessesAndThreadsGiveOneDigest) {
+  const Plan plan = TwoWayAllReduce("ring(4)");
+  std::set<uint64_t> digests;
+  for (const Transport transport : {Transport::kShared, Transport::kTcp})
+    for (const bool in_threads : {false, true})
+      for (const int64_t piece_bytes : {4096, 1 << 20})
+        for (const bool in_place : {false, true}) {
+          RunOptions options;
+          options.size_bytes = 400'000;
+          options.iterations = 2;
+          options.in_place = in_place;
+          options.fixed_order = true;
+          options.transport = transport;
+          RunMode mode;
+          mode.tuning.piece_bytes = piece_bytes;
+          mode.in_threads = in_threads;
+          const Result<RunReport> report = RunPlanAs(plan, options, mode);
+          ASSERT_TRUE(report.has_value()) << report.error().message;
+          EXPECT_EQ(report->wrong, 0);
+          digests.insert(report->digest);
+        }
+  EXPECT_EQ(digests.size(), 1u);
+  RunOptions other;
+  other.size_bytes = 400'000;
+  other.fixed_order = true;
+  other.op = ReduceOp::kAvg;
+  digests.insert(RunPlan(plan, other).value().digest);
+  EXPECT_EQ(digests.size(), 2u);
+}
+
+TEST(ConnectionsTest, MessagesGoOverIpVersion6FromChosenPortsToo) {
+  if (!HasIpVersion6()) GTEST_SKIP() << "no IP version 6 here: " << std::strerror(errno);
+  const Plan plan = RingAllReduce(3);
+  for (const IpAddress& from : {IpAddress(), IpAddress::Loopback6()}) {
+    RanksInMemory ranks(plan, {.count = 50'000});
+    TcpOptions options;
+    options.address = IpAddress::Loopback6();
+    options.source = {.address = from, .first_port = 24'000, .num_ports = 400};
+    TcpEnds ends(ranks, options);
+    EXPECT_EQ(ends.at(0).endpoint().AddressText(), "::1");
+    std::deque<Interpreter> interpreters = MakeInterpreters(ranks, ends);
+    Random random(5);
+    ExpectOver(interpreters, ranks, ends, random, 100'000, 0);
+  }
 }
 
 // --- Faults -------------------------------------------------------------------------------------
@@ -302,17 +412,60 @@ TEST(ConnectionsTest, AReceiverTellsTheSenderOfAnotherCallBeforeItEnds) {
             "not of call 0000000000000011: the ranks do not run the same");
 }
 
+// Where nobody listens, as long as it lives: a port that is closed may be another program's next.
+class Nobody {
+ public:
+  Nobody() : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(at);
+    EXPECT_EQ(bind(fd_, reinterpret_cast<const sockaddr*>(&at), size), 0);
+    EXPECT_EQ(getsockname(fd_, reinterpret_cast<sockaddr*>(&at), &size), 0);
+    endpoint_ = {INADDR_LOOPBACK, ntohs(at.sin_port)};
+  }
+  ~Nobody() { close(fd_); }
+  Nobody(const Nobody&) = delete;
+  Nobody& operator=(const Nobody&) = delete;
+  const Endpoint& endpoint() const { return endpoint_; }
+
+ private:
+  int fd_;
+  Endpoint endpoint_;
+};
+
 TEST(ConnectionsTest, APeerThatIsNotThereIsNamedInTime) {
   const Plan plan = RingAllReduce(2);
   RanksInMemory ranks(plan, {.count = 8});
   const auto mine = TcpTransport::Listen(0, {.patience_s = 0.05}).value();
-  const Endpoint nobody = TcpTransport::Listen(1, {}).value()->endpoint();  // closed again
+  const Nobody nobody;
   Interpreter interpreter = ranks.MakeInterpreter(
-      0, {{mine->SendTo(1, nobody, 0), nullptr}, {nullptr, mine->ReceiveFrom(1, 0)}});
+      0, {{mine->SendTo(1, nobody.endpoint(), 0), nullptr}, {nullptr, mine->ReceiveFrom(1, 0)}});
   const Status ran = RunToEnd(interpreter, *mine, Deadline(20));
   ASSERT_FALSE(ran.has_value());
   EXPECT_EQ(ran.error().code, ErrorCode::kPeerFailed);
   EXPECT_THAT(ran.error().message, HasSubstr("channel 0: "));
+}
+
+TEST(ConnectionsTest, WhyAConnectionCannotBeMadeIsSaid) {
+  const auto mine = TcpTransport::Listen(0, {.patience_s = 0.5}).value();
+  const Nobody nobody;
+  const Connection* sender = mine->SendTo(1, nobody.endpoint(), 0);
+  while (sender->health()) mine->Poll(1);
+  EXPECT_EQ(sender->health().error().message,
+            "connection 0 -> 1 channel 0: could not be made within 0.5 s: Connection refused");
+  // No descriptor is left for a socket.
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  const rlimit none{3, before.rlim_max};
+  setrlimit(RLIMIT_NOFILE, &none);
+  sender = mine->SendTo(1, nobody.endpoint(), 1);
+  while (sender->health()) mine->Poll(1);
+  setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_EQ(sender->health().error().message,
+            "connection 0 -> 1 channel 1: could not be made within 0.5 s: Too many open files");
+  EXPECT_THAT(TcpTransport::Listen(0, {.address = 0xcb007107}).error().message,
+              HasSubstr("rank 0: cannot listen at 203.0.113.7: Cannot assign requested address"));
 }
 
 TEST(ConnectionsTest, ADeadProcessOfARunOverTcpIsNamed) {

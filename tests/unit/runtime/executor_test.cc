@@ -9,13 +9,16 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
+#include <system_error>
 #include <thread>
 
 #include "hand_plans.h"
 #include "run.h"
+#include "support/shared_memory.h"
 #include "support/text.h"
 #include "tutti/base/cancel.h"
 
@@ -62,14 +65,6 @@ void ExpectError(const Plan& plan, const RunOptions& options, ErrorCode code,
 void ExpectNoChildren() {
   EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1);
   EXPECT_EQ(errno, ECHILD);
-}
-
-std::set<std::string> SharedObjects() {
-  std::set<std::string> names;
-  std::error_code none;
-  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm", none))
-    names.insert(entry.path().filename());
-  return names;
 }
 
 // --- Worked examples ----------------------------------------------------------------------------
@@ -194,7 +189,7 @@ TEST(ExecutorTest, AChangedInputIsWrongOutOfPlace) {
 // --- Faults -------------------------------------------------------------------------------------
 
 TEST(ExecutorTest, ADeadRankIsNamedAndNothingStaysBehind) {
-  const std::set<std::string> before = SharedObjects();
+  const std::set<std::string> before = SharedMemoryNames();
   for (const int64_t at : {0, 3, 9}) {
     SCOPED_TRACE(at);
     const RunMode mode{.death = {.rank = 2, .at_instruction = at}};
@@ -204,18 +199,35 @@ TEST(ExecutorTest, ADeadRankIsNamedAndNothingStaysBehind) {
     EXPECT_THAT(report.error().message, testing::HasSubstr("rank 2 was killed by signal 9"));
     ExpectNoChildren();
   }
-  EXPECT_EQ(SharedObjects(), before);
+  EXPECT_EQ(SharedMemoryNames(), before);
 }
 
 TEST(ExecutorTest, ARunThatWaitsForEverSaysWhereEachRankIs) {
   Plan plan = RingAllReduce(2);  // both first sends wait for their own last receive
   for (RankPlan& rank : plan.ranks) rank.streams[0].instructions[0].after = {{1, 1}};
   RunOptions options = Quick(64);
-  options.hang_timeout_s = 0.2;
+  options.hang_timeout_s = 2;  // enough for the ranks to begin
   ExpectError(plan, options, ErrorCode::kPeerFailed,
               "rank 0 waits at stream 0 instruction 0 (send to rank 1), stream 1 instruction 0 "
               "(receive from rank 1); rank 1 waits");
   ExpectNoChildren();
+}
+
+// How many processes that `parent` started are set up as ranks: they ignore interrupts from then on.
+int RanksOf(pid_t parent) {
+  int ranks = 0;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", none)) {
+    std::ifstream status(entry.path() / "status");
+    pid_t started_by = 0;
+    uint64_t ignored = 0;
+    for (std::string word; status >> word;) {
+      if (word == "PPid:") status >> started_by;
+      if (word == "SigIgn:") status >> std::hex >> ignored;
+    }
+    if (started_by == parent && (ignored >> (SIGHUP - 1) & 1) != 0) ++ranks;
+  }
+  return ranks;
 }
 
 TEST(ExecutorTest, RanksDieWithTheProcessThatStartedThem) {
@@ -229,7 +241,7 @@ TEST(ExecutorTest, RanksDieWithTheProcessThatStartedThem) {
     options.iterations = 100'000'000;
     options.check = false;
     std::thread tell([&ready] {
-      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      while (RanksOf(getpid()) < 3) std::this_thread::sleep_for(std::chrono::milliseconds(5));
       (void)!write(ready[1], "x", 1);
     });
     (void)RunPlan(RingAllReduce(3), options);
@@ -239,7 +251,7 @@ TEST(ExecutorTest, RanksDieWithTheProcessThatStartedThem) {
   ASSERT_EQ(read(ready[0], &byte, 1), 1);
   kill(parent, SIGKILL);
   int killed = 0, status = 0;
-  for (int tries = 0; tries < 1000; ++tries) {
+  for (int tries = 0; tries < 6000; ++tries) {
     const pid_t ended = waitpid(-1, &status, WNOHANG);
     if (ended < 0) break;
     if (ended > 0) killed += WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL ? 1 : 0;

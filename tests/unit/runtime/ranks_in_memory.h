@@ -26,6 +26,8 @@ struct CallOptions {
   ReduceOp op = ReduceOp::kSum;
   bool in_place = false;
   int64_t piece_bytes = 256 * 1024;
+  TilesOf tiles_of = TilesOf::kSlots;
+  Pattern::Values values = Pattern::Values::kExact;
 };
 
 class RanksInMemory {
@@ -35,8 +37,9 @@ class RanksInMemory {
         options_(options),
         slots_(
             SlotMap::ForCount(plan, options.count, SizeOf(options.type), options.in_place).value()),
-        program_(MakeProgram(plan, slots_, options.piece_bytes).value()),
-        pattern_(options.type, options.op, plan.collective.reduces(), plan.collective.num_ranks()) {
+        program_(MakeProgram(plan, slots_, options.piece_bytes, options.tiles_of).value()),
+        pattern_(options.type, options.op, plan.collective.reduces(), plan.collective.num_ranks(),
+                 {}, options.values) {
     for (int32_t rank = 0; rank < num_ranks(); ++rank) {
       Bind(rank);
       const size_t streams = program_.ranks[static_cast<size_t>(rank)].streams.size();
@@ -60,21 +63,32 @@ class RanksInMemory {
                       slots_.SlotElements(rank, Buffer::kInput, slot));
     }
   }
+  int64_t CountWrongOf(int32_t rank) {
+    int64_t wrong = 0;
+    ForEachResult(rank, [&](std::byte* data, const std::byte* expected, int64_t at, int64_t n) {
+      wrong += pattern_.Differing(data, expected, at, n);
+    });
+    return wrong;
+  }
   int64_t CountWrong() {
     int64_t wrong = 0;
-    for (int32_t rank = 0; rank < num_ranks(); ++rank)
-      ForEachResult(rank, [&](std::byte* data, const std::byte* expected, int64_t at, int64_t n) {
-        wrong += pattern_.Differing(data, expected, at, n);
-      });
+    for (int32_t rank = 0; rank < num_ranks(); ++rank) wrong += CountWrongOf(rank);
     return wrong;
   }
   // The bytes of all results.
+  std::vector<std::byte> ResultsOf(int32_t rank) {
+    std::vector<std::byte> bytes;
+    ForEachResult(rank, [&](std::byte* data, const std::byte*, int64_t, int64_t n) {
+      bytes.insert(bytes.end(), data, data + n * slots_.element_bytes());
+    });
+    return bytes;
+  }
   std::vector<std::byte> Results() {
     std::vector<std::byte> bytes;
-    for (int32_t rank = 0; rank < num_ranks(); ++rank)
-      ForEachResult(rank, [&](std::byte* data, const std::byte*, int64_t, int64_t n) {
-        bytes.insert(bytes.end(), data, data + n * slots_.element_bytes());
-      });
+    for (int32_t rank = 0; rank < num_ranks(); ++rank) {
+      const std::vector<std::byte> of_rank = ResultsOf(rank);
+      bytes.insert(bytes.end(), of_rank.begin(), of_rank.end());
+    }
     return bytes;
   }
   Interpreter MakeInterpreter(int32_t rank, std::vector<StreamEnds> ends) {

@@ -2,16 +2,23 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "running_daemon.h"
@@ -80,16 +87,22 @@ TEST(DaemonTest, ChangesItsStrategyWhileCollectivesRun) {
   provider.join();
 }
 
-// Of the system's table: established connections that leave from a port of [first, end).
+// This process's established connections that leave from a port of [first, end).
 int ConnectionsFrom(long first, long end) {
+  std::set<std::string> mine;  // as /proc/self/fd names them
+  for (const auto& file : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code none;
+    mine.insert(std::filesystem::read_symlink(file.path(), none).string());
+  }
   std::ifstream table("/proc/net/tcp");
   int found = 0;
   for (std::string line; std::getline(table, line);) {
     std::istringstream words(line);
-    std::string number, local, remote, state;
-    words >> number >> local >> remote >> state;
+    std::string number, local, remote, state, queues, timer, retransmits, user, timeout, inode;
+    words >> number >> local >> remote >> state >> queues >> timer >> retransmits >> user >>
+        timeout >> inode;
     constexpr int kHexadecimal = 16;
-    if (state != "01" || local.find(':') == std::string::npos) continue;
+    if (state != "01" || mine.count("socket:[" + inode + "]") == 0) continue;
     const long port = std::strtol(local.substr(local.find(':') + 1).c_str(), nullptr, kHexadecimal);
     if (port >= first && port < end) ++found;
   }
@@ -97,10 +110,63 @@ int ConnectionsFrom(long first, long end) {
 }
 
 // Connections between hosts leave from the ports that they are told; what runs there is right.
+// As an operator gets it while ranks run: chunks lie within their operations.
+TEST(DaemonTest, TracesTheChunksOfAWhile) {
+  RunningDaemon a("chunks-a"), b("chunks-b");
+  std::atomic<bool> over = false;
+  std::atomic<int> running = 0;
+  Json trace;
+  std::thread operators([&] {
+    while (running < 2) std::this_thread::yield();
+    const std::string label = a.Ask("comms")["communicators"][0]["communicator"];
+    // On a busy machine nothing may end in so short a time.
+    for (int tries = 0; tries < 100 && trace.dump().find("\"chunk\"") == std::string::npos; ++tries)
+      trace = a.Ask(Json{{"command", "trace"}, {"communicator", label}, {"chunks_ms", 100}});
+    over = true;
+  });
+  RunRanks({&a, &b}, 2, [&](Communicator& ranks) {
+    ++running;
+    constexpr size_t kCount = 100'000;
+    std::vector<float> data(kCount, 1), out(kCount);
+    float goes_on = 1, all = 2;
+    while (all == 2) {
+      ASSERT_TRUE(Succeeded(
+          ranks.AllReduce(data.data(), out.data(), kCount, DataType::kFloat32, ReduceOp::kSum)));
+      goes_on = over ? 0 : 1;
+      ASSERT_TRUE(
+          Succeeded(ranks.AllReduce(&goes_on, &all, 1, DataType::kFloat32, ReduceOp::kSum)));
+    }
+  });
+  operators.join();
+  std::map<int64_t, std::pair<double, double>> lasted;  // of rank 0's operations
+  for (const Json& event : trace["traceEvents"])
+    if (event["cat"] == "collective" && event["name"] != "waits for its turn")
+      lasted[event["args"]["sequence"]] = {event["ts"],
+                                           event["ts"].get<double>() + event["dur"].get<double>()};
+  int64_t within = 0;
+  for (const Json& event : trace["traceEvents"]) {
+    if (event["cat"] != "chunk") continue;
+    EXPECT_EQ(event["pid"], "chunks-a rank 0");
+    EXPECT_THAT(event["name"].get<std::string>(),
+                testing::AnyOf("send to 1", "receive from 1", "reduce from 1", "copy"));
+    const auto operation = lasted.find(event["args"]["operation"]);
+    if (operation == lasted.end()) continue;  // it runs yet
+    // It begins a little before its launch is noted, but never before the one before it is over.
+    if (operation != lasted.begin()) {
+      EXPECT_GE(event["ts"].get<double>(), std::prev(operation)->second.second);
+    }
+    EXPECT_LE(event["ts"].get<double>() + event["dur"].get<double>(), operation->second.second);
+    ++within;
+  }
+  EXPECT_GT(within, 0);
+}
+
 TEST(DaemonTest, FlowsLeaveFromTheirPorts) {
   RunningDaemon a("a"), b("b");
   const std::string ring = ScheduleText("uniring(1,4)", CollectiveKind::kAllReduce, "uniring");
-  constexpr int kFirst = 20'500, kCount = 100;  // none that the system gives
+  // None that the system gives.
+  constexpr int kCount = 100;
+  const int kFirst = 20'500 + kCount * (getpid() % 100);
   Json flows = Json::array();
   for (int rank = 0; rank < 4; ++rank)
     flows.push_back({{"from", rank},
@@ -136,6 +202,10 @@ TEST(DaemonTest, FlowsLeaveFromTheirPorts) {
       int32_t mine = ranks.rank() == 0 && over ? 1 : 0;
       ASSERT_TRUE(Succeeded(ranks.AllReduce(&mine, &last, 1, DataType::kInt32, ReduceOp::kMax)));
     }
+    // Connections are made on first use: the calls above may all have run before the change.
+    std::vector<float> data(10'000);
+    ASSERT_TRUE(Succeeded(
+        ranks.AllReduce(data.data(), data.data(), 10'000, DataType::kFloat32, ReduceOp::kSum)));
     // Every edge of the ring crosses: ranks belong to the daemons in turn.
     if (ranks.rank() == 0) {
       EXPECT_EQ(ConnectionsFrom(kFirst, kFirst + kCount), 4);
@@ -178,6 +248,122 @@ TEST(DaemonTest, GatesHoldWhatRanksSendAndNothingWaitsForEver) {
       ASSERT_TRUE(Succeeded(ranks.AllReduce(&one, &sum, 1, DataType::kFloat32, ReduceOp::kSum)));
     if (ranks.rank() == 0) {
       EXPECT_FALSE(gates(0, 0).contains("error"));
+    }
+    ASSERT_TRUE(Succeeded(ranks.Barrier()));
+  });
+}
+
+// Of the preferred one only rank 0 has called: it communicates, and the other one is silent on both hosts until rank 1 has called,
+// too; or until its patience ends.
+TEST(DaemonTest, OneCommunicatorMakesWayForAnother) {
+  RunningDaemon a("a"), b("b");
+  // They differ in their numbers of ranks.
+  constexpr size_t kPreferred = 2, kOther = 3;
+  const auto state = [](const RunningDaemon& daemon, size_t ranks) {
+    const Json comms = daemon.Ask("comms");
+    for (const Json& each : comms["communicators"])
+      if (each["ranks"] == ranks) return each;
+    return Json();
+  };
+  const auto is_busy = [&](const RunningDaemon& daemon) {
+    const Json other = state(daemon, kOther);
+    return other["gates"].is_object() && other["gates"]["busy"] == true;
+  };
+  const auto follow = [&](int64_t patience_ns) {
+    const Json follower = a.Ask({{"command", "follow"},
+                                 {"communicator", state(a, kOther)["communicator"]},
+                                 {"patience_ns", patience_ns}});
+    ASSERT_EQ(follower.value("error", ""), "");
+    EXPECT_EQ(follower["daemons"].size(), 2u);
+    const Json announced = a.Ask({{"command", "announce"},
+                                  {"communicator", state(a, kPreferred)["communicator"]},
+                                  {"followers", {follower}}});
+    ASSERT_EQ(announced.value("error", ""), "");
+    EXPECT_EQ(announced["followers"], 2);
+  };
+  const auto until = [](const auto& condition) {
+    while (!condition()) std::this_thread::yield();
+  };
+  std::atomic<int> joined = 0, calls = 0, done = 0;
+  const auto add = [](Communicator& ranks) {
+    float one = 1, sum = 0;
+    ASSERT_TRUE(Succeeded(ranks.AllReduce(&one, &sum, 1, DataType::kFloat32, ReduceOp::kSum)));
+    ASSERT_EQ(sum, static_cast<float>(ranks.num_ranks()));
+  };
+  std::thread preferred([&] {
+    RunRanks({&a, &b}, kPreferred, [&](Communicator& ranks) {
+      ASSERT_TRUE(Succeeded(ranks.Barrier()));
+      ++joined;
+      until([&] { return calls >= 1; });
+      if (ranks.rank() == 1) {
+        // The other one has called and stays where it is.
+        const auto other_waits = [&] {
+          const Json rank = state(b, kOther)["local_ranks"][0];
+          return rank["issued"] == 2 && rank["completed"] == 1;
+        };
+        until(other_waits);
+        std::this_thread::sleep_for(std::chrono::milliseconds(200));
+        EXPECT_TRUE(other_waits());
+      }
+      add(ranks);
+      ++done;
+      until([&] { return calls >= 2; });
+      if (ranks.rank() == 1) until([&] { return done >= 2 + static_cast<int>(kOther); });
+      add(ranks);
+    });
+  });
+  RunRanks({&a, &b}, kOther, [&](Communicator& ranks) {
+    ASSERT_TRUE(Succeeded(ranks.Barrier()));
+    const auto begin = [&](int64_t patience_ns) {
+      if (ranks.rank() == 0) {
+        follow(patience_ns);
+        ++calls;
+        until([&] { return is_busy(a) && is_busy(b); });
+        ++joined;
+      }
+    };
+    until([&] { return joined >= 2; });
+    begin(3'600'000'000'000);
+    until([&] { return joined >= 3; });
+    add(ranks);
+    until([&] { return done >= 2; });
+    begin(1);
+    until([&] { return joined >= 4; });
+    add(ranks);
+    ++done;
+    until([&] { return done >= 2 + static_cast<int>(kOther); });
+    if (ranks.rank() != 0) return;
+    const Json label = state(a, kOther)["communicator"];
+    EXPECT_EQ(a.Ask({{"command", "gates"}, {"communicator", label}}).value("error", ""), "");
+    until([&] { return state(b, kOther)["gates"].is_null(); });
+  });
+  preferred.join();
+}
+
+TEST(DaemonTest, WhoIsToBeFollowedIsAskedForRightly) {
+  RunningDaemon a("a"), b("b");
+  RunRanks({&a, &b}, 2, [&](Communicator& ranks) {
+    ASSERT_TRUE(Succeeded(ranks.Barrier()));
+    if (ranks.rank() == 0) {
+      const Json label = a.Ask("comms")["communicators"][0]["communicator"];
+      const auto error = [&](const RunningDaemon& daemon, Json request) {
+        if (!request.contains("communicator")) request["communicator"] = label;
+        return daemon.Ask(request).value("error", "");
+      };
+      for (const Json& patience : {Json(0), Json(-1), Json("1s"), Json(1.5), Json()})
+        EXPECT_THAT(error(a, {{"command", "follow"}, {"patience_ns", patience}}),
+                    HasSubstr("patience_ns: wanted"));
+      EXPECT_THAT(error(b, {{"command", "follow"}, {"patience_ns", 1}}), HasSubstr("ask there"));
+      EXPECT_THAT(error(a, {{"command", "announce"}, {"communicator", "c-0"}}),
+                  HasSubstr("no communicator 'c-0'"));
+      for (const char* followers :
+           {"7", "{}", "[7]", R"([{"key": [1, 2]}])", R"([{"key": [1], "daemons": []}])",
+            R"([{"key": [1, -2], "daemons": []}])", R"([{"key": [1, 2], "daemons": [[1, 70000]]}])",
+            R"([{"key": [1, 2], "daemons": [[4294967296, 7]]}])"})
+        EXPECT_THAT(error(a, {{"command", "announce"}, {"followers", Json::parse(followers)}}),
+                    HasSubstr("followers: wanted a list"))
+            << followers;
+      EXPECT_EQ(error(a, {{"command", "announce"}, {"followers", Json::array()}}), "");
     }
     ASSERT_TRUE(Succeeded(ranks.Barrier()));
   });

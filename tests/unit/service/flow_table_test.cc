@@ -16,7 +16,8 @@ using testing::HasSubstr;
 
 TEST(FlowTableTest, SaysWhichWayConnectionsTake) {
   const auto table = FlowTable::Parse(R"({"flows": [
-      {"from": 0, "to": 2, "channel": 1, "source": "10.1.0.2", "target": "10.1.2.1", "ports": [50000, 1000]},
+      {"from": 0, "to": 2, "channel": 1, "source": "10.1.0.2", "target": "10.1.2.1", "ports": [50000, 1000],
+       "others": [[51000, 1000], [52000, 10]]},
       {"from": 2, "to": 0}]})",
                                       3);
   ASSERT_TRUE(table) << table.error().message;
@@ -27,6 +28,10 @@ TEST(FlowTableTest, SaysWhichWayConnectionsTake) {
   EXPECT_EQ(path->target, 0x0a010201u);
   EXPECT_EQ(path->source.first_port, 50000);
   EXPECT_EQ(path->source.num_ports, 1000);
+  // In turn, and from the first one again.
+  std::vector<int> firsts;
+  for (size_t route = 0; route < 5; ++route) firsts.push_back(path->source.PortsOf(route).first);
+  EXPECT_EQ(firsts, (std::vector<int>{50000, 51000, 52000, 50000, 51000}));
   ASSERT_NE(table->Find(2, 0, 0), nullptr);
   EXPECT_EQ(table->Find(2, 0, 0)->source.num_ports, 0);
   EXPECT_EQ(table->Find(0, 2, 0), nullptr);
@@ -46,6 +51,9 @@ TEST(FlowTableTest, FaultsAreNamed) {
       {R"({"from": 0, "to": 1, "ports": [0, 10]})", "ports: wanted"},
       {R"({"from": 0, "to": 1, "ports": [65000, 1000]})", "ports: wanted"},
       {R"({"from": 0, "to": 1, "ports": "all"})", "ports: wanted"},
+      {R"({"from": 0, "to": 1, "others": [[65000, 1000]]})", "others: wanted"},
+      {R"({"from": 0, "to": 1, "others": [50000, 1000]})", "others: wanted"},
+      {R"({"from": 0, "to": 1, "others": {}})", "others: wanted"},
       {R"([])", "is no object"},
   };
   for (const auto& [flow, fault] : faults) {
@@ -96,6 +104,28 @@ TEST(GateTest, AClockThatStandsStillOrJumpsEndsInFairSharing) {
   EXPECT_TRUE(gate.IsOpen(200, 105));
   gate.Set({});
   EXPECT_TRUE(gate.IsOpen(60, 106));
+}
+
+// Shut while those that it follows are busy, but for no longer than its patience; until they have ended then.
+TEST(GateTest, FollowsWhoIsBusyForAsLongAsItHasPatience) {
+  Gate gate;
+  gate.Set({.period_ns = 100, .phase_ns = 0, .length_ns = 1});
+  gate.Follow(50);
+  EXPECT_FALSE(gate.has_windows());
+  EXPECT_TRUE(gate.IsOpen(99, 1, false));
+  EXPECT_FALSE(gate.IsOpen(99, 2, true));
+  EXPECT_FALSE(gate.IsOpen(99, 52, true));
+  EXPECT_TRUE(gate.IsOpen(99, 60, false));
+  EXPECT_EQ(gate.closed_ns(), 58);
+  EXPECT_FALSE(gate.IsOpen(99, 70, true));
+  EXPECT_TRUE(gate.IsOpen(99, 121, true));
+  EXPECT_TRUE(gate.has_given_up());
+  EXPECT_TRUE(gate.IsOpen(99, 500, true));
+  EXPECT_TRUE(gate.IsOpen(99, 501, false));  // it has ended
+  EXPECT_FALSE(gate.IsOpen(99, 502, true));
+  gate.Set({});
+  EXPECT_FALSE(gate.follows());
+  EXPECT_TRUE(gate.IsOpen(99, 503, true));
 }
 
 TEST(GateTest, WindowsThatCannotBe) {

@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <deque>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tutti/base/random.h"
@@ -17,7 +19,7 @@ namespace {
 using testing::HasSubstr;
 
 // Every plan, with any budget, gives the results that it has to.
-TEST(LocalConnectionTest, EveryPlan) {
+void CheckEveryPlan(MoveHelpers* helpers) {
   const uint64_t signature = 7;
   Random random(11);
   for (const auto& [plan, options] : ConnectionCases()) {
@@ -26,7 +28,7 @@ TEST(LocalConnectionTest, EveryPlan) {
     RanksInMemory ranks(plan, options);
     std::deque<LocalConnection> connections;
     for (size_t c = 0; c < ranks.program().connections.size(); ++c)
-      connections.emplace_back("connection " + std::to_string(c), signature, signature);
+      connections.emplace_back("connection " + std::to_string(c), signature, signature, helpers);
     std::deque<Interpreter> interpreters;
     for (int32_t rank = 0; rank < ranks.num_ranks(); ++rank) {
       std::vector<StreamEnds> ends;
@@ -42,6 +44,27 @@ TEST(LocalConnectionTest, EveryPlan) {
           interpreters, [&] { return 1 + static_cast<int64_t>(random.Below(max_budget)); },
           [] { return false; }));
       ASSERT_EQ(ranks.CountWrong(), 0);
+    }
+  }
+}
+
+TEST(LocalConnectionTest, EveryPlan) { CheckEveryPlan(nullptr); }
+
+TEST(LocalConnectionTest, EveryPlanWithHelpers) {
+  MoveHelpers helpers({.threads = 2, .min_bytes = 100, .part_bytes = 40});
+  CheckEveryPlan(&helpers);
+}
+
+// Each part once, whatever their number; helpers that sleep are woken.
+TEST(MoveHelpersTest, EveryPartIsRunOnce) {
+  for (const int32_t threads : {1, 3}) {
+    MoveHelpers helpers({.threads = threads});
+    for (int32_t turn = 0; turn < 2000; ++turn) {
+      const int32_t parts = turn % 7;
+      std::vector<int> runs(static_cast<size_t>(parts));
+      helpers.ForParts(parts, [&runs](int32_t part) { ++runs[static_cast<size_t>(part)]; });
+      ASSERT_EQ(runs, std::vector<int>(static_cast<size_t>(parts), 1));
+      if (turn % 500 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
   }
 }

@@ -1,7 +1,14 @@
 #include "peer_link.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <sys/socket.h>
 
+#include <iterator>
+#include <limits>
+#include <list>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -95,6 +102,156 @@ TEST_F(Links, NobodyThereIsTold) {
   ASSERT_NE(link, nullptr);
   RunUntil([&] { return !lost.empty(); });
   EXPECT_NE(lost.find("nobody could be reached at 127.0.0.1:"), std::string::npos) << lost;
+}
+
+// What is sent is dropped on both ways of a connection: another one is made, and every frame comes once, in order.
+TEST_F(Links, SilentConnectionsAreReplacedAndEveryFrameComesOnce) {
+  const sock_filter nothing = BPF_STMT(BPF_RET | BPF_K, 0);
+  const sock_fprog drop{1, const_cast<sock_filter*>(&nothing)};
+  Endpoint at;
+  const ipc::Descriptor listener(ListenAt(at));
+  PeerLinks links;
+  std::list<std::unique_ptr<PeerLink>> accepted;
+  std::vector<int64_t> here, there;
+  int last = -1, connections = 0;
+  loop_->Add(listener.fd(), 1, [&](uint32_t) {
+    const int fd = accept4(listener.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd < 0) return;
+    last = fd;
+    ++connections;
+    accepted.push_back(std::make_unique<PeerLink>(
+        *loop_, fd,
+        PeerLink::Handlers{
+            .frame = [&](const PeerFrame& frame) { there.push_back(frame.words[0]); },
+            .lost = [](const auto&) {}},
+        &links));
+  });
+  auto link =
+      PeerLink::Connect(*loop_, at,
+                        {.frame = [&](const PeerFrame& frame) { here.push_back(frame.words[0]); },
+                         .lost = [](const std::string& why) { ADD_FAILURE() << why; }});
+  int64_t now = 0, sent = 0, answered = 0;
+  const auto until_all_came = [&] {
+    RunUntil([&] {
+      link->Watch(now += 100'000'000);
+      return static_cast<int64_t>(there.size()) == sent &&
+             static_cast<int64_t>(here.size()) == answered;
+    });
+  };
+  for (int cut = 0; cut < 5; ++cut) {
+    for (int i = 0; i < 3; ++i) link->Send({.kind = PeerKind::kCommit, .words = {sent++}});
+    until_all_came();
+    setsockopt(last, SOL_SOCKET, SO_ATTACH_FILTER, &drop, sizeof(drop));
+    // One end or both have something to say.
+    for (int i = 0; i < 3 && cut != 1; ++i)
+      link->Send({.kind = PeerKind::kCommit, .words = {sent++}});
+    for (int i = 0; i < 3 && cut != 2; ++i)
+      accepted.front()->Send({.kind = PeerKind::kCommit, .words = {answered++}});
+    until_all_came();
+  }
+  EXPECT_GE(connections, 4);
+  for (const auto* each : {&here, &there})
+    for (size_t i = 0; i < each->size(); ++i) ASSERT_EQ((*each)[i], static_cast<int64_t>(i));
+}
+
+// What the first connection was to bring is lost before anything of it was heard.
+TEST_F(Links, AConnectionThatNothingWasHeardOfIsReplacedToo) {
+  // Packets longer than any header of TCP are dropped: it is made, and brings nothing.
+  constexpr uint32_t kLongestHeader = 60;
+  sock_filter empty[] = {BPF_STMT(BPF_LD | BPF_W | BPF_LEN, 0),
+                         BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, kLongestHeader, 0, 1),
+                         BPF_STMT(BPF_RET | BPF_K, 0),
+                         BPF_STMT(BPF_RET | BPF_K, std::numeric_limits<uint32_t>::max())};
+  const sock_fprog drop{std::size(empty), empty};
+  Endpoint at;
+  const ipc::Descriptor listener(ListenAt(at));
+  ASSERT_EQ(setsockopt(listener.fd(), SOL_SOCKET, SO_ATTACH_FILTER, &drop, sizeof(drop)), 0);
+  PeerLinks links;
+  std::list<std::unique_ptr<PeerLink>> accepted;
+  std::vector<int64_t> there;
+  loop_->Add(listener.fd(), 1, [&](uint32_t) {
+    const int fd = accept4(listener.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd < 0) return;
+    // The next one has not the filter, which this one has kept.
+    const int none = 0;
+    setsockopt(listener.fd(), SOL_SOCKET, SO_DETACH_FILTER, &none, sizeof(none));
+    accepted.push_back(std::make_unique<PeerLink>(
+        *loop_, fd,
+        PeerLink::Handlers{
+            .frame = [&](const PeerFrame& frame) { there.push_back(frame.words[0]); },
+            .lost = [](const auto&) {}},
+        &links));
+  });
+  auto link = PeerLink::Connect(
+      *loop_, at,
+      {.frame = [](const PeerFrame&) {}, .lost = [](const auto& why) { ADD_FAILURE() << why; }});
+  for (int64_t i = 0; i < 3; ++i) link->Send({.kind = PeerKind::kCommit, .words = {i}});
+  int64_t now = 0;
+  RunUntil([&] {
+    link->Watch(now += 100'000'000);
+    return there.size() == 3;
+  });
+  EXPECT_GE(accepted.size(), 2u);
+  EXPECT_THAT(there, testing::ElementsAre(0, 1, 2));
+}
+
+// The other end has gone over to another connection; what the one before brings comes later than that.
+TEST_F(Links, AnOlderConnectionThatIsHeardLateIsClosed) {
+  Endpoint at;
+  const ipc::Descriptor listener(ListenAt(at));
+  PeerLinks links;
+  std::list<std::unique_ptr<PeerLink>> accepted;
+  std::vector<int64_t> there;
+  std::vector<std::string> lost;
+  const auto come = [&] {
+    auto client = ControlLink::Connect("127.0.0.1", at.port, 10);
+    EXPECT_TRUE(client) << client.error().message;
+    const int fd = accept4(listener.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    accepted.push_back(std::make_unique<PeerLink>(
+        *loop_, fd,
+        PeerLink::Handlers{
+            .frame = [&](const PeerFrame& frame) { there.push_back(frame.words[0]); },
+            .lost = [&](const std::string& why) { lost.push_back(why); }},
+        &links));
+    return std::move(*client);
+  };
+  ControlLink older = come(), newer = come();
+  const auto say = [](ControlLink& link, int64_t number, int64_t frame) {
+    for (const PeerFrame& said : {PeerFrame{.kind = PeerKind::kLink, .words = {7, 8, 0, number}},
+                                  PeerFrame{.kind = PeerKind::kCommit, .words = {frame}}})
+      EXPECT_TRUE(link.Send(FrameType::kDaemon, Encode(said)));
+  };
+  say(newer, 1, 20);
+  RunUntil([&] { return !there.empty(); });
+  say(older, 0, 10);
+  RunUntil([&] { return !lost.empty(); });
+  EXPECT_THAT(there, testing::ElementsAre(20));
+  EXPECT_THAT(lost, testing::ElementsAre("the other end has left this connection"));
+  // The newer one goes on: it hears who it is met as, that its frame was heard, and what is sent.
+  accepted.back()->Send({.kind = PeerKind::kCommit, .words = {30}});
+  std::vector<PeerKind> heard;
+  while (heard.empty() || heard.back() != PeerKind::kCommit) {
+    const auto frame = newer.Receive(PeerLink::kMostBytes, 10'000);
+    ASSERT_TRUE(frame && *frame);
+    heard.push_back(Decode((*frame)->body)->kind);
+  }
+  EXPECT_THAT(heard, testing::ElementsAre(PeerKind::kLink, PeerKind::kHeard, PeerKind::kCommit));
+}
+
+// Who has nothing to say hears by its beat, which nobody acknowledges, that the other's host is gone without a word.
+TEST_F(Links, WhoAcceptedALinkBeatsToo) {
+  Endpoint at;
+  const ipc::Descriptor listener(ListenAt(at));
+  auto client = ControlLink::Connect("127.0.0.1", at.port, 10);
+  ASSERT_TRUE(client) << client.error().message;
+  const int fd = accept4(listener.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+  ASSERT_GE(fd, 0);
+  PeerLink accepted(*loop_, fd,
+                    {.frame = [](const PeerFrame&) {}, .lost = [](const std::string&) {}});
+  accepted.Watch(1'000'000'000);
+  const auto beat = client->Receive(PeerLink::kMostBytes, 10'000);
+  ASSERT_TRUE(beat && *beat);
+  EXPECT_EQ(Decode((*beat)->body)->kind, PeerKind::kHeard);
 }
 
 }  // namespace

@@ -23,7 +23,8 @@ namespace tutti::service {
 class RunningDaemon {
  public:
   explicit RunningDaemon(const std::string& name, std::vector<TenantOptions> tenants = {},
-                         bool anybody = true) {
+                         bool anybody = true,
+                         const std::function<void(DaemonOptions&)>& change = {}) {
     folder_ = (std::filesystem::temp_directory_path() /
                ("tutti-" + std::to_string(getpid()) + "-" + name))
                   .string();
@@ -33,6 +34,7 @@ class RunningDaemon {
     options_.host = name;
     options_.tenants = std::move(tenants);
     options_.anybody = anybody;
+    if (change) change(options_);
     Result<Daemon> started = Daemon::Start(options_);
     if (!started) ADD_FAILURE() << started.error().message;
     daemon_.emplace(std::move(*started));
@@ -50,6 +52,7 @@ class RunningDaemon {
   }
 
   const std::string& socket() const { return options_.socket; }
+  const std::string& folder() const { return folder_; }
   nlohmann::json Ask(const nlohmann::json& request) const {
     const Result<std::string> answer = AskDaemon(options_.admin, request.dump());
     EXPECT_TRUE(answer) << answer.error().message;

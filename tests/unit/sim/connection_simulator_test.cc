@@ -75,7 +75,7 @@ TEST(ConnectionSimulator, TwoFlowsOnOneSpineHaveHalfEach) {
     const auto report = SimulateConnections(logical, schedule, switched, paths, 4'000'000);
     ASSERT_TRUE(report) << report.error().message;
     EXPECT_NEAR(report->time_s, (collide ? 2e-3 : 1e-3) + 4e-6, 1e-12);
-    EXPECT_EQ(report->most_on_a_link, collide ? 2 : 1);
+    EXPECT_EQ(report->max_on_a_link, collide ? 2 : 1);
     EXPECT_NEAR(report->algbw, 4e6 / report->time_s, 1e-3);
     EXPECT_NEAR(report->busbw, report->algbw * 3 / 4, 1e-3);
     const LinkId shared = LinkBetween(switched, "leaf0", "spine0");
@@ -153,7 +153,7 @@ TEST(ConnectionSimulator, KeepsToTheBusiestLink) {
     EXPECT_GE(one->time_s, busiest_s);
     // Max-min shares keep a busiest link busy until it is done: at most as many times longer as
     // there are flows on it.
-    EXPECT_LE(one->time_s, busiest_s * one->most_on_a_link);
+    EXPECT_LE(one->time_s, busiest_s * one->max_on_a_link);
   }
 }
 

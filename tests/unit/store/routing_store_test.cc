@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/text.h"
 #include "tutti/base/file.h"
 #include "tutti/base/file_kind.h"
 #include "tutti/base/random.h"
@@ -70,8 +71,7 @@ TEST(RoutingStore, BlocksFillAndGoOn) {
 }
 
 TEST(RoutingStore, FilesByEndingAndByTheirFirstBytes) {
-  const std::filesystem::path folder =
-      std::filesystem::path(testing::TempDir()) / "tutti_routing_store";
+  const std::filesystem::path folder = test_support::OwnPath("routing_store");
   std::filesystem::create_directories(folder);
   const RoutingFile file = MustMake("ring(4)", "ewsp");
   for (const char* name : {"a.routes", "a.routes.json", "other.bin"}) {

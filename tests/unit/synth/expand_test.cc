@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "bfb_testing.h"
+#include "support/text.h"
 #include "tutti/base/random.h"
 #include "tutti/sched/cost.h"
 #include "tutti/sched/transform.h"
@@ -664,7 +665,7 @@ TEST(ExpandRecipeTest, NetworksFromFiles) {
 
 // A file as a base: its own recipe is followed, in whatever order it has its links.
 TEST(ExpandRecipeTest, FilesAsBases) {
-  const std::string path = ::testing::TempDir() + "expand_base.topo.json";
+  const std::string path = test_support::OwnPath("expand_base.topo.json");
   const Topology base = Parse("line(uniring(2,3))");
   Topology::Builder shuffled(base.num_ranks());
   for (int32_t link = base.num_links(); link-- > 0;)

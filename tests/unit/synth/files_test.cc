@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "classic_support.h"
+#include "support/text.h"
 #include "tutti/bounds/bounds.h"
 #include "tutti/route/router.h"
 #include "tutti/topo/expression.h"
@@ -72,7 +73,7 @@ TEST(NetworksInFiles, GiveTheSameAnswers) {
 
 // The networks of the command line: a saved network, unwound as a file.
 TEST(NetworksInFiles, AreUnwoundWithTheirDimensions) {
-  const std::string path = ::testing::TempDir() + "files_test.topo.json";
+  const std::string path = test_support::OwnPath("files.topo.json");
   ASSERT_TRUE(WriteTopologyFile(path, Parse("switch2d(3,4,bw=[450,50]GB/s)")));
   const Topology unwound = Parse("unwind(\"" + path + "\",degree=2)");
   const Collective all_gather = CollectiveFor("themis", CollectiveKind::kAllGather, 12);

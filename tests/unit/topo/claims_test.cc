@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "support/parse.h"
+#include "support/text.h"
 #include "tutti/topo/expression.h"
 #include "tutti/topo/json.h"
 #include "tutti/topo/properties.h"
@@ -173,8 +174,7 @@ TEST(TopologyClaims, AnOriginalThatIsNoneIsNotKept) {
 
 // Operators over files tell how the file's network was made, and so does what is written of them.
 TEST(TopologyClaims, OperatorsOverFilesDoNotDependOnThem) {
-  const std::string path =
-      (std::filesystem::temp_directory_path() / "tutti_claims_test.topo.json").string();
+  const std::string path = test_support::OwnPath("claims.topo.json");
   const std::string quoted = "\"" + path + "\"";
   const auto write = [&path](const Topology& topology) {
     ASSERT_TRUE(WriteTopologyFile(path, topology).has_value());

@@ -11,6 +11,7 @@
 
 #include "families/host_list.h"
 #include "support/parse.h"
+#include "support/text.h"
 #include "tutti/topo/expression.h"
 #include "tutti/topo/json.h"
 #include "tutti/topo/properties.h"
@@ -287,7 +288,7 @@ TEST(Clusters, RefuseNonsense) {
 }
 
 std::string WriteTemporary(const std::string& name, const std::string& text) {
-  const std::string path = (std::filesystem::temp_directory_path() / name).string();
+  const std::string path = test_support::OwnPath(name);
   std::ofstream(path) << text;
   return path;
 }

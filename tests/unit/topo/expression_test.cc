@@ -167,6 +167,8 @@ const std::vector<BadExpression> kBadExpressions{
     {"mesh(4,4,alpha=[1us,2us,3us])", "a list of 3 values for mesh with 2 dimensions"},
     {"mesh(4,4,bw=[1GB/s,2]GB/s)", "has an unknown unit"},
     {"torus(4,bw=ring(3))", "bw=: found 'ring', wanted a value with a unit"},
+    {"torus(4,bw=ring.json)", "column 12: bw=: bandwidth 'ring.json'"},
+    {"torus(4,bw=\"fast\")", "column 12: bw=: bandwidth 'fast'"},
     {"torus(4,parallel=0)", "column 18: got parallel=0, wanted at least 1"},
     {"torus(4,parallel=x)", "column 18: parallel=: found 'x', wanted a whole number"},
     {"switch(4,bw=1,parallel=2)", "bandwidth 0 is outside"},

@@ -106,7 +106,7 @@ TEST(HostLimits, FilesSayWhatIsWrong) {
   EXPECT_NE(fault(2, "", R"(}, {"name": "b", "kind": "switch", "host_bandwidth_Bps": 3)")
                 .find("a switch has no host"),
             std::string::npos);
-  EXPECT_NE(fault(4, "", "").find("knows versions 1 to 3"), std::string::npos);
+  EXPECT_NE(fault(5, "", "").find("knows versions 1 to 4"), std::string::npos);
 }
 
 TEST(HostLimits, BuilderRefusesWhatBreaksT7) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "support/parse.h"
+#include "support/text.h"
 #include "tutti/topo/expression.h"
 #include "tutti/topo/json.h"
 
@@ -70,7 +71,7 @@ TEST(WithoutNamedCables, StandsBesideRandomOnes) {
 }
 
 TEST(WithoutNamedCables, NodesGoByName) {
-  const std::string path = ::testing::TempDir() + "without_names.topo.json";
+  const std::string path = test_support::OwnPath("without_names.topo.json");
   Topology::Builder builder(3, 2);
   for (int32_t rank = 0; rank < 3; ++rank)
     for (int32_t leaf : {3, 4}) builder.AddDuplex(NodeId{rank}, NodeId{leaf}, {});

@@ -79,7 +79,38 @@ TEST(VerifierTest, SwitchesForwardOneSumAfterTheOther) {
 
   schedule.transfers[0].op = TransferOp::kReduce;
   ExpectFault(star, schedule, Kind::kStructure,
-              "transfer 0 reduces in switch 3, but switches only forward");
+              "transfer 0 reduces in switch 3, which only forwards");
+}
+
+// Ranks 1 and 2 send to switch 3, which adds, and rank 0 gets the sum.
+TEST(VerifierTest, SwitchesThatReduceAdd) {
+  Topology::Builder builder(3, 1);
+  for (int32_t rank = 0; rank < 3; ++rank) builder.AddDuplex(NodeId{rank}, NodeId{3}, {});
+  builder.SetReduces(NodeId{3});
+  const Topology star = hand::MustBuild(std::move(builder));
+  Schedule schedule = hand::Empty(star, MustMake(CollectiveKind::kReduce, 3), 2);
+  schedule.transfers = {{ShardId{0}, FindLink(star, 1, 3), 0, 1, 0, TransferOp::kReduce},
+                        {ShardId{0}, FindLink(star, 2, 3), 0, 1, 0, TransferOp::kReduce},
+                        {ShardId{0}, FindLink(star, 3, 0), 0, 1, 1, TransferOp::kReduce}};
+  ExpectCorrect(star, schedule);
+
+  Schedule copies = schedule;
+  copies.transfers[1].op = TransferOp::kCopy;  // two values of one step, one of which is lost
+  ExpectFault(star, copies, Kind::kOverwrite,
+              "transfer 1 in step 0: 0..1 of shard 0 is copied to switch 3 over link 2 -> 3 at the "
+              "same time as transfer 0 reduces into it; which of them counts is open");
+  Schedule late = schedule;
+  late.transfers[1].step = 1;  // the sum leaves without it
+  ExpectFault(star, late, Kind::kPostcondition,
+              "in the end rank 0 lacks 1 of 3 contributions to 0..1 of shard 0, that of rank 2 "
+              "first");
+  Schedule twice = schedule;
+  twice.num_steps = 4;
+  twice.transfers.push_back({ShardId{0}, FindLink(star, 1, 3), 0, 1, 2, TransferOp::kReduce});
+  ExpectFault(star, twice, Kind::kDoubleReduction,
+              "transfer 3 in step 2: 0..1 of shard 0 is reduced into switch 3 over link 1 -> 3, "
+              "where the contribution of rank 1 would count twice; it is there in step 0 by "
+              "transfer 0");
 }
 
 TEST(VerifierTest, ZeroWeightBlocksNeedNotMove) {

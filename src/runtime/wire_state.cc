@@ -1,0 +1,23 @@
+#include "wire_state.h"
+
+// The kernel's header: that of the library lacks the later fields, and both together cannot be included.
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+namespace tutti {
+
+std::optional<WireState> LookAtWire(int fd) {
+  tcp_info info{};
+  socklen_t size = sizeof(info);
+  if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return std::nullopt;
+  return WireState{.unacked = info.tcpi_unacked,
+                   .probes = info.tcpi_probes,
+                   .acked_bytes = info.tcpi_bytes_acked,
+                   .no_room_us = info.tcpi_rwnd_limited,
+                   .repeats = info.tcpi_retransmits,
+                   .rtt_us = info.tcpi_rtt,
+                   .rtt_deviation_us = info.tcpi_rttvar};
+}
+
+}  // namespace tutti

@@ -1,0 +1,21 @@
+// WireState: what the kernel knows of a TCP connection: whether what it sent is answered.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace tutti {
+
+struct WireState {
+  uint32_t unacked = 0;      // segments on their way
+  uint32_t probes = 0;       // of a closed window, not answered
+  uint64_t acked_bytes = 0;  // ever
+  uint64_t no_room_us = 0;   // ever, that the receiver's window held data back
+  uint32_t repeats = 0;      // of what was not acknowledged in time, since something was
+  int64_t rtt_us = 0, rtt_deviation_us = 0;
+};
+
+// Nothing: it is no TCP socket.
+std::optional<WireState> LookAtWire(int fd);
+
+}  // namespace tutti
