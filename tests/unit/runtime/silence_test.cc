@@ -275,6 +275,7 @@ void CutAtRandom(uint64_t first_seed, uint64_t seeds, uint16_t ports, int64_t wa
       "(median), %.1f (p99)\n",
       static_cast<int>(cuts), silent_ms.size(), quantile(silent_ms, 50), quantile(silent_ms, 99),
       quantile(until_left_ms, 50), quantile(until_left_ms, 99));
+  std::fflush(stdout);  // Or processes that later tests fork print it again.
   EXPECT_GE(cuts, wanted_cuts);
   EXPECT_GT(resumptions, cuts / 10);
 }
