@@ -110,7 +110,9 @@ std::string FiguresText(const Compared& all) {
   table.AddRow({"algorithm", a.algorithm, b.algorithm});
   table.AddRow({"collective", std::string(Name(a.collective.kind())),
                 std::string(Name(b.collective.kind()))});
-  table.AddRow({"on network", NameOf(all.a.file.topology), NameOf(all.b.file.topology)});
+  // Those of imported networks name all their files.
+  const std::string on_a = NameOf(all.a.file.topology), on_b = NameOf(all.b.file.topology);
+  table.AddRow({"on network", on_a, on_a == on_b && all.reasons.empty() ? "the same" : on_b});
   table.AddRow({"kind", KindText(a), KindText(b)});
   if (a.kind == ScheduleKind::kStep || b.kind == ScheduleKind::kStep)
     table.AddRow({"steps", std::to_string(a.num_steps), std::to_string(b.num_steps)});

@@ -90,6 +90,9 @@ std::string PpWhere(size_t rank, size_t block, size_t operation);
 Result<PpFile> ReadMscclppPlan(std::string_view json, std::vector<PlanFault>& faults);
 
 inline constexpr int64_t kPpPiecesOfChunk = 2;  // that a pipeline moves one by one, here
+// What whoever lowers a schedule can do about a limit.
+inline constexpr const char* kFewerChunks =
+    "a schedule of fewer chunks may fit (synth --chunks N, or --trees N with forest)";
 
 // What a plan turned out to do: how its chunks are cut, and the root where there is one.
 struct PpMeaning {

@@ -202,6 +202,7 @@ class MscclppReader {
     file.in_place = values_.Bool(root, "inplace", "plan");
     if (values_.error().empty() && file.protocol != "Simple" && file.protocol != "LL")
       Fault("plan", fmt::format("protocol '{}' is none of Simple, LL", file.protocol));
+    ReadCallLimits(root);
     const Json& gpus = values_.Array(root, "gpus", "plan");
     if (gpus.empty()) values_.Fail("plan", "'gpus' is empty");
     if (static_cast<int64_t>(gpus.size()) > kMaxRanks)
@@ -220,6 +221,28 @@ class MscclppReader {
  private:
   void Fault(const std::string& where, const std::string& what) {
     if (faults_.size() < kMaxFaults) faults_.push_back({where + ": " + what});
+  }
+
+  // What each call is held to, where the file says it.
+  void ReadCallLimits(const Json& root) {
+    constexpr int64_t kMaxAlignment = int64_t{1} << 30, kMaxThreads = 1024;
+    for (const auto& [key, most] : {std::pair("buffer_alignment", kMaxAlignment),
+                                    std::pair("num_threads_per_block", kMaxThreads)})
+      if (Values::Find(root, key) != nullptr && values_.Number(root, key, "plan", most) == 0 &&
+          values_.error().empty())
+        Fault("plan", fmt::format("'{}' is 0", key));
+    const uint64_t least = BytesIfAny(root, "min_message_size", 0);
+    const uint64_t most =
+        BytesIfAny(root, "max_message_size", std::numeric_limits<uint64_t>::max());
+    if (least > most)
+      Fault("plan", fmt::format("takes calls from {} to {} bytes, which none is", least, most));
+  }
+  uint64_t BytesIfAny(const Json& object, const char* key, uint64_t otherwise) {
+    const Json* value = Values::Find(object, key);
+    if (value == nullptr) return otherwise;
+    if (value->is_number_unsigned()) return value->get<uint64_t>();
+    values_.Fail("plan", fmt::format("'{}' must be a whole number of bytes", key));
+    return otherwise;
   }
 
   // What a rank declares, before its operations.

@@ -12,6 +12,7 @@
 
 #include "lower_internal.h"
 #include "mscclpp_events.h"
+#include "mscclpp_file.h"
 #include "tutti/base/cancel.h"
 #include "tutti/base/index.h"
 #include "tutti/lower/mscclpp.h"
@@ -543,7 +544,8 @@ Result<std::string> ToMscclpp(const Topology& topology, const Schedule& schedule
     if (refused.empty()) refused = text.error();
     if (tried < blocks || blocks >= lower::kMaxThreadBlocks) break;
   }
-  return MakeError(ErrorCode::kInfeasible, refused + "; more thread blocks do not help");
+  return MakeError(ErrorCode::kInfeasible,
+                   refused + "; more thread blocks do not help, " + lower::kFewerChunks);
 }
 
 }  // namespace tutti

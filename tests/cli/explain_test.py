@@ -100,6 +100,7 @@ class Diff(harness.CliTest):
         done = harness.run("diff", a, b)
         self.assertEqual(done.returncode, 1)
         self.assertIn("b falls behind", done.stdout)
+        self.assertRegex(done.stdout, r"on network +ring\(4\S* +the same\n")
         self.assertEqual(done.stderr, "")
 
     def test_fewer_steps_are_faster_for_small_sizes(self):
@@ -118,6 +119,7 @@ class Diff(harness.CliTest):
             done = harness.run("diff", a, b)
             self.assertEqual((done.returncode, done.stderr), (1, ""))
             self.assertIn("not comparable: " + says, done.stdout)
+            self.assertNotIn("the same", done.stdout)
             told = self.json("diff", a, b, code=1)
             self.assertFalse(told["comparable"])
             self.assertIn(says, told["reasons"][0])

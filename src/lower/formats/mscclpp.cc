@@ -1,7 +1,10 @@
 // --to mscclpp
 #include "tutti/lower/mscclpp.h"
 
+#include <fmt/format.h>
+
 #include "formats.h"
+#include "mscclpp_file.h"
 
 namespace tutti::lower {
 namespace {
@@ -28,10 +31,14 @@ Result<LoweredText> LowerToMscclpp(const Topology& topology, const Schedule& sch
   if (!json) return tl::unexpected(json.error());
   const Result<MscclppVerdict> verdict = CheckMscclpp(*json);
   if (!verdict) return tl::unexpected(verdict.error());
-  if (!verdict->faults.empty())
+  if (!verdict->faults.empty()) {
+    const std::string& why = verdict->faults.front().message;
+    const bool is_large = why.find("too large to judge") != std::string::npos;
     return MakeError(ErrorCode::kInfeasible,
-                     "the lowered file does not pass the checker (nothing was written): " +
-                         verdict->faults.front().message);
+                     fmt::format("the lowered file does not pass the checker (nothing was "
+                                 "written): {}{}{}",
+                                 why, is_large ? "; " : "", is_large ? lower::kFewerChunks : ""));
+  }
   return LoweredText{std::move(*json), {}, true, "MSCCL++ would run it", {}};
 }
 

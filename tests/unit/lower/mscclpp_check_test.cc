@@ -65,6 +65,16 @@ struct Row {
 const Row kRows[] = {
     {"NoSignal", "allreduce_2_read", [](Json& p) { Drop(p, 0, 0, 7); },
      "deadlock: gpu 1 tb 0 op 8 (wait) waits for a signal of gpu 0"},
+    {"AlignedToNothing", "allreduce_2_read", [](Json& p) { p["buffer_alignment"] = 0; },
+     "plan: 'buffer_alignment' is 0"},
+    {"NoThreads", "allreduce_2_read", [](Json& p) { p["num_threads_per_block"] = 0; },
+     "plan: 'num_threads_per_block' is 0"},
+    {"NoSizeFits", "allreduce_2_read",
+     [](Json& p) {
+       p["min_message_size"] = 10;
+       p["max_message_size"] = 5;
+     },
+     "plan: takes calls from 10 to 5 bytes, which none is"},
     {"NoWait", "allreduce_2_read", [](Json& p) { Drop(p, 0, 0, 8); }, "are never waited for"},
     {"NoNopBeforeSignal", "allreduce_2_read", [](Json& p) { Drop(p, 0, 0, 6); },
      "may not have arrived"},

@@ -140,6 +140,7 @@ TEST(MscclppTest, WhatTheFormatCannotCarryIsRefused) {
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().code, ErrorCode::kInfeasible);
   EXPECT_THAT(refused.error().message, HasSubstr("at most 64 operations a thread block"));
+  EXPECT_THAT(refused.error().message, HasSubstr("fewer chunks may fit (synth --chunks N"));
   const Topology path = Path(2);
   EXPECT_THAT(ToMscclpp(path, Empty(path, MustMake(CollectiveKind::kGather, 2))).error().message,
               HasSubstr("cannot express gather"));
