@@ -21,6 +21,11 @@ constexpr double kAllocation_s = 600;
 
 tl::unexpected<Error> Gone() { return MakeError(ErrorCode::kPeerFailed, "the service has gone"); }
 
+tl::unexpected<Error> NoDescriptors() {
+  return MakeError(ErrorCode::kResourceExhausted,
+                   "this process has no descriptors left for what the service sent");
+}
+
 std::mutex all_mutex;
 // Memory that a program holds must not go with its last communicator, nor with a daemon that was replaced.
 std::vector<std::shared_ptr<ServiceClient>> all_kept;
@@ -81,6 +86,7 @@ Status ServiceClient::Open(const std::string& socket) {
       AskAll({.kind = Kind::kHello, .text = token != nullptr ? token : ""}, Deadline(kAnswer_s),
              nullptr, nullptr);
   if (!welcome) return tl::unexpected(welcome.error());
+  if (welcome->lost_descriptors) return NoDescriptors();
   if (welcome->packet.kind != Kind::kWelcome || welcome->descriptors.size() != 3)
     return MakeError(ErrorCode::kPeerFailed,
                      fmt::format("{}: is no service of this version", socket));
@@ -155,9 +161,16 @@ Result<void*> ServiceClient::Allocate(int64_t bytes) {
   if (!answer) return tl::unexpected(answer.error());
   const auto buffer = static_cast<uint32_t>(answer->packet.words[0]);
   const auto mapped = static_cast<int64_t>(answer->packet.words[1]);
+  if (answer->lost_descriptors) {
+    GiveBack(buffer);
+    return NoDescriptors();
+  }
   if (answer->packet.kind != Kind::kAllocated || answer->descriptors.size() != 1) return Gone();
   Result<ipc::Memory> memory = ipc::Memory::Map(answer->descriptors[0].fd(), mapped, true);
-  if (!memory) return tl::unexpected(memory.error());
+  if (!memory) {
+    GiveBack(buffer);
+    return tl::unexpected(memory.error());
+  }
   std::byte* data = memory->data();
   const std::lock_guard lock(memory_mutex_);
   owned_.emplace(data, Owned{buffer, mapped, std::move(*memory)});
@@ -173,9 +186,13 @@ bool ServiceClient::Free(void* memory) {
     buffer = found->second.buffer;
     owned_.erase(found);
   }
+  GiveBack(buffer);
+  return true;
+}
+
+void ServiceClient::GiveBack(uint32_t buffer) {
   // A daemon that has gone has freed it.
   static_cast<void>(Ask({.kind = Kind::kFree, .words = {buffer}}, Deadline(kAnswer_s)));
-  return true;
 }
 
 std::optional<ServiceClient::Place> ServiceClient::Find(const void* memory, int64_t bytes) const {

@@ -73,6 +73,8 @@ class ServiceClient {
   Status Open(const std::string& socket);
   Result<ipc::Received> AskAll(ipc::Packet packet, const Deadline& deadline,
                                const std::atomic<bool>* stop, uint64_t* asked);
+  // Memory that the daemon allocated and that this process does not use.
+  void GiveBack(uint32_t buffer);
   // One packet, for whomever it is. `lock` is held before and after, and not meanwhile.
   void ReadOne(std::unique_lock<std::mutex>& lock);
   ipc::CommandArea& commands() const {

@@ -151,6 +151,7 @@ Result<std::optional<Received>> Receive(int socket, bool wait, bool take_descrip
     }
   }
   if (!take_descriptors) received.descriptors.clear();
+  received.lost_descriptors = take_descriptors && (message.msg_flags & MSG_CTRUNC) != 0;
   if (size == 0) return MakeError(ErrorCode::kPeerFailed, "the other end has gone");
   std::optional<Packet> packet = Decode({bytes.data(), static_cast<size_t>(size)});
   if (!packet || (message.msg_flags & MSG_TRUNC) != 0)

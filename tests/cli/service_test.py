@@ -258,6 +258,22 @@ class ServiceTest(harness.CliTest):
         self.refused(*few, "4MiB", env=blue, says=["4194304 bytes: tenant blue has", "of its quota of 1048576 bytes left"])
         self.assertEqual(self.ask("tenants")["tenants"][0]["tenant"], "blue")
 
+    def test_a_tenant_without_descriptors_says_so(self):
+        """With each number of descriptors too small, down to those that it has from the start."""
+        self.daemon()
+        failures = 0
+        for limit in range(80, 3, -1):
+            command = ["prlimit", f"--nofile={limit}", harness.TUTTI, *BENCH, "--alone", "--socket", self.socket(), "--ranks", "2",
+                       "--size", "8", "--batches", "1"]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+            if "error while loading shared libraries" in done.stderr or failures == 20:
+                break
+            if done.returncode != 0:
+                failures += 1
+                self.assertRegex(done.stderr, r"\Atutti: error: [^\n]*([Tt]oo many open files|no descriptors left)[^\n]*\n\Z", limit)
+        self.assertGreater(failures, 0)
+        self.until(self.all_is_given_back)
+
     def test_what_a_daemon_refuses(self):
         def refused(*arguments, says):
             done = subprocess.run([TUTTID, *arguments], capture_output=True, text=True, timeout=60)

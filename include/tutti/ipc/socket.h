@@ -39,6 +39,7 @@ class Descriptor {
 struct Received {
   Packet packet;
   std::vector<Descriptor> descriptors;
+  bool lost_descriptors = false;  // some came for which this process has no room
 };
 
 enum class SocketKind : uint8_t { kPackets, kStream };

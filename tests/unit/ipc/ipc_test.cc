@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -72,6 +73,7 @@ TEST(SocketTest, DescriptorsArriveOrAreClosedUnseen) {
     const auto received = Receive(b.fd(), true, take);
     ASSERT_TRUE(received && *received);
     EXPECT_EQ((*received)->descriptors.size(), take ? 2u : 0u);
+    EXPECT_FALSE((*received)->lost_descriptors);
   }
   const auto nothing = Receive(b.fd(), false, true);
   ASSERT_TRUE(nothing);
@@ -80,6 +82,26 @@ TEST(SocketTest, DescriptorsArriveOrAreClosedUnseen) {
   const auto gone = Receive(b.fd(), true, true);
   ASSERT_FALSE(gone);
   EXPECT_EQ(gone.error().code, ErrorCode::kPeerFailed);
+}
+
+TEST(SocketTest, DescriptorsThatFindNoRoomAreReportedAsLost) {
+  auto [a, b] = Pair();
+  Descriptor file;
+  const auto memory = Memory::Make("test", 4096, false, file);
+  ASSERT_TRUE(memory);
+  ASSERT_TRUE(Send(a.fd(), {.kind = Kind::kAllocated}, {file.fd(), file.fd()}));
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  // Room for one at most: the next number that is free.
+  const Descriptor next(dup(file.fd()));
+  const rlimit short_of{.rlim_cur = static_cast<rlim_t>(next.fd()) + 2,
+                        .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &short_of), 0);
+  const auto received = Receive(b.fd(), true, true);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  ASSERT_TRUE(received && *received);
+  EXPECT_TRUE((*received)->lost_descriptors);
+  EXPECT_LT((*received)->descriptors.size(), 2u);
 }
 
 TEST(SocketTest, WhatIsNoPacketIsCorrupt) {
