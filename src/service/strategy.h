@@ -3,13 +3,14 @@
 //
 // Threads     Any: the daemon's thread asks, the planner's makes.
 // Errors      Make: a file that is no schedule, is for another number of ranks, or that the judge refuses; those
-//             of the flow table.
+//             of the flow table. Make and Prepare: kResourceExhausted where there is no memory left.
 #pragma once
 
 #include <fmt/format.h>
 
 #include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <string>
 #include <utility>
@@ -30,13 +31,15 @@ struct StrategyFiles {
 
 class Strategy {
  public:
-  static Result<std::shared_ptr<Strategy>> Make(const StrategyFiles& files, int32_t num_ranks) {
+  static Result<std::shared_ptr<Strategy>> Make(const StrategyFiles& files, int32_t num_ranks) try {
     Result<ScheduleBook> book = ScheduleBook::Make(files.schedules, num_ranks);
     if (!book) return tl::unexpected(book.error());
     Result<FlowTable> flows = FlowTable::Parse(files.flows, num_ranks);
     if (!flows) return tl::unexpected(flows.error());
     return std::shared_ptr<Strategy>(
         new Strategy(std::move(*book), std::move(*flows), files, num_ranks));
+  } catch (const std::bad_alloc&) {
+    return NoMemory();
   }
 
   // Null: messages without a plan. Nothing: Prepare() has to make it.
@@ -45,11 +48,13 @@ class Strategy {
     if (!lock) return std::nullopt;
     return book_.IfMade(call.kind, call.root, SizeOfCall(call), one_host);
   }
-  Status Prepare(const CollectiveCall& call, bool one_host) {
+  Status Prepare(const CollectiveCall& call, bool one_host) try {
     const std::lock_guard lock(mutex_);
     const auto made = book_.Choose(call.kind, call.root, SizeOfCall(call), one_host);
     if (!made) return tl::unexpected(made.error());
     return {};
+  } catch (const std::bad_alloc&) {
+    return NoMemory();
   }
   const FlowTable& flows() const { return flows_; }
   // As it was given.
@@ -67,6 +72,10 @@ class Strategy {
       description_ += (description_.empty() ? "" : ", ") + name;
     if (files.schedules.empty()) description_ = "built-in";
     if (!flows_.empty()) description_ += fmt::format(", {} flows", flows_.size());
+  }
+  // Thrown in the planner's thread it would end the daemon.
+  static tl::unexpected<Error> NoMemory() {
+    return MakeError(ErrorCode::kResourceExhausted, "the daemon has no memory left for a plan");
   }
   int64_t SizeOfCall(const CollectiveCall& call) const {
     return ElementsOf(call, num_ranks_) * SizeOf(call.type);

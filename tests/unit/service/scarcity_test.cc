@@ -27,6 +27,7 @@
 #include "core.h"
 #include "prompt_planner.h"
 #include "running_daemon.h"
+#include "strategy.h"
 #include "support/raw_tenant.h"
 
 namespace tutti::service {
@@ -378,6 +379,31 @@ TEST(Scarcity, EachCallOfADaemonThatStarts) {
     }
     const auto again = StartDaemon(0);
     EXPECT_TRUE(again) << again.error().message;
+  }
+}
+
+// In the planner's thread nobody else would take the exception.
+TEST(Scarcity, APlanThatThereIsNoMemoryForIsAnErrorAndIsMadeLater) {
+  const CollectiveCall call{.kind = CollectiveKind::kAllReduce, .count = 1 << 20};
+  for (int64_t number = 1;; ++number) {
+    const auto strategy = Strategy::Make({}, 64);
+    ASSERT_TRUE(strategy) << strategy.error().message;
+    Scarcity scarcity(number);
+    Status planned;
+    {
+      const Scarcity::Scope scope(&scarcity);
+      planned = (*strategy)->Prepare(call, false);
+    }
+    if (scarcity.failed().empty()) {
+      EXPECT_TRUE(planned) << planned.error().message;
+      EXPECT_GT(number, 1);
+      return;
+    }
+    ASSERT_FALSE(planned) << number;
+    EXPECT_EQ(planned.error().code, ErrorCode::kResourceExhausted);
+    EXPECT_FALSE((*strategy)->IfMade(call, false)) << number;
+    EXPECT_TRUE((*strategy)->Prepare(call, false)) << number;
+    EXPECT_TRUE((*strategy)->IfMade(call, false)) << number;
   }
 }
 
