@@ -23,6 +23,8 @@ std::span<const FileReader> Readers();
 
 // "source:line: message"; line 0 is left out.
 tl::unexpected<Error> FaultIn(const std::string& source, int64_t line, const std::string& message);
+// With '?' for each byte that is no printable ASCII: the name of a file in a message.
+std::string Printable(std::string_view text);
 // Text of a file in a message: printable, short.
 std::string Shown(std::string_view text);
 // Printable ASCII without blanks, at most 200 characters: fit for a node.

@@ -23,7 +23,7 @@ inline constexpr int64_t kMaxBoxDevices = 1 << 10;  // GPUs and NICs of a box
 struct FactPlace {
   std::string source = {};   // the file, as the user named it
   int64_t line = 0;          // from 1; 0: the file as a whole
-  std::string Text() const;  // "node0.txt:3"
+  std::string Text() const;  // "node0.txt:3": the whole name, printable
 };
 
 // How far apart two devices of a box are, best to worst: the classes of `nvidia-smi topo -m`.

@@ -44,10 +44,15 @@ tl::unexpected<Error> FaultIn(const std::string& source, int64_t line, const std
                    fmt::format("{}: {}", FactPlace{source, line}.Text(), message));
 }
 
+std::string Printable(std::string_view text) {
+  std::string shown;
+  for (char c : text) shown += c >= 0x20 && c < 0x7f ? c : '?';
+  return shown;
+}
+
 std::string Shown(std::string_view text) {
   constexpr size_t kMost = 60;
-  std::string shown;
-  for (char c : text.substr(0, kMost)) shown += c >= 0x20 && c < 0x7f ? c : '?';
+  const std::string shown = Printable(text.substr(0, kMost));
   return text.size() > kMost ? shown + "..." : shown;
 }
 
@@ -62,7 +67,8 @@ bool IsNodeName(std::string_view name) {
 }  // namespace import
 
 std::string FactPlace::Text() const {
-  return line > 0 ? fmt::format("{}:{}", import::Shown(source), line) : import::Shown(source);
+  const std::string whole = import::Printable(source);
+  return line > 0 ? fmt::format("{}:{}", whole, line) : whole;
 }
 
 std::string_view Name(PathClass path) {

@@ -312,6 +312,18 @@ TEST(ImportReaders, NameTheLineAtFault) {
   }
 }
 
+// However long a path is, its end tells it from others of the folder; contents are cut.
+TEST(ImportReaders, NameAFileByItsWholePath) {
+  const std::string folder(300, 'd');
+  EXPECT_EQ((FactPlace{folder + "/node0.xml", 11}.Text()), folder + "/node0.xml:11");
+  EXPECT_EQ((FactPlace{folder + "/node1.xml", 0}.Text()), folder + "/node1.xml");
+  EXPECT_EQ((FactPlace{"a\x1b[2J\nb", 3}.Text()), "a?[2J?b:3");
+  EXPECT_EQ(ParseFacts("SwitchName=" + std::string(70, 'k') + "\t" + folder, folder + "/f")
+                .error()
+                .message,
+            folder + "/f:1: found '" + std::string(60, 'd') + "...', wanted KEY=VALUE");
+}
+
 // Half a file is an error or facts that are fewer, never a crash.
 TEST(ImportReaders, EndWhereverAFileEnds) {
   for (const auto& entry : std::filesystem::recursive_directory_iterator(kSamples)) {
