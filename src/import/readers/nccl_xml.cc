@@ -108,12 +108,15 @@ class NcclXmlReader {
         return file_.Fault(pci, fmt::format("two GPUs at {}", Shown(address)));
       const Result<int64_t> sm = Int(gpu.element, "sm", 0);
       if (!sm) return tl::unexpected(sm.error());
-      box.gpus.push_back({.id = address,
-                          .sm = *sm,
-                          .pcie_bandwidth = PcieBandwidth(pci.attribute("link_speed").value(),
-                                                          pci.attribute("link_width").value()),
-                          .place = file_.PlaceOf(gpu.element)});
+      const Result<int64_t> pcie = PcieOf(pci);
+      if (!pcie) return tl::unexpected(pcie.error());
+      box.gpus.push_back(
+          {.id = address, .sm = *sm, .pcie_bandwidth = *pcie, .place = file_.PlaceOf(gpu.element)});
     }
+    if (num_without_lanes_ > 0)
+      notes_.push_back(
+          fmt::format("{}: link_width=\"0\" of {} GPUs: their PCIe links are not known",
+                      file_.PlaceOf(without_lanes_).Text(), num_without_lanes_));
     for (size_t i = 0; i < gpus_.size(); ++i)
       if (Status status = ReadNvlinks(static_cast<int32_t>(i), by_address, box); !status)
         return tl::unexpected(status.error());
@@ -129,6 +132,20 @@ class NcclXmlReader {
     facts.boxes.push_back(std::move(box));
     facts.notes = std::move(notes_);
     return facts;
+  }
+
+  // Of a GPU; 0 where it is not said.
+  Result<int64_t> PcieOf(const pugi::xml_node& pci) {
+    const std::string speed = pci.attribute("link_speed").value();
+    const std::string lanes = pci.attribute("link_width").value();
+    if (!IsPcieSpeed(speed))
+      return file_.Fault(pci,
+                         fmt::format("link_speed=\"{}\", wanted 2.5 to 256 GT/s", Shown(speed)));
+    if (!IsPcieWidth(lanes))
+      return file_.Fault(pci, fmt::format("link_width=\"{}\", wanted 1 to 64 lanes", Shown(lanes)));
+    if (lanes == "0" && PcieBandwidth(speed, "1") > 0 && num_without_lanes_++ == 0)
+      without_lanes_ = pci;
+    return PcieBandwidth(speed, lanes);
   }
 
   Status ReadNvlinks(int32_t gpu, const std::map<std::string, int32_t>& by_address, BoxFacts& box) {
@@ -204,6 +221,9 @@ class NcclXmlReader {
   XmlFile file_;
   const std::string& source_;
   std::vector<NcclDevice> gpus_, nets_;
+  // GPUs with a speed of PCIe and no lanes, as NCCL writes it in virtual machines; the first's.
+  int64_t num_without_lanes_ = 0;
+  pugi::xml_node without_lanes_;
   std::vector<std::string> notes_;
 };
 

@@ -118,6 +118,36 @@ TEST(ImportReaders, XmlGivesSpeedsAddressesAndClasses) {
   EXPECT_EQ(box.ClassOf(2, 12), PathClass::kSys);
 }
 
+// Speeds and widths that NCCL and kernels write where they know none. In a virtual machine whose GPU
+// has no port above it, NCCL of several versions writes the smaller of the GPU's width and 0,
+// beside a speed: no error, but said.
+TEST(ImportReaders, PcieLinksMayBeUnknown) {
+  struct Link {
+    const char *speed, *lanes;
+    bool is_noted = false;
+  };
+  for (const Link& link : std::vector<Link>{{"", ""},
+                                            {"", "0"},
+                                            {"Unknown", "0"},
+                                            {"Unknown speed", "16"},
+                                            {"Unknown", "255"},
+                                            {"16.0 GT/s PCIe", "255"},
+                                            {"16.0 GT/s PCIe", ""},
+                                            {"16.0 GT/s PCIe", "0", true}}) {
+    SCOPED_TRACE(fmt::format("'{}' '{}'", link.speed, link.lanes));
+    const Result<Facts> facts = ParseFacts(
+        fmt::format("<system>\n<pci link_speed=\"{}\" link_width=\"{}\"><gpu/></pci></system>",
+                    link.speed, link.lanes),
+        "f");
+    ASSERT_TRUE(facts.has_value()) << facts.error().message;
+    EXPECT_EQ(facts->boxes[0].gpus[0].pcie_bandwidth, 0);
+    EXPECT_EQ(facts->notes, link.is_noted
+                                ? std::vector<std::string>{"f:2: link_width=\"0\" of 1 GPUs: their "
+                                                           "PCIe links are not known"}
+                                : std::vector<std::string>{});
+  }
+}
+
 TEST(ImportReaders, FabricsNameTheirEnds) {
   const Facts facts = MustRead("ibnetdiscover/unnamed_switches.txt");
   EXPECT_EQ(facts.notes.size(), 1u);
@@ -219,6 +249,14 @@ const std::vector<Bad> kBadFiles{
     {"<system><pci><gpu/></pci><nic><net name=\"e\"/>\n<net name=\"e\"/></nic></system>",
      "f:2: <net>: the name 'e' stands in line 1, too"},
     {"<system><pci><gpu/></pci><nic><net speed=\"-1\"/></nic></system>", "speed=\"-1\""},
+    {"<system>\n<pci link_speed=\"0.0 GT/s PCIe\" link_width=\"16\"><gpu/></pci></system>",
+     "f:2: <pci>: link_speed=\"0.0 GT/s PCIe\", wanted 2.5 to 256 GT/s"},
+    {"<system>\n<pci link_speed=\"fast\" link_width=\"16\"><gpu/></pci></system>",
+     "f:2: <pci>: link_speed=\"fast\", wanted"},
+    {"<system>\n<pci link_speed=\"16 GT/s\" link_width=\"-4\"><gpu/></pci></system>",
+     "f:2: <pci>: link_width=\"-4\", wanted 1 to 64 lanes"},
+    {"<system>\n<pci link_speed=\"16 GT/s\" link_width=\"65\"><gpu/></pci></system>",
+     "f:2: <pci>: link_width=\"65\", wanted 1 to 64 lanes"},
     // Slurm
     {"SwitchName=a Nodes=n1\nSwitchName=a Nodes=n2\n", "f:2: switch 'a' stands in line 1, too"},
     {"SwitchName=a\n", "f:1: switch 'a' has neither"},
