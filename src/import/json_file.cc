@@ -3,17 +3,73 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+#include <vector>
 
 #include "reader.h"
 #include "text.h"
 
 namespace tutti::import {
+namespace {
+
+// Follows a parser, and finds the first key that an object has twice.
+class KeysOnce {
+ public:
+  using Json = nlohmann::json;
+
+  void Follow(Json::parse_event_t event, const Json& value) {
+    using Event = Json::parse_event_t;
+    if (event == Event::object_end || event == Event::array_end) {
+      levels_.pop_back();
+    } else if (event == Event::key) {
+      const auto& key = value.get_ref<const std::string&>();
+      if (!levels_.back().keys.insert(key).second && twice_.empty())
+        twice_ = fmt::format("{}: the key '{}' is twice", Place(), Shown(key));
+      levels_.back().key = key;
+    } else {
+      if (!levels_.empty()) ++levels_.back().values;
+      if (event != Event::value) levels_.emplace_back().is_array = event == Event::array_start;
+    }
+  }
+  // "$.instances[0]: the key 'id' is twice", or "".
+  const std::string& twice() const { return twice_; }
+
+ private:
+  // An object, with the keys that it has so far, or an array.
+  struct Level {
+    std::set<std::string> keys;
+    std::string key;
+    int64_t values = 0;
+    bool is_array = false;
+  };
+
+  // Of the innermost level.
+  std::string Place() const {
+    std::string text = "$";
+    for (size_t i = 0; i + 1 < levels_.size(); ++i)
+      text += levels_[i].is_array ? fmt::format("[{}]", levels_[i].values - 1)
+                                  : "." + Shown(levels_[i].key);
+    return text;
+  }
+
+  std::vector<Level> levels_;
+  std::string twice_;
+};
+
+}  // namespace
 
 Result<nlohmann::json> ParseJsonFile(std::string_view text, const std::string& source) {
   if (JsonNesting(text) > kMaxJsonDepth)
     return FaultIn(source, 0, fmt::format("$: nested deeper than {} levels", kMaxJsonDepth));
   try {
-    return nlohmann::json::parse(text);
+    KeysOnce keys;
+    nlohmann::json json = nlohmann::json::parse(
+        text, [&keys](int, nlohmann::json::parse_event_t event, const nlohmann::json& value) {
+          keys.Follow(event, value);
+          return true;
+        });
+    if (!keys.twice().empty()) return FaultIn(source, 0, keys.twice());
+    return json;
   } catch (const nlohmann::json::parse_error& error) {
     const std::string_view before = text.substr(0, std::min(error.byte, text.size()));
     const auto line = 1 + std::count(before.begin(), before.end(), '\n');

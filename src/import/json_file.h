@@ -9,7 +9,8 @@
 
 namespace tutti::import {
 
-// kInvalidArgument: nested deeper than kMaxJsonDepth, or the line at which it stops being JSON.
+// kCorrupt: nested deeper than kMaxJsonDepth, a key that an object has twice with its place, or the
+// line at which it stops being JSON.
 Result<nlohmann::json> ParseJsonFile(std::string_view text, const std::string& source);
 
 }  // namespace tutti::import

@@ -73,6 +73,13 @@ class NcclXmlReader {
           switches.pop_back();
         const Result<int64_t> number = Int(node, "dev", 0);
         if (!number) return tl::unexpected(number.error());
+        if (name == "gpu" && node.attribute("dev")) {
+          const int64_t line = file_.PlaceOf(node).line;
+          const auto [first, is_new] = numbered_.emplace(*number, line);
+          if (!is_new)
+            return file_.Fault(
+                node, fmt::format("dev=\"{}\" stands in line {}, too", *number, first->second));
+        }
         (name == "gpu" ? gpus_ : nets_).push_back({*number, std::move(switches), node});
       } else if (name == "cpu" || name == "pci") {
         std::vector<pugi::xml_node> inside = around;
@@ -221,6 +228,7 @@ class NcclXmlReader {
   XmlFile file_;
   const std::string& source_;
   std::vector<NcclDevice> gpus_, nets_;
+  std::map<int64_t, int64_t> numbered_;  // lines of GPUs, by dev=
   // GPUs with a speed of PCIe and no lanes, as NCCL writes it in virtual machines; the first's.
   int64_t num_without_lanes_ = 0;
   pugi::xml_node without_lanes_;

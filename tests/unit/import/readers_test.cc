@@ -237,6 +237,9 @@ const std::vector<Bad> kBadFiles{
      "f:2: <gpu>: dev=\"x\", wanted a whole number"},
     {"<system><cpu>\n<pci busid=\"a\"><gpu/></pci>\n<pci busid=\"A\"><gpu/></pci></cpu></system>",
      "f:3: <pci>: two GPUs at a"},
+    {"<system><cpu>\n<pci busid=\"a\"><gpu dev=\"0\"/></pci>\n<pci busid=\"b\"><gpu "
+     "dev=\"0\"/></pci></cpu></system>",
+     "f:3: <gpu>: dev=\"0\" stands in line 2, too"},
     {"<system><pci busid=\"a\"><gpu>\n<nvlink target=\"b\" count=\"1\" "
      "tclass=\"0x030200\"/></gpu>"
      "</pci></system>",
@@ -284,6 +287,9 @@ const std::vector<Bad> kBadFiles{
     {"{\"lldp\": {\"interface\": [", "f:1: no JSON: syntax error at byte"},
     {"{\"lldp\": 1e999}", "f: no JSON: [json.exception.out_of_range.406] number overflow"},
     {"{\"lldp\": {}}", "f: $.lldp: no interface has a neighbour"},
+    {"{\"lldp\": {\"interface\": [{\"e\": {\"chassis\": {\"s\": {}}, \"chassis\": {\"t\": "
+     "{}}}}]}}",
+     "f: $.lldp.interface[0].e: the key 'chassis' is twice"},
     {"{\"lldp\": {\"interface\": [{\"e\": {\"chassis\": {}}}]}}",
      "f: $.lldp.interface[0].chassis: the neighbour of e has no printable name"},
     {"{\"lldp\": {\"interface\": [{\"e\": {\"chassis\": {\"s\": {}}}}, {\"e\": {\"chassis\": "
@@ -330,6 +336,10 @@ const std::vector<Bad> kBadFiles{
     // topograph
     {"{\"instances\": [{\"id\": \"a\", \"network_layers\": [\"s\"",
      "f:1: no JSON: syntax error at byte"},
+    {"{\"instances\": [5, {\"id\": \"a\", \"id\": \"b\", \"network_layers\": [\"s\"]}]}",
+     "f: $.instances[1]: the key 'id' is twice"},
+    {"{\"instances\": [], \"network_layers\": 1, \"instances\": []}",
+     "f: $: the key 'instances' is twice"},
     {"{\"network_layers\": 1}", "f: $: wanted an object with the list instances"},
     {"{\"instances\": [{\"id\": \"a\", \"network_layers\": []}]}", "$.instances[0].network_layers"},
     {"{\"instances\": [{\"id\": \"a\", \"network_layers\": [\"s\", \"s\"]}]}", "below itself"},
