@@ -21,10 +21,33 @@ tl::unexpected<Error> Conflict(const std::string& host, const std::string& one,
 }
 
 // NVLinks of each pair; of a GPU to an NVSwitch.
-std::map<std::pair<int32_t, int32_t>, int32_t> CountNvlinks(const BoxFacts& box) {
-  std::map<std::pair<int32_t, int32_t>, int32_t> links;
-  for (const NvlinkFact& link : box.nvlinks) links[{link.gpu, link.peer}] += link.links;
-  return links;
+class NvlinkSums {
+ public:
+  explicit NvlinkSums(const BoxFacts& box) : box_(box) {
+    for (const NvlinkFact& link : box.nvlinks) {
+      const auto [found, is_new] = sums_.emplace(std::pair(link.gpu, link.peer), link);
+      if (!is_new) found->second.links += link.links;
+    }
+  }
+  const std::map<std::pair<int32_t, int32_t>, NvlinkFact>& sums() const { return sums_; }
+  // None, where none is said.
+  NvlinkFact Of(int32_t gpu, int32_t peer) const {
+    const auto found = sums_.find({gpu, peer});
+    if (found != sums_.end()) return found->second;
+    const FactPlace& row = box_.gpus[static_cast<size_t>(gpu)].place;
+    const FactPlace& all = box_.all_nvlinks;
+    return {gpu, peer, 0, all.source.empty() || all.source == row.source ? row : all};
+  }
+
+ private:
+  const BoxFacts& box_;
+  std::map<std::pair<int32_t, int32_t>, NvlinkFact> sums_;
+};
+
+std::string PairText(const NvlinkFact& links) {
+  const std::string peer =
+      links.peer == kNvSwitch ? "the NVSwitch" : fmt::format("GPU {}", links.peer);
+  return fmt::format("{} NVLinks between GPU {} and {}", links.links, links.gpu, peer);
 }
 
 bool UsesNvSwitch(const BoxFacts& box) {
@@ -32,23 +55,43 @@ bool UsesNvSwitch(const BoxFacts& box) {
                      [](const NvlinkFact& link) { return link.peer == kNvSwitch; });
 }
 
-// A matrix says of GPUs around an NVSwitch that each pair has as many NVLinks as each GPU.
+// A matrix says of GPUs around an NVSwitch that each pair has as many NVLinks as each GPU: of the
+// two, as many as the one with fewer.
+Status CompareWithSwitch(const BoxFacts& direct, const BoxFacts& switched, bool direct_is_first) {
+  const NvlinkSums pairs(direct), ups(switched);
+  const auto gpus = static_cast<int32_t>(direct.gpus.size());
+  for (int32_t a = 0; a < gpus; ++a)
+    for (int32_t b = a + 1; b < gpus; ++b) {
+      const NvlinkFact pair = pairs.Of(a, b);
+      const NvlinkFact one = ups.Of(a, kNvSwitch), other = ups.Of(b, kNvSwitch);
+      const NvlinkFact& up = other.links < one.links ? other : one;
+      const int32_t beside = ups.Of(a, b).links;
+      if (pair.links == up.links + beside) continue;
+      const std::string also = beside == 0 ? "" : fmt::format(" and {} direct", beside);
+      if (direct_is_first)
+        return Conflict(direct.host, PairText(pair), pair.place,
+                        fmt::format("{} to the NVSwitch{}", up.links, also), up.place);
+      return Conflict(direct.host, PairText(up) + also, up.place, PairText(pair), pair.place);
+    }
+  return {};
+}
+
 Status CompareNvlinks(const BoxFacts& box, const BoxFacts& more) {
-  if (box.nvlinks.empty() || more.nvlinks.empty() || UsesNvSwitch(box) != UsesNvSwitch(more))
-    return {};
-  const auto mine = CountNvlinks(box), theirs = CountNvlinks(more);
-  const auto text = [](const auto& links, const std::pair<int32_t, int32_t>& pair) {
-    const auto found = links.find(pair);
-    const std::string peer =
-        pair.second == kNvSwitch ? "the NVSwitch" : fmt::format("GPU {}", pair.second);
-    return fmt::format("{} NVLinks between GPU {} and {}", found == links.end() ? 0 : found->second,
-                       pair.first, peer);
+  const auto says_nothing = [](const BoxFacts& one) {
+    return one.nvlinks.empty() && one.all_nvlinks.source.empty();
   };
-  for (const auto* links : {&mine, &theirs})
-    for (const auto& [pair, count] : *links)
-      if (text(mine, pair) != text(theirs, pair))
-        return Conflict(box.host, text(mine, pair), box.nvlinks[0].place, text(theirs, pair),
-                        more.nvlinks[0].place);
+  if (says_nothing(box) || says_nothing(more)) return {};
+  if (UsesNvSwitch(box) != UsesNvSwitch(more))
+    return UsesNvSwitch(more) ? CompareWithSwitch(box, more, true)
+                              : CompareWithSwitch(more, box, false);
+  const NvlinkSums mine(box), theirs(more);
+  for (const NvlinkSums* sums : {&mine, &theirs})
+    for (const auto& [pair, unused] : sums->sums()) {
+      const NvlinkFact one = mine.Of(pair.first, pair.second);
+      const NvlinkFact other = theirs.Of(pair.first, pair.second);
+      if (one.links != other.links)
+        return Conflict(box.host, PairText(one), one.place, PairText(other), other.place);
+    }
   return {};
 }
 
@@ -76,6 +119,7 @@ Status JoinInto(BoxFacts& box, const BoxFacts& more, Ledger& ledger) {
     if (box.gpus[i].pcie_bandwidth == 0) box.gpus[i].pcie_bandwidth = more.gpus[i].pcie_bandwidth;
   }
   if (box.nvlinks.empty() || (!UsesNvSwitch(box) && UsesNvSwitch(more))) box.nvlinks = more.nvlinks;
+  if (box.all_nvlinks.source.empty()) box.all_nvlinks = more.all_nvlinks;
   if (box.nics.empty() && !more.nics.empty()) {
     box.nics = more.nics;
     box.classes = more.classes;

@@ -65,6 +65,7 @@ struct BoxFacts {
   std::vector<GpuFact> gpus = {};
   std::vector<NicFact> nics = {};
   std::vector<NvlinkFact> nvlinks = {};
+  FactPlace all_nvlinks = {};  // where it is said that there are no others; no source: it is not
   std::vector<PathClass> classes = {};
 
   size_t num_devices() const { return gpus.size() + nics.size(); }

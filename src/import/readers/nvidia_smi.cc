@@ -139,7 +139,7 @@ class Matrix {
   Result<Facts> Finish() const {
     Facts facts{.source = source_, .format = "nvidia-smi"};
     BoxFacts box;
-    box.place = {source_, header_line_};
+    box.place = box.all_nvlinks = {source_, header_line_};
     for (size_t i = 0; i < names_.size(); ++i) {
       const FactPlace place{source_, row_lines_[i]};
       const auto called = legend_.find(i);

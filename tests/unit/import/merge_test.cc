@@ -323,6 +323,46 @@ TEST(ImportMerge, NamesBothSourcesOfAConflict) {
   EXPECT_NE(links.find("but 12 NVLinks"), std::string::npos) << links;
 }
 
+// What files say of the same NVLinks, one by pairs and the other by GPUs around an NVSwitch. A
+// matrix says of pairs without any that they have none.
+TEST(ImportMerge, NamesConflictsOfNvlinks) {
+  struct Files {
+    const char *first, *second;
+    std::string says;  // "": they agree
+  };
+  const std::string matrices = kSamples + "nvidia-smi/", xmls = kSamples + "nccl-xml/";
+  const auto pair = [](int count, const std::string& place) {
+    return fmt::format("{} NVLinks between GPU 0 and GPU 1 ({})", count, place);
+  };
+  const std::string none = pair(0, matrices + "pcie_8_no_nvlink.txt:2");
+  for (const Files& files : std::vector<Files>{
+           {"nvidia-smi/dgx_h100.txt", "nccl-xml/h100_node0.xml", ""},
+           {"nccl-xml/h100_node0.xml", "nvidia-smi/dgx_h100.txt", ""},
+           {"nvidia-smi/dgx_h100.txt", "nccl-xml/a100_node0.xml",
+            pair(18, matrices + "dgx_h100.txt:2") + ", but 12 to the NVSwitch (" + xmls +
+                "a100_node0.xml:7)"},
+           {"nccl-xml/a100_node0.xml", "nvidia-smi/dgx_h100.txt",
+            "12 NVLinks between GPU 0 and the NVSwitch (" + xmls + "a100_node0.xml:7), but " +
+                pair(18, matrices + "dgx_h100.txt:2")},
+           {"nvidia-smi/dgx1_v100.txt", "nccl-xml/h100_node0.xml",
+            pair(1, matrices + "dgx1_v100.txt:2") + ", but 18 to the NVSwitch (" + xmls +
+                "h100_node0.xml:6)"},
+           {"nvidia-smi/pcie_8_no_nvlink.txt", "nccl-xml/h100_node0.xml",
+            none + ", but 18 to the NVSwitch (" + xmls + "h100_node0.xml:6)"},
+           {"nvidia-smi/pcie_8_no_nvlink.txt", "nvidia-smi/dgx1_v100.txt",
+            none + ", but " + pair(1, matrices + "dgx1_v100.txt:2")},
+           {"nccl-xml/a100_pcie_bridge.xml", "nvidia-smi/two_gpus_phb.txt",
+            pair(12, xmls + "a100_pcie_bridge.xml:5") + ", but " +
+                pair(0, matrices + "two_gpus_phb.txt:2")},
+           {"nccl-xml/no_nvlink_two_sockets.xml", "nvidia-smi/two_gpus_phb.txt", ""}}) {
+    SCOPED_TRACE(fmt::format("{} {}", files.first, files.second));
+    const Result<Imported> imported =
+        Import({fmt::format("n={}", files.first), fmt::format("n={}", files.second)});
+    EXPECT_EQ(imported ? "" : imported.error().message,
+              files.says.empty() ? "" : "n: " + files.says);
+  }
+}
+
 // Two files of one fabric, written here: the second contradicts the first.
 TEST(ImportMerge, NamesConflictsOfFabrics) {
   const auto merge = [](const std::vector<std::string>& texts) {
