@@ -26,8 +26,27 @@ std::optional<size_t> HcaNumber(const std::string& name) {
   return number && *number > 0 ? std::optional(static_cast<size_t>(*number - 1)) : std::nullopt;
 }
 
+// A NIC has one adapter, whose ports may have GUIDs of their own. What describes the box may have
+// another GUID of it: NCCL's XML has that of the whole card.
+Status CheckAdapter(Box& box, size_t nic, const CableEnd& end, const FactPlace& place,
+                    Ledger& ledger) {
+  const NicFact& known = box.facts.nics[nic];
+  const std::string& guid = end.adapter.empty() ? end.guid : end.adapter;
+  if (guid.empty()) return {};
+  const auto [adapter, is_new] = box.adapters.emplace(nic, Adapter{guid, place});
+  if (!is_new && adapter->second.guid != guid)
+    return InvalidArgument(fmt::format("{}: {} has the GUID {} ({}), but {} ({})", box.facts.host,
+                                       known.name, adapter->second.guid,
+                                       adapter->second.place.Text(), guid, place.Text()));
+  if (is_new && !known.guid.empty() && known.guid != end.guid && known.guid != guid)
+    ledger.warnings.push_back(fmt::format("{}: {} has the GUID {} ({}), but {} ({}); taken for one",
+                                          box.facts.host, known.name, known.guid,
+                                          known.place.Text(), guid, place.Text()));
+  return {};
+}
+
 // The NIC of the box at this end of a cable; a new one where the box has none, or is bare.
-Result<size_t> NicOf(Box& box, const CableEnd& end, const FactPlace& place) {
+Result<size_t> NicOf(Box& box, const CableEnd& end, const FactPlace& place, Ledger& ledger) {
   std::vector<NicFact>& nics = box.facts.nics;
   const auto find = [&nics](auto matches) {
     return static_cast<size_t>(std::find_if(nics.begin(), nics.end(), matches) - nics.begin());
@@ -48,6 +67,8 @@ Result<size_t> NicOf(Box& box, const CableEnd& end, const FactPlace& place) {
     const std::string name = end.nic.empty() ? fmt::format("nic{}", nics.size()) : end.nic;
     AppendNic(box.facts, {.name = name, .guid = end.guid, .place = place});
   }
+  if (Status status = CheckAdapter(box, found, end, place, ledger); !status)
+    return tl::unexpected(status.error());
   if (nics[found].guid.empty()) nics[found].guid = end.guid;
   return found;
 }
@@ -188,7 +209,7 @@ Status FabricFacts::AttachCables(std::vector<Box>& boxes) {
         continue;
       }
       Box& box = boxes[found->second];
-      const Result<size_t> nic = NicOf(box, host, cable.place);
+      const Result<size_t> nic = NicOf(box, host, cable.place, ledger_);
       if (!nic) return tl::unexpected(nic.error());
       if (Status status =
               AddAttachment(box, {*nic, other.node, cable.bandwidth, cable.place}, ledger_);

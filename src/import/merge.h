@@ -57,14 +57,21 @@ struct Attachment {
   FactPlace place = {};
 };
 
+// The adapter that a NIC is, as a cable says.
+struct Adapter {
+  std::string guid = {};
+  FactPlace place = {};
+};
+
 // A box that all files together know.
 struct Box {
   BoxFacts facts = {};
   std::vector<Attachment> attachments = {};
-  bool is_bare = false;               // a host of which no file says what is inside: one rank
-  std::vector<Net::Node> ranks = {};  // made by AddInside
-  std::vector<Net::Node> ports = {};  // of the NICs, as AddNics made them; of unused ones 0
-  std::vector<char> is_used = {};     // NICs that lead somewhere
+  std::map<size_t, Adapter> adapters = {};  // by NIC
+  bool is_bare = false;                     // a host of which no file says what is inside: one rank
+  std::vector<Net::Node> ranks = {};        // made by AddInside
+  std::vector<Net::Node> ports = {};        // of the NICs, as AddNics made them; of unused ones 0
+  std::vector<char> is_used = {};           // NICs that lead somewhere
   std::vector<std::vector<size_t>> users = {};  // of each NIC: its GPUs
 };
 

@@ -75,8 +75,9 @@ struct BoxFacts {
 struct CableEnd {
   std::string node = {};  // name of a switch or of a host
   bool is_switch = true;
-  std::string nic = {};   // of a host: a name such as mlx5_0 or HCA-1
-  std::string guid = {};  // of the NIC
+  std::string nic = {};      // of a host: a name such as mlx5_0 or HCA-1
+  std::string guid = {};     // of the NIC
+  std::string adapter = {};  // GUID of the adapter that the NIC is a port of
 };
 
 struct CableFact {

@@ -182,7 +182,8 @@ class IbnetdiscoverReader {
     CableEnd end{.is_switch = false};
     end.node = !words.empty() && IsNodeName(words[0]) ? std::string(words[0]) : node.id;
     if (words.size() > 1 && IsNodeName(words[1])) end.nic = words[1];
-    end.guid = !port.guid.empty() ? port.guid : Guid(std::string_view(node.id).substr(2));
+    end.adapter = Guid(std::string_view(node.id).substr(2));
+    end.guid = !port.guid.empty() ? port.guid : end.adapter;
     return end;
   }
 

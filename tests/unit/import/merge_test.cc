@@ -395,6 +395,47 @@ TEST(ImportMerge, NamesConflictsOfFabrics) {
             "x: mlx5_0 is cabled to p (f0:2), but to q (f1:2)");
 }
 
+// Adapters 1 and 2 of ibnetdiscover, both called "x mlx5_0", and two ports of one adapter.
+TEST(ImportMerge, OneNicIsOneAdapter) {
+  const auto fabric = [](const std::string& first, const std::string& second) {
+    return "Switch 2 \"S-1\" # \"p\"\n[1] \"H-1\"[1] # 4xHDR\n[2] " + second +
+           " # 4xHDR\n[3] \"H-9\"[1] # 4xHDR\nCa 2 \"H-1\" # \"x mlx5_0\"\n[1](a) \"S-1\"[1] # "
+           "4xHDR\n" +
+           first + "Ca 1 \"H-9\" # \"y mlx5_0\"\n[1](9) \"S-1\"[3] # 4xHDR\n";
+  };
+  const std::string two_ports = fabric("[2](b) \"S-1\"[2] # 4xHDR\n", "\"H-1\"[2]");
+  const std::string twice =
+      fabric("Ca 1 \"H-2\" # \"x mlx5_0\"\n[1](b) \"S-1\"[2] # 4xHDR\n", "\"H-2\"[1]");
+  const std::string boxes =
+      "<system><pci><gpu/></pci><nic>\n<net name=\"mlx5_0\" speed=\"200000\" guid=\"{}\"/></nic>"
+      "</system>";
+  const auto merge = [](const std::string& text, const std::string& box) {
+    std::vector<Facts> files{ParseFacts(text, "f").value()};
+    if (!box.empty()) {
+      files.push_back(ParseFacts(box, "b").value());
+      files.push_back(files.back());
+      files[1].boxes[0].host = "x";
+      files[2].boxes[0].host = "y";
+      files[2].boxes[0].nics[0].guid = "";
+    }
+    const Result<Imported> imported = MergeFacts(files, {.nic_bandwidth = kGB});
+    if (!imported) return imported.error().message;
+    return imported->warnings.empty() ? "fine" : imported->warnings[0];
+  };
+  const auto box = [&boxes](const std::string& guid) {
+    return fmt::format(fmt::runtime(boxes), guid);
+  };
+  const std::string conflict =
+      "x: mlx5_0 has the GUID 0000000000000001 (f:2), but 0000000000000002 (f:3)";
+  EXPECT_EQ(merge(two_ports, ""), "fine");
+  EXPECT_EQ(merge(twice, ""), conflict);
+  EXPECT_EQ(merge(twice, box("")), conflict);
+  for (const char* guid : {"", "0x1", "0xa"}) EXPECT_EQ(merge(two_ports, box(guid)), "fine");
+  EXPECT_EQ(merge(two_ports, box("0x7")),
+            "x: mlx5_0 has the GUID 0000000000000007 (b:2), but 0000000000000001 (f:2); taken for "
+            "one");
+}
+
 TEST(ImportMerge, SaysWhatIsMissing) {
   EXPECT_NE(ErrorOf({"a[0-1]=nvidia-smi/dgx_h100.txt"}).find("give --nic 400Gbit/s"),
             std::string::npos);
