@@ -102,6 +102,8 @@ Result<Imported> Merge(const std::vector<Facts>& files, const MergeOptions& opti
   Ledger ledger;
   Result<std::vector<Box>> boxes = JoinBoxes(files, ledger);
   if (!boxes) return tl::unexpected(boxes.error());
+  if (Status status = CheckRanks(files, *boxes, ledger); !status)
+    return tl::unexpected(status.error());
   FabricFacts fabric(files, ledger);
   if (boxes->empty()) fabric.AddBareHosts(*boxes);
   if (boxes->empty()) return InvalidArgument("no file names a host or a GPU");

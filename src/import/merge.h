@@ -78,6 +78,11 @@ struct Box {
 // Boxes of all files, one a host, in the order in which they come up.
 Result<std::vector<Box>> JoinBoxes(const std::vector<Facts>& files, Ledger& ledger);
 
+// Of each communicator that logs name all ranks must be there. Where not, it is a warning if other
+// files describe its hosts, or a larger one that is whole has all their GPUs, else an error. An
+// error, too: a host has more ranks of one than GPUs.
+Status CheckRanks(const std::vector<Facts>& files, const std::vector<Box>& boxes, Ledger& ledger);
+
 // Ranks and NVLinks of a box.
 Status AddInside(Box& box, const MergeOptions& options, Net& net, Ledger& ledger);
 // Its NICs, and its PCIe where NVLink does not join the GPUs. `any_nic`: also those without a

@@ -86,6 +86,14 @@ struct CableFact {
   FactPlace place = {};
 };
 
+// A rank of a communicator, as a log of a job names it.
+struct RankFact {
+  std::string communicator = {};  // "": the log has no names of them
+  int64_t rank = 0, num_ranks = 1;
+  std::string host = {};
+  FactPlace place = {};
+};
+
 struct Facts {
   std::string source = {};
   std::string format = {};  // name of the reader
@@ -94,6 +102,7 @@ struct Facts {
   // Cables stand for "below": `a` (a host or a switch) is somewhere below the switch `b`, and how
   // many cables there are is not said.
   bool is_tree = false;
+  std::vector<RankFact> ranks = {};
   std::vector<std::string> notes = {};  // what was read and left out
 };
 

@@ -12,6 +12,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -50,6 +51,7 @@ class NcclLogReader {
       if (!box) return tl::unexpected(box.error());
       if (box->num_devices() > 0) facts.boxes.push_back(std::move(*box));
     }
+    facts.ranks = std::move(ranks_);
     if (facts.boxes.empty())
       return FaultIn(source_, 0,
                      "no line names a GPU: NCCL_DEBUG=INFO writes them as ncclCommInitRank");
@@ -106,8 +108,10 @@ class NcclLogReader {
   }
 
   Status ReadMessage(std::string_view message, const std::string& process, Host& host) {
-    if (message.find(" busId ") != message.npos && message.find(" rank ") != message.npos)
-      return ReadRank(message, host);
+    if (message.find(" busId ") != message.npos && message.find(" rank ") != message.npos) {
+      if (Status status = ReadRank(message, host); !status) return status;
+      return NoteRank(message, process.substr(0, process.find(':')));
+    }
     if (message.starts_with("NET/") && message.find(": Using ") != message.npos)
       return ReadNics(message, host);
     if (message.starts_with("NVLS multicast support is available")) has_nvlink_ = true;
@@ -143,6 +147,23 @@ class NcclLogReader {
                       Gpu{Number(number.value_or("0"), 1 << 20).value_or(0), lines_.number()});
     if (static_cast<int64_t>(host.gpus.size()) > kMaxBoxDevices)
       return Fault(fmt::format("more than {} GPUs", kMaxBoxDevices));
+    return {};
+  }
+
+  // Whose rank it is, once. Lines of an end ("Destroy COMPLETE") do not name the communicator: what
+  // has ended is left out.
+  Status NoteRank(std::string_view message, const std::string& host) {
+    const std::vector<std::string_view> words = Words(message);
+    const auto name = Behind(words, "commId");
+    const auto rank = Number(Behind(words, "rank").value_or(""), kMaxFacts);
+    const auto num_ranks = Number(Behind(words, "nranks").value_or(""), kMaxFacts);
+    if (!rank || !num_ranks || (!name && message.find("Init ") == message.npos)) return {};
+    if (*rank >= *num_ranks) return Fault(fmt::format("rank {} of {} ranks", *rank, *num_ranks));
+    const std::string communicator(name.value_or(""));
+    if (!seen_.emplace(communicator, *num_ranks, *rank).second) return {};
+    if (static_cast<int64_t>(ranks_.size()) >= kMaxFacts)
+      return Fault(fmt::format("more than {} ranks", kMaxFacts));
+    ranks_.push_back({communicator, *rank, *num_ranks, host, {source_, lines_.number()}});
     return {};
   }
 
@@ -269,6 +290,8 @@ class NcclLogReader {
   const std::string& source_;
   std::map<std::string, Host> hosts_;
   std::vector<std::string> order_;
+  std::vector<RankFact> ranks_;
+  std::set<std::tuple<std::string, int64_t, int64_t>> seen_;  // of them
   bool has_nvlink_ = false;
 };
 

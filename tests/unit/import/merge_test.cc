@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "samples.h"
+#include "tutti/base/file.h"
 #include "tutti/topo/expression.h"
 #include "tutti/topo/json.h"
 
@@ -138,6 +139,80 @@ TEST(ImportMerge, LogsJoinMatricesAndContradictThem) {
   const Imported pcie = MustImport({"nccl-log/pcie_two_hosts.log"});
   EXPECT_EQ(pcie.topology.num_ranks(), 8);
   EXPECT_EQ(Between(pcie.topology, "alpha.mlx5_0", "network"), 25 * kGB);
+}
+
+// Logs of jobs that end early, or of which one host's is missing.
+TEST(ImportMerge, LogsNameAllRanks) {
+  const auto line = [](const std::string& host, int gpu, const std::string& of, int rank) {
+    return fmt::format(
+        "{}:1:2 [{}] NCCL INFO ncclCommInitRank comm 0x5 rank {} nranks {} cudaDev {} nvmlDev {} "
+        "busId {}b000 commId {} - Init START\n",
+        host, gpu, rank, of.substr(of.find('/') + 1), gpu, gpu, gpu + 1,
+        of.substr(0, of.find('/')));
+  };
+  const auto merge = [](const std::vector<std::string>& texts) {
+    std::vector<Facts> files;
+    for (const std::string& text : texts) {
+      files.push_back(ParseFacts(text, fmt::format("f{}", files.size())).value());
+      for (BoxFacts& box : files.back().boxes)
+        if (box.host.empty()) box.host = "a";
+    }
+    const Result<Imported> imported = MergeFacts(files, {.nic_bandwidth = kGB});
+    if (!imported) return imported.error().message;
+    for (const std::string& warning : imported->warnings)
+      if (warning.find("ranks") != warning.npos) return "warns: " + warning;
+    return std::string("fine");
+  };
+  const std::string a0 = line("a", 0, "0x7/4", 0), a1 = line("a", 1, "0x7/4", 1),
+                    b0 = line("b", 0, "0x7/4", 2), b1 = line("b", 1, "0x7/4", 3);
+  const std::string matrix = "\tGPU0\tGPU1\nGPU0\t X \tNV4\nGPU1\tNV4\t X \n";
+  const std::string advice =
+      "; give the whole log, and those of all hosts, or files that describe the hosts";
+  const std::string missing = "f0:2: of 4 ranks 2 stand in the log, rank 2 does not (commId 0x7)";
+  EXPECT_EQ(merge({a0 + a1}), missing + advice);
+  EXPECT_EQ(merge({a0 + a1 + a0 + a1}), missing + advice);
+  // Of other files the GPUs of the host are known.
+  EXPECT_EQ(merge({a0 + a1, matrix}), "warns: " + missing);
+  EXPECT_EQ(merge({matrix, a0 + a1 + b0}),
+            "f1:3: of 4 ranks 3 stand in the log, rank 3 does not (commId 0x7)" + advice);
+  // One log a host: all have been given, or not.
+  EXPECT_EQ(merge({a1 + a0, b0}),
+            "f1:1: of 4 ranks 3 stand in the logs, rank 3 does not (commId 0x7)" + advice);
+  // What holds GPUs together does not stand in these logs, but all ranks do.
+  const std::string unknown = "nothing says how its 2 GPUs are joined";
+  EXPECT_NE(merge({a0 + a1, b0 + b1}).find(unknown), std::string::npos);
+  // Smaller communicators beside that of all ranks.
+  std::string all;
+  for (int i = 0; i < 3; ++i) {
+    const std::string host(1, static_cast<char>('a' + i));
+    all += host + ":1:2 [0] NCCL INFO NET/IB : Using [0]m0:1/IB\n" + line(host, 0, "0x7/3", i);
+  }
+  EXPECT_EQ(merge({all + line("a", 0, "0x8/2", 0) + line("b", 0, "0x8/2", 1)}), "fine");
+  EXPECT_EQ(merge({all + line("b", 0, "0x8/2", 1)}),
+            "warns: f0:7: of 2 ranks 1 stand in the log, rank 0 does not (commId 0x8)");
+  EXPECT_EQ(merge({all + line("b", 0, "0x8/2", 1) + line("c", 0, "0x9/2", 0)}),
+            "warns: f0:7: of 2 ranks 1 stand in the log, rank 0 does not (commId 0x8); the same of "
+            "1 others");
+  EXPECT_EQ(merge({all + line("a", 0, "0x8/4", 0)}),
+            "f0:7: of 4 ranks 1 stand in the log, rank 1 does not (commId 0x8)" + advice);
+  // What ends is no communicator of its own.
+  const std::string end =
+      "a:1:2 [0] NCCL INFO comm 0x5 rank 0 nranks 4 cudaDev 0 busId 1b000 - Destroy COMPLETE\n";
+  EXPECT_NE(merge({a0 + a1 + b0 + b1 + end}).find(unknown), std::string::npos);
+  // A log a process, of one host.
+  EXPECT_EQ(merge({line("a", 0, "0x7/2", 0), line("a", 1, "0x7/2", 1)}),
+            "a: 1 GPUs (f0:1), but 2 ranks of one communicator (f1:1); give logs of several "
+            "processes of a host as one file");
+}
+
+TEST(ImportMerge, AHalfLogIsNoSmallerMachine) {
+  const std::string text = ReadFile(kSamples + "nccl-log/pcie_two_hosts.log").value();
+  const Result<Imported> imported =
+      MergeFacts({ParseFacts(text.substr(0, text.size() * 2 / 3), "half").value()}, {});
+  ASSERT_FALSE(imported.has_value());
+  EXPECT_NE(imported.error().message.find("of 8 ranks 5 stand in the log"), std::string::npos)
+      << imported.error().message;
+  EXPECT_TRUE(imported.error().message.starts_with("half:")) << imported.error().message;
 }
 
 TEST(ImportMerge, HwlocAndYamlMakeACluster) {

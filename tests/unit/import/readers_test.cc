@@ -328,6 +328,8 @@ const std::vector<Bad> kBadFiles{
     {"n:1:2 [0] NCCL INFO nothing\n", "f: no line names a GPU"},
     {"n:1:2 [0] NCCL INFO init rank 0 nranks 1 cudaDev 0 busId xyz commId 1\n",
      "f:1: busId 'xyz', wanted hexadecimal digits"},
+    {"n:1:2 [0] NCCL INFO init rank 4 nranks 4 cudaDev 0 busId 1b000 commId 1\n",
+     "f:1: rank 4 of 4 ranks"},
     {"n:1:2 [0] NCCL INFO NET/IB : Using [0]a:1/IB\nn:1:2 [0] NCCL INFO NET/IB : Using "
      "[0]b:1/IB\n",
      "f:2: NIC 0 is b, but a in line 1"},
