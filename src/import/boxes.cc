@@ -109,6 +109,56 @@ void JoinNic(const std::string& host, NicFact& nic, const NicFact& more, Ledger&
   }
 }
 
+// The GPUs that a NIC is nearest to.
+std::vector<size_t> NearestGpus(const BoxFacts& box, size_t nic) {
+  std::vector<size_t> nearest;
+  PathClass best = PathClass::kSys;
+  for (size_t gpu = 0; gpu < box.gpus.size(); ++gpu) {
+    const PathClass path = box.ClassOf(gpu, box.gpus.size() + nic);
+    if (path < best) nearest.clear();
+    best = std::min(best, path);
+    if (path == best) nearest.push_back(gpu);
+  }
+  return nearest;
+}
+
+// Files see bridges and switches more or less finely, so that one may say of a NIC that it is
+// nearest to more GPUs than the other does; but none that is in both cannot be.
+Status CompareNearest(const BoxFacts& box, size_t nic, const BoxFacts& more, size_t same) {
+  if (box.classes.empty() || more.classes.empty() || box.gpus.empty()) return {};
+  const std::vector<size_t> mine = NearestGpus(box, nic), theirs = NearestGpus(more, same);
+  if (std::find_first_of(mine.begin(), mine.end(), theirs.begin(), theirs.end()) != mine.end())
+    return {};
+  return Conflict(box.host, fmt::format("{} is nearest to GPU {}", box.nics[nic].name, mine[0]),
+                  box.nics[nic].place, fmt::format("to GPU {}", theirs[0]), more.nics[same].place);
+}
+
+// The NICs of the file whose classes are taken, and then what the other says of them.
+Status JoinNics(BoxFacts& box, BoxFacts more, Ledger& ledger) {
+  FactPlace place = box.place;
+  if (box.nics.empty() || (box.classes.empty() && !more.classes.empty() && !more.nics.empty())) {
+    if (more.nics.empty()) return {};
+    std::swap(box.nics, more.nics);
+    std::swap(box.classes, more.classes);
+    place = more.place;
+  }
+  for (size_t i = 0; i < more.nics.size(); ++i) {
+    const NicFact& nic = more.nics[i];
+    const auto same = std::find_if(box.nics.begin(), box.nics.end(), [&nic](const NicFact& mine) {
+      return mine.name == nic.name || (!mine.guid.empty() && mine.guid == nic.guid);
+    });
+    if (same == box.nics.end()) {
+      ledger.warnings.push_back(fmt::format("{}: NIC {} ({}) is not in {} and left out", box.host,
+                                            nic.name, nic.place.Text(), place.Text()));
+      continue;
+    }
+    const auto mine = static_cast<size_t>(same - box.nics.begin());
+    if (Status status = CompareNearest(box, mine, more, i); !status) return status;
+    JoinNic(box.host, *same, nic, ledger);
+  }
+  return {};
+}
+
 Status JoinInto(BoxFacts& box, const BoxFacts& more, Ledger& ledger) {
   if (box.gpus.size() != more.gpus.size())
     return Conflict(box.host, fmt::format("{} GPUs", box.gpus.size()), box.place,
@@ -120,22 +170,7 @@ Status JoinInto(BoxFacts& box, const BoxFacts& more, Ledger& ledger) {
   }
   if (box.nvlinks.empty() || (!UsesNvSwitch(box) && UsesNvSwitch(more))) box.nvlinks = more.nvlinks;
   if (box.all_nvlinks.source.empty()) box.all_nvlinks = more.all_nvlinks;
-  if (box.nics.empty() && !more.nics.empty()) {
-    box.nics = more.nics;
-    box.classes = more.classes;
-    return {};
-  }
-  for (const NicFact& nic : more.nics) {
-    const auto same = std::find_if(box.nics.begin(), box.nics.end(), [&nic](const NicFact& mine) {
-      return mine.name == nic.name || (!mine.guid.empty() && mine.guid == nic.guid);
-    });
-    if (same != box.nics.end())
-      JoinNic(box.host, *same, nic, ledger);
-    else
-      ledger.warnings.push_back(fmt::format("{}: NIC {} ({}) is not in {} and left out", box.host,
-                                            nic.name, nic.place.Text(), box.place.Text()));
-  }
-  return {};
+  return JoinNics(box, more, ledger);
 }
 
 }  // namespace

@@ -438,6 +438,35 @@ TEST(ImportMerge, NamesConflictsOfNvlinks) {
   }
 }
 
+// A matrix whose legend has two names the wrong way round, beside XML.
+TEST(ImportMerge, NamesConflictsOfNearness) {
+  std::string text = ReadFile(kSamples + "nvidia-smi/dgx_h100.txt").value();
+  for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{
+           {"NIC0: mlx5_0", "NIC0: mlx5_7"}, {"NIC7: mlx5_7", "NIC7: mlx5_0"}})
+    text.replace(text.find(from), from.size(), to);
+  Facts matrix = ParseFacts(text, "m").value(), xml = MustRead("nccl-xml/h100_node0.xml");
+  matrix.boxes[0].host = xml.boxes[0].host = "n";
+  const auto merge = [](const Facts& first, const Facts& second) {
+    const Result<Imported> imported = MergeFacts({first, second}, {.nic_bandwidth = kGB});
+    return imported ? std::string("fine") : imported.error().message;
+  };
+  const std::string place = kSamples + "nccl-xml/h100_node0.xml";
+  EXPECT_EQ(merge(matrix, xml),
+            "n: mlx5_0 is nearest to GPU 7 (m:17), but to GPU 0 (" + place + ":11)");
+  EXPECT_EQ(merge(xml, matrix),
+            "n: mlx5_7 is nearest to GPU 7 (" + place + ":97), but to GPU 0 (m:10)");
+}
+
+// A log that says nothing of nearness may stand before the matrix that does, or behind it.
+TEST(ImportMerge, NearnessComesFromTheFileThatSaysIt) {
+  const MergeOptions options{.nic_bandwidth = 50 * kGB};
+  const std::string matrix = "dgx[0-1]=nvidia-smi/dgx_h100.txt", log = "nccl-log/nvls_no_graph.log";
+  const Imported behind = MustImport({matrix, log}, options);
+  EXPECT_EQ(MustImport({log, matrix}, options).topology.Fingerprint(),
+            behind.topology.Fingerprint());
+  EXPECT_EQ(Between(behind.topology, "dgx0.gpu0", "network"), 50 * kGB);
+}
+
 // Two files of one fabric, written here: the second contradicts the first.
 TEST(ImportMerge, NamesConflictsOfFabrics) {
   const auto merge = [](const std::vector<std::string>& texts) {
