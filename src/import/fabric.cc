@@ -122,6 +122,24 @@ Result<Parents> ParentsOf(const std::vector<Facts>& files) {
   return parents;
 }
 
+// Blocks that hosts are in and nothing is above: below one switch, which is said.
+void JoinBlocks(const std::vector<Facts>& files, const std::map<std::string, int64_t>& below,
+                Parents& parents, Ledger& ledger) {
+  std::map<std::string, FactPlace> blocks;
+  for (const Facts& file : files)
+    for (const CableFact& cable : file.cables)
+      if (file.is_blocks && below.contains(cable.b.node) && !parents.contains(cable.b.node))
+        blocks.emplace(cable.b.node, cable.place);
+  if (blocks.size() < 2) return;
+  std::string name = "network";
+  while (below.contains(name) || parents.contains(name)) name += '_';
+  for (const auto& [block, place] : blocks) parents[block].emplace(name, place);
+  ledger.warnings.push_back(
+      fmt::format("{}: nothing says what joins the {} blocks: they are taken to be below one "
+                  "switch; --fabric gives another network",
+                  blocks.begin()->second.Text(), blocks.size()));
+}
+
 // An error that names a switch that is below itself.
 Status CheckAcyclic(const Parents& parents) {
   std::map<std::string, int> state;  // 1: above the one that is looked at, 2: done
@@ -160,6 +178,13 @@ bool FabricFacts::has_cables() const {
 bool FabricFacts::has_tree() const {
   return std::any_of(files_.begin(), files_.end(),
                      [](const Facts& file) { return file.is_tree && !file.cables.empty(); });
+}
+
+bool FabricFacts::IsDescribed(const MergeOptions& options) const {
+  const bool is_blocks = std::all_of(files_.begin(), files_.end(), [](const Facts& file) {
+    return file.cables.empty() || file.is_blocks;
+  });
+  return !empty() && !(is_blocks && options.fabric);
 }
 
 void FabricFacts::AddBareHosts(std::vector<Box>& boxes) const {
@@ -322,7 +347,7 @@ Status FabricFacts::AddCables(Net& net) {
 }
 
 Status FabricFacts::AddTree(const std::vector<Box>& boxes, const MergeOptions& options, Net& net) {
-  const Result<Parents> parents = ParentsOf(files_);
+  Result<Parents> parents = ParentsOf(files_);
   if (!parents) return tl::unexpected(parents.error());
   if (Status status = CheckAcyclic(*parents); !status) return status;
   std::map<std::string, int64_t> below;  // what comes in from the hosts
@@ -330,6 +355,7 @@ Status FabricFacts::AddTree(const std::vector<Box>& boxes, const MergeOptions& o
     for (const Attachment& one : box.attachments)
       if (box.is_used[one.nic] != 0)
         below[one.to] = SaturatingAdd(below[one.to], box.facts.nics[one.nic].bandwidth);
+  JoinBlocks(files_, below, *parents, ledger_);
   // Children before parents.
   std::map<std::string, int> waits;
   for (const auto& [child, above] : *parents)

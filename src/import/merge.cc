@@ -88,10 +88,11 @@ std::string TitleOf(const std::vector<Facts>& files) {
 // What stands between the boxes; without cables and trees what is given, else one switch.
 Status AddFabric(FabricFacts& fabric, const std::vector<Box>& boxes, const MergeOptions& options,
                  Net& net, Ledger& ledger) {
-  if (options.fabric && !fabric.empty())
+  const bool is_described = fabric.IsDescribed(options);
+  if (options.fabric && is_described)
     return InvalidArgument(
         "--fabric: files describe the fabric, so it need not be given; leave out one of the two");
-  if (!fabric.empty()) return fabric.AddTo(boxes, options, net);
+  if (is_described) return fabric.AddTo(boxes, options, net);
   if (options.fabric && boxes.size() > 1) return AddGivenFabric(boxes, options, net, ledger);
   if (boxes.size() > 1) AssumeOneSwitch(boxes, net, ledger);
   return {};
@@ -108,15 +109,17 @@ Result<Imported> Merge(const std::vector<Facts>& files, const MergeOptions& opti
   if (boxes->empty()) fabric.AddBareHosts(*boxes);
   if (boxes->empty()) return InvalidArgument("no file names a host or a GPU");
   if (Status status = fabric.Attach(*boxes); !status) return tl::unexpected(status.error());
-  const bool one_box = boxes->size() == 1;
+  const bool one_box = boxes->size() == 1, is_described = fabric.IsDescribed(options);
+  if (!is_described && !fabric.empty())
+    ledger.warnings.emplace_back("blocks are left out, since --fabric says what joins the hosts");
   // Without a fabric every NIC is on it; a single box has no use of one.
-  const bool any_nic = fabric.empty() && !one_box;
+  const bool any_nic = !is_described && !one_box;
   Net net;
   int64_t ranks = 0;
   for (Box& box : *boxes) {
     ranks += static_cast<int64_t>(box.facts.gpus.size());
     if (ranks > kMaxFacts) return InvalidArgument(fmt::format("more than {} GPUs", kMaxFacts));
-    if (one_box) box.attachments.clear();
+    if (one_box || !is_described) box.attachments.clear();
     if (Status status = AddInside(box, options, net, ledger); !status)
       return tl::unexpected(status.error());
     if (Status status = FindNicBandwidths(box, any_nic, options, ledger); !status)

@@ -104,6 +104,8 @@ class FabricFacts {
   bool has_cables() const;
   bool has_tree() const;
   bool empty() const { return !has_cables() && !has_tree(); }
+  // Whether files say what joins the hosts; blocks do only where nothing is given.
+  bool IsDescribed(const MergeOptions& options) const;
   // Hosts as boxes, where no file describes any.
   void AddBareHosts(std::vector<Box>& boxes) const;
   // Which NIC is cabled to which switch.

@@ -102,6 +102,7 @@ struct Facts {
   // Cables stand for "below": `a` (a host or a switch) is somewhere below the switch `b`, and how
   // many cables there are is not said.
   bool is_tree = false;
+  bool is_blocks = false;  // a tree whose switches are groups of hosts: what joins them is not said
   std::vector<RankFact> ranks = {};
   std::vector<std::string> notes = {};  // what was read and left out
 };

@@ -90,8 +90,9 @@ struct MergeOptions {
   int64_t nvlink_bandwidth = 0;             // of one NVLink; 0: by the GPU, else 25 GB/s
   int64_t pcie_bandwidth = 31'507'692'307;  // where nobody says: 4.0 x16
   int64_t oversubscription_num = 1, oversubscription_den = 1;  // above leaves of trees
-  int64_t alpha_ps = 500'000;                        // of every link: no file says latencies
-  std::optional<GivenFabric> fabric = std::nullopt;  // kInvalidArgument where files describe one
+  int64_t alpha_ps = 500'000;  // of every link: no file says latencies
+  std::optional<GivenFabric> fabric =
+      std::nullopt;  // kInvalidArgument where files describe one by more than blocks
 };
 
 // One line of who said what.

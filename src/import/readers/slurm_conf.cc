@@ -51,6 +51,7 @@ class SlurmConfReader {
       if (key == "switchname" || key == "blockname") {
         if (has_name) return FaultIn(source_, number, "two names in one line");
         has_name = true;
+        if (key == "blockname") facts_.is_blocks = true;
         name = value;
       } else if (key == "nodes") {
         nodes = value;

@@ -155,6 +155,7 @@ class SlurmYamlReader {
                      fmt::format("topology '{}' is neither a tree nor of blocks",
                                  Shown(chosen->Find("topology")->text)));
     if (!status) return tl::unexpected(status.error());
+    facts_.is_blocks = tree == nullptr;
     if (facts_.cables.empty())
       return FaultIn(source_, chosen->line, "no switch with nodes or switches");
     return std::move(facts_);

@@ -332,6 +332,39 @@ TEST(ImportMerge, FabricsAloneJoinHosts) {
   EXPECT_TRUE(Has(graph.warnings, "1 switches that join nothing are left out: nn-1"));
 }
 
+// Blocks say which hosts are near, and nothing of the network between.
+TEST(ImportMerge, BlocksAreJoinedByOneSwitch) {
+  const std::vector<std::string> blocks{"slurm-conf/blocks.conf", "*=nvidia-smi/dgx_h100.txt"};
+  const Imported imported = MustImport(blocks, {.nic_bandwidth = kGB});
+  EXPECT_EQ(imported.topology.num_ranks(), 36 * 8);
+  EXPECT_EQ(Between(imported.topology, "b1", "network"), 18 * 8 * kGB);
+  EXPECT_TRUE(Has(imported.warnings, "blocks.conf:1: nothing says what joins the 2 blocks"));
+  EXPECT_TRUE(Says(imported, "b2 - network", "blocks.conf:2"));
+  const Imported thin = MustImport(blocks, {.nic_bandwidth = kGB, .oversubscription_num = 2});
+  EXPECT_EQ(Between(thin.topology, "b1", "network"), 9 * 8 * kGB);
+  const Imported racks = MustImport({"slurm-yaml/default_of_two.yaml"}, {.nic_bandwidth = kGB});
+  EXPECT_EQ(racks.topology.num_ranks(), 8);
+  EXPECT_EQ(Between(racks.topology, "rack2", "network"), 4 * kGB);
+  // Of hosts in one block nothing is missing.
+  const Imported one =
+      MustImport({"nvl[01-18]=nvidia-smi/dgx_h100.txt", blocks[0]}, {.nic_bandwidth = kGB});
+  EXPECT_FALSE(Has(one.warnings, "nothing says what joins"));
+  EXPECT_EQ(one.topology.num_ranks(), 144);
+}
+
+TEST(ImportMerge, AGivenFabricJoinsTheHostsOfBlocks) {
+  const Imported imported = MustImport({"slurm-conf/blocks.conf", "*=nvidia-smi/dgx_h100.txt"},
+                                       WithFabric("rails(spines=2,nic=400Gbit/s)"));
+  EXPECT_EQ(imported.topology.Fingerprint(), Print("dgx_h100(36,fabric=rails(spines=2))"));
+  EXPECT_TRUE(Has(imported.warnings, "blocks are left out"));
+  const Imported hosts =
+      MustImport({"slurm-yaml/default_of_two.yaml"}, WithFabric("switch(nic=1GB/s)"));
+  EXPECT_EQ(Between(hosts.topology, "gpu5", "network"), kGB);
+  EXPECT_NE(ErrorOf({"slurm-conf/two_levels.conf"}, WithFabric("switch(nic=1GB/s)"))
+                .find("files describe the fabric"),
+            std::string::npos);
+}
+
 TEST(ImportMerge, NeighboursOfInterfacesAreCables) {
   const Topology topology =
       MustImport({"lldp/node0.json", "lldp/node1.json", "third=lldp/node2_json0.json"},
