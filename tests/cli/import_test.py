@@ -74,6 +74,43 @@ class Import(harness.CliTest):
         pathlib.Path(copy).write_bytes(pathlib.Path(SAMPLES + "nvidia-smi/hgx_4_direct.txt").read_bytes())
         self.refused("topo", "import", copy, "-o", copy, says=["copy.txt"])
 
+    def test_contradictions_and_halves(self):
+        samples = pathlib.Path(SAMPLES)
+
+        def changed(name, sample, *changes):
+            text = (samples / sample).read_text()
+            for old, new in changes:
+                self.assertIn(old, text)
+                text = text.replace(old, new)
+            path = self.path(name)
+            pathlib.Path(path).parent.mkdir(parents=True, exist_ok=True)
+            pathlib.Path(path).write_text(text)
+            return path
+
+        matrix, xml = f"{SAMPLES}nvidia-smi/dgx_h100.txt", f"{SAMPLES}nccl-xml/h100_node0.xml"
+        pcie = "nccl-xml/no_nvlink_two_sockets.xml"
+        log = self.path("half.log")
+        whole = (samples / "nccl-log/pcie_two_hosts.log").read_bytes()
+        pathlib.Path(log).write_bytes(whole[:len(whole) * 2 // 3])
+        swapped = changed("swapped.txt", "nvidia-smi/dgx_h100.txt", ("NIC0: mlx5_0", "NIC0: mlx5_7"), ("NIC7: mlx5_7", "NIC7: mlx5_0"))
+        long = changed("a_very_long_directory_name_for_a_file_of_a_cluster/and_another_one_below_it/node0.xml", "nccl-xml/h100_node0.xml",
+                       ('<gpu dev="1"', '<gpu dev="0"'))
+        for arguments, says in [
+                ([long], [f"{long}:17: <gpu>: dev=\"0\" stands in line 5, too"]),
+                ([changed("slow.xml", pcie, ("16.0 GT/s", "0.0 GT/s"))], ['slow.xml:3: <pci>: link_speed="0.0 GT/s PCIe"']),
+                ([changed("twice.json", "topograph/leaf_only.json", ('{"id"', '{"id": "x", "id"'))], ["twice.json: $.instances[0]: the key 'id' is twice"]),
+                ([log], [f"{log}:", "of 8 ranks 5 stand in the log, rank 5 does not"]),
+                ([f"node0={matrix}", f"node0={SAMPLES}nccl-xml/a100_node0.xml"],
+                 [f"node0: 18 NVLinks between GPU 0 and GPU 1 ({matrix}:2), but 12 to the NVSwitch ({SAMPLES}nccl-xml/a100_node0.xml:7)"]),
+                ([f"node0={swapped}", f"node0={xml}"], [f"node0: mlx5_0 is nearest to GPU 7 ({swapped}:17), but to GPU 0 ({xml}:11)"])]:
+            with self.subTest(arguments):
+                self.refused("topo", "import", *arguments, "--nic", "1GB/s", says=says)
+        lanes = self.json("topo", "import", changed("lanes.xml", pcie, ('link_width="16"', 'link_width="0"')))
+        self.assertEqual(lanes["warnings"][:1], [f'{self.path("lanes.xml")}:3: link_width="0" of 2 GPUs: their PCIe links are not known'])
+        blocks = self.json("topo", "import", f"{SAMPLES}slurm-conf/blocks.conf", f"*={matrix}", "--nic", "1GB/s")
+        self.assertEqual(blocks["ranks"], 288)
+        self.assertIn("nothing says what joins the 2 blocks", blocks["warnings"][0])
+
     def test_detect_reads_sysfs(self):
         device = pathlib.Path(self.path("sys/devices/pci0000:00/0000:00:03.0"))
         device.mkdir(parents=True)

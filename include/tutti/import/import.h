@@ -9,8 +9,10 @@
 //             GPUs that NVLink joins keep to it; else their PCIe switches and bridges are nodes.
 //             A NIC that one GPU uses is that GPU's link into the fabric.
 // Conflicts   Two files that contradict each other: an error naming both with place and value where
-//             the network cannot be both (numbers of GPUs, NVLinks, where a cable ends); a warning,
-//             and the smaller value, where a part may run below what it can (bandwidths).
+//             the network cannot be both (numbers of GPUs, NVLinks, the GPUs that a NIC is nearest
+//             to, adapters, where a cable ends); a warning, and the smaller value, where a part may
+//             run below what it can (bandwidths). Logs that do not name all ranks of a job: an
+//             error, and a warning where the network does not come from them.
 // Complexity  Reading is linear in the file; merging O((boxes + cables) log) and, in a box,
 //             quadratic in its devices.
 // Errors      kIo for a file; kCorrupt as "file:line: ..." for what is in it; kInvalidArgument for
@@ -90,9 +92,9 @@ struct MergeOptions {
   int64_t nvlink_bandwidth = 0;             // of one NVLink; 0: by the GPU, else 25 GB/s
   int64_t pcie_bandwidth = 31'507'692'307;  // where nobody says: 4.0 x16
   int64_t oversubscription_num = 1, oversubscription_den = 1;  // above leaves of trees
-  int64_t alpha_ps = 500'000;  // of every link: no file says latencies
-  std::optional<GivenFabric> fabric =
-      std::nullopt;  // kInvalidArgument where files describe one by more than blocks
+  int64_t alpha_ps = 500'000;                                  // of every link: no file says it
+  // kInvalidArgument where files describe one. Blocks only say which hosts it joins.
+  std::optional<GivenFabric> fabric = std::nullopt;
 };
 
 // One line of who said what.
