@@ -268,7 +268,8 @@ class ServiceTest(harness.CliTest):
             done = subprocess.run(command, capture_output=True, text=True, timeout=300)
             if "error while loading shared libraries" in done.stderr or failures == 20:
                 break
-            if done.returncode != 0:
+            # UBSan asks by a pipe whether an object is of its type; without descriptors it says that none is.
+            if done.returncode != 0 and "does not point to an object of type" not in done.stderr:
                 failures += 1
                 self.assertRegex(done.stderr, r"\Atutti: error: [^\n]*([Tt]oo many open files|no descriptors left)[^\n]*\n\Z", limit)
         self.assertGreater(failures, 0)
