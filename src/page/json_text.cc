@@ -5,7 +5,17 @@
 namespace tutti {
 
 std::string ArrayJson(const std::vector<std::string>& values) {
-  return fmt::format("[{}]", fmt::join(values, ","));
+  size_t size = 2;
+  for (const std::string& value : values) size += value.size() + 1;
+  std::string out;
+  out.reserve(size);
+  out += '[';
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (i > 0) out += ',';
+    out += values[i];
+  }
+  out += ']';
+  return out;
 }
 
 int64_t Picoseconds(double seconds) {

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <iterator>
 #include <string>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "tutti/base/json_text.h"
+#include "tutti/base/parallel.h"
 #include "tutti/base/rational.h"
 
 namespace tutti {
@@ -47,29 +49,41 @@ class JsonObject {
     Begin(key);
     text_ += json;
   }
-  // An array of value(0), value(1), .., all integers.
+  // An array of value(0), value(1), .., all integers. Several threads call `value`.
   template <class Value>
   void AddColumn(std::string_view key, size_t count, Value value) {
-    Begin(key);
-    text_ += '[';
-    for (size_t i = 0; i < count; ++i) {
-      if (i > 0) text_ += ',';
-      const fmt::format_int digits(static_cast<int64_t>(value(i)));
-      text_.append(digits.data(), digits.size());
-    }
-    text_ += ']';
+    constexpr size_t kBlock = size_t{1} << 16;  // numbers that one thread writes at a time
+    std::vector<std::string> blocks((count + kBlock - 1) / kBlock);
+    ParallelFor(std::ssize(blocks), 1, [&](int64_t begin, int64_t end) {
+      for (int64_t block = begin; block < end; ++block) {
+        const auto at = static_cast<size_t>(block);
+        const size_t first = at * kBlock;
+        blocks[at] = NumbersJson(first, std::min(count, first + kBlock), value);
+      }
+    });
+    AddRaw(key, ArrayJson(blocks));
   }
 
-  std::string ToString() const { return fmt::format("{{{}}}", text_); }
+  std::string ToString() const { return text_ + '}'; }
 
  private:
   void Begin(std::string_view key) {
-    if (!text_.empty()) text_ += ',';
+    if (text_.size() > 1) text_ += ',';
     text_ += AsciiJson(key);
     text_ += ':';
   }
+  template <class Value>
+  static std::string NumbersJson(size_t begin, size_t end, const Value& value) {
+    std::string out;
+    for (size_t i = begin; i < end; ++i) {
+      if (i > begin) out += ',';
+      const fmt::format_int digits(static_cast<int64_t>(value(i)));
+      out.append(digits.data(), digits.size());
+    }
+    return out;
+  }
 
-  std::string text_;
+  std::string text_ = "{";
 };
 
 }  // namespace tutti

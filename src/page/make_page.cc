@@ -1,8 +1,6 @@
 #include <fmt/format.h>
-#include <zlib.h>
 
-#include <array>
-
+#include "compress.h"
 #include "tutti/base/check.h"
 #include "tutti/page/page.h"
 
@@ -12,35 +10,26 @@ namespace {
 // Where web/index.html wants the data.
 constexpr std::string_view kPlace = "<!--tutti-data-->";
 
-Result<std::string> Compress(std::string_view text) {
-  constexpr int kLevel = 6;
-  uLongf size = compressBound(static_cast<uLong>(text.size()));
-  std::string out(size, '\0');
-  const int code = compress2(reinterpret_cast<Bytef*>(out.data()), &size,
-                             reinterpret_cast<const Bytef*>(text.data()),
-                             static_cast<uLong>(text.size()), kLevel);
-  if (code != Z_OK)
-    return MakeError(ErrorCode::kResourceExhausted,
-                     fmt::format("the {} bytes of a page cannot be compressed", text.size()));
-  out.resize(size);
-  return out;
-}
-
 std::string Base64(std::string_view bytes) {
   constexpr std::string_view kDigits =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  out.reserve((bytes.size() + 2) / 3 * 4);
-  const auto byte = [&](size_t i) -> uint32_t {
-    return i < bytes.size() ? static_cast<uint8_t>(bytes[i]) : 0;
-  };
-  for (size_t i = 0; i < bytes.size(); i += 3) {
+  std::string out((bytes.size() + 2) / 3 * 4, '=');
+  const auto byte = [&](size_t i) -> uint32_t { return static_cast<uint8_t>(bytes[i]); };
+  char* at = out.data();
+  size_t i = 0;
+  for (; i + 2 < bytes.size(); i += 3) {
     const uint32_t three = byte(i) << 16 | byte(i + 1) << 8 | byte(i + 2);
-    out += kDigits[three >> 18];
-    out += kDigits[three >> 12 & 63];
-    out += i + 1 < bytes.size() ? kDigits[three >> 6 & 63] : '=';
-    out += i + 2 < bytes.size() ? kDigits[three & 63] : '=';
+    *at++ = kDigits[three >> 18];
+    *at++ = kDigits[three >> 12 & 63];
+    *at++ = kDigits[three >> 6 & 63];
+    *at++ = kDigits[three & 63];
   }
+  if (i == bytes.size()) return out;
+  const bool two = i + 1 < bytes.size();
+  const uint32_t rest = byte(i) << 16 | (two ? byte(i + 1) << 8 : 0);
+  *at++ = kDigits[rest >> 18];
+  *at++ = kDigits[rest >> 12 & 63];
+  if (two) *at = kDigits[rest >> 6 & 63];
   return out;
 }
 

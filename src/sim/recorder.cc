@@ -54,9 +54,8 @@ void Recorder::Add(const SimMessage& message, double hold_s) {
 
 SimReport Recorder::Finish() && {
   report_.max_in_flight = MostAtOnce(std::move(starts_), std::move(arrivals_));
-  if (report_.time_s > 0) {
-    if (report_.time_s > 0)  // nothing to send: no bandwidth
-      report_.algbw = static_cast<double>(options_.size_bytes) / report_.time_s;
+  if (report_.time_s > 0) {  // nothing to send: no bandwidth
+    report_.algbw = static_cast<double>(options_.size_bytes) / report_.time_s;
     report_.busbw = report_.algbw * schedule_.collective.BusFactor().ToDouble();
   }
   std::sort(report_.trace.begin(), report_.trace.end(),

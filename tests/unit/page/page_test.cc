@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <cmath>
@@ -11,11 +12,14 @@
 #include <utility>
 #include <vector>
 
+#include "compress.h"
 #include "drawn_grid.h"
 #include "grouping.h"
 #include "json_text.h"
 #include "node_places.h"
 #include "support/parse.h"
+#include "tutti/base/parallel.h"
+#include "tutti/base/random.h"
 #include "tutti/bounds/proven_bounds.h"
 #include "tutti/page/network_svg.h"
 #include "tutti/synth/synthesizer.h"
@@ -426,6 +430,50 @@ TEST(MakePage, IsTheTemplateWithTheDataInItsPlace) {
   EXPECT_EQ(page->find("<!--tutti-data-->"), std::string::npos);
   EXPECT_EQ(*MakePage(hostile), *page);
   EXPECT_NE(ExplorerTemplate().find("<!--tutti-data-->"), std::string_view::npos);
+}
+
+std::string Decompressed(const std::string& compressed, size_t size) {
+  std::string text(size + 1, '\0');  // one more than there may be
+  auto written = static_cast<uLongf>(text.size());
+  EXPECT_EQ(uncompress(reinterpret_cast<Bytef*>(text.data()), &written,
+                       reinterpret_cast<const Bytef*>(compressed.data()),
+                       static_cast<uLong>(compressed.size())),
+            Z_OK);
+  text.resize(written);
+  return text;
+}
+
+// As a column of a page: numbers that grow by little.
+std::string NumbersAsText(size_t bytes) {
+  Random rng(bytes);
+  std::string text;
+  for (int64_t number = 0; text.size() < bytes; number += static_cast<int64_t>(rng.Below(100)))
+    text += std::to_string(number) + ",";
+  text.resize(bytes);
+  return text;
+}
+
+TEST(Compress, IsOneStreamWhateverTheNumberOfPiecesAndThreads) {
+  constexpr size_t kPiece = size_t{1} << 19;
+  for (const size_t bytes :
+       {size_t{0}, size_t{1}, kPiece - 1, kPiece, kPiece + 1, 2 * kPiece, 5 * kPiece + 12'345}) {
+    const std::string text = NumbersAsText(bytes);
+    SetNumThreads(1);
+    const Result<std::string> one = Compress(text);
+    SetNumThreads(0);
+    const Result<std::string> many = Compress(text);
+    ASSERT_TRUE(one.has_value() && many.has_value());
+    EXPECT_EQ(*one, *many);
+    EXPECT_EQ(Decompressed(*one, bytes), text) << bytes;
+  }
+}
+
+TEST(Compress, APieceRefersBackIntoTheOneBefore) {
+  constexpr size_t kPiece = size_t{1} << 19;
+  std::string text = NumbersAsText(kPiece);
+  const size_t alone = Compress(text)->size();
+  text += text.substr(kPiece - 20'000);  // what the window still holds
+  EXPECT_LT(Compress(text)->size(), alone + 1'000);
 }
 
 }  // namespace
