@@ -33,11 +33,11 @@ if(TUTTI_BUILD_TESTS)
 endif()
 
 # Files compiled together (TUTTI_UNITY) share the headers they read and the templates they make. No name of a room may
-# stand twice then, in anonymous namespaces too; in that of the experiments every figure has its own `Run`. Of base the
-# MPI library links only what it needs, file by file, and so brings no libfmt into others' programs.
+# stand twice then, in anonymous namespaces too (of the experiments, whose figures are alike, each has a namespace of its own).
+# Of base the MPI library links only what it needs, file by file, and so brings no libfmt into others' programs.
 # (Not by CMake's own UNITY_BUILD, whose files name the clone's folder, so that ccache would know no file of another clone.)
 function(tutti_unity target)
-  if(NOT TUTTI_UNITY OR target MATCHES "^tutti_(base|experiments)$")
+  if(NOT TUTTI_UNITY OR target STREQUAL tutti_base)
     return()
   endif()
   get_target_property(sources ${target} SOURCES)

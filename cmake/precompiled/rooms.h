@@ -3,6 +3,14 @@
 
 #include <fmt/format.h>
 
+#if defined(__GNUC__) && !defined(__clang__)
+namespace fmt::detail {
+// libfmt has it, but its header does not say so: what formats into a string would compile all of it again, 3 s a file.
+extern template void vformat_to<char>(buffer<char>&, basic_string_view<char>,
+                                      basic_format_args<buffer_context<char>>, locale_ref);
+}  // namespace fmt::detail
+#endif
+
 #include <algorithm>
 #include <array>
 #include <cmath>

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "programs.h"
+#include "tutti/base/index.h"
 #include "tutti/coll/collective.h"
 #include "tutti/flow/concurrent_flow.h"
 #include "tutti/synth/bfb.h"
@@ -21,8 +22,6 @@ namespace {
 
 // So many ways to rewire are judged at most: the flow values cost a second each.
 constexpr size_t kMaxCycles = 120;
-
-size_t At(int i) { return static_cast<size_t>(i); }
 
 struct FlowLimits {
   double lower = 0, upper = 0;
@@ -112,14 +111,15 @@ Result<SmallDigraph> FindDiamond() {
     }
     for (int a = 0; a < kNodes; ++a)
       for (int b = a + 1; b < kNodes; ++b) {
-        if (a == node || b == node || in_degree[At(a)] == 2 || in_degree[At(b)] == 2) continue;
+        if (a == node || b == node || in_degree[Index(a)] == 2 || in_degree[Index(b)] == 2)
+          continue;
         if (node == 0 && (a != 1 || b != 2)) continue;
-        heads[At(node)] = 1U << a | 1U << b;
-        ++in_degree[At(a)];
-        ++in_degree[At(b)];
+        heads[Index(node)] = 1U << a | 1U << b;
+        ++in_degree[Index(a)];
+        ++in_degree[Index(b)];
         self(self, node + 1);
-        --in_degree[At(a)];
-        --in_degree[At(b)];
+        --in_degree[Index(a)];
+        --in_degree[Index(b)];
       }
   };
   extend(extend, 0);
@@ -161,13 +161,13 @@ namespace {
 // What each renaming of the digits does to the nodes.
 std::vector<std::vector<int>> RenamingsOfDigits(int degree, int digits, int nodes) {
   std::vector<std::vector<int>> renamings;
-  std::vector<int> digit(At(degree));
+  std::vector<int> digit(Index(degree));
   std::iota(digit.begin(), digit.end(), 0);
   do {
-    std::vector<int> image(At(nodes), 0);
+    std::vector<int> image(Index(nodes), 0);
     for (int v = 0; v < nodes; ++v)
       for (int i = 0, rest = v, place = 1; i < digits; ++i, rest /= degree, place *= degree)
-        image[At(v)] += digit[At(rest % degree)] * place;
+        image[Index(v)] += digit[Index(rest % degree)] * place;
     renamings.push_back(image);
   } while (std::next_permutation(digit.begin(), digit.end()));
   return renamings;
@@ -217,33 +217,33 @@ Result<SmallDigraph> FindRewired(int degree, int digits, int steps, bool reverse
                                  const std::vector<FlowFigure>& figures) {
   int nodes = 1;
   for (int i = 0; i < digits; ++i) nodes *= degree;
-  std::vector<uint32_t> heads(At(nodes), 0);
+  std::vector<uint32_t> heads(Index(nodes), 0);
   for (int v = 0; v < nodes; ++v)
-    for (int a = 0; a < degree; ++a) heads[At(v)] |= 1U << (degree * v + a) % nodes;
+    for (int a = 0; a < degree; ++a) heads[Index(v)] |= 1U << (degree * v + a) % nodes;
   // partner[v]: v on a self-loop, the other node on a 2-cycle, -1 elsewhere.
-  std::vector<int> partner(At(nodes), -1);
+  std::vector<int> partner(Index(nodes), -1);
   for (int v = 0; v < nodes; ++v)
     for (int u = 0; u < nodes; ++u)
-      if ((heads[At(v)] >> u & 1) != 0 && (heads[At(u)] >> v & 1) != 0) partner[At(v)] = u;
+      if ((heads[Index(v)] >> u & 1) != 0 && (heads[Index(u)] >> v & 1) != 0) partner[Index(v)] = u;
   int freed = 0;
   for (int v = 0; v < nodes; ++v)
-    if (partner[At(v)] >= 0) {
-      heads[At(v)] &= ~(1U << partner[At(v)]);
+    if (partner[Index(v)] >= 0) {
+      heads[Index(v)] &= ~(1U << partner[Index(v)]);
       ++freed;
     }
   // Renaming digits takes cycles to cycles: only the least of those that it makes alike counts.
   const std::vector<std::vector<int>> renamings = RenamingsOfDigits(degree, digits, nodes);
   std::vector<std::vector<int>> cycles;
   std::vector<int> cycle{0};
-  std::vector<bool> used(At(nodes), false);
+  std::vector<bool> used(Index(nodes), false);
   int64_t all = 0;
-  const auto is_new = [&](int tail, int head) { return (heads[At(tail)] >> head & 1) == 0; };
+  const auto is_new = [&](int tail, int head) { return (heads[Index(tail)] >> head & 1) == 0; };
   const auto is_least = [&] {
     for (const std::vector<int>& image : renamings) {
       size_t start = 0;
-      while (image[At(cycle[start])] != 0) ++start;
+      while (image[Index(cycle[start])] != 0) ++start;
       for (size_t i = 0; i < cycle.size(); ++i) {
-        const int renamed = image[At(cycle[(start + i) % cycle.size()])];
+        const int renamed = image[Index(cycle[(start + i) % cycle.size()])];
         if (renamed < cycle[i]) return false;
         if (renamed > cycle[i]) break;
       }
@@ -258,21 +258,21 @@ Result<SmallDigraph> FindRewired(int degree, int digits, int steps, bool reverse
       return;
     }
     for (int v = 1; v < nodes; ++v) {
-      if (partner[At(v)] < 0 || used[At(v)] || !is_new(cycle.back(), v)) continue;
-      const int other = partner[At(v)];
+      if (partner[Index(v)] < 0 || used[Index(v)] || !is_new(cycle.back(), v)) continue;
+      const int other = partner[Index(v)];
       const size_t length = cycle.size();
       cycle.push_back(v);
       if (other != v) cycle.push_back(other);
-      used[At(v)] = used[At(other)] = true;
+      used[Index(v)] = used[Index(other)] = true;
       self(self);
-      used[At(v)] = used[At(other)] = false;
+      used[Index(v)] = used[Index(other)] = false;
       cycle.resize(length);
     }
   };
   extend(extend);
   const auto rewire = [&](const std::vector<int>& by) {
     std::vector<uint32_t> rewired = heads;
-    for (size_t k = 0; k < by.size(); ++k) rewired[At(by[k])] |= 1U << by[(k + 1) % by.size()];
+    for (size_t k = 0; k < by.size(); ++k) rewired[Index(by[k])] |= 1U << by[(k + 1) % by.size()];
     return SmallDigraph::Make(rewired);
   };
   int64_t near = 0;

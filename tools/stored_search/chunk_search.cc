@@ -2,12 +2,11 @@
 
 #include <algorithm>
 
+#include "tutti/base/index.h"
 #include "tutti/base/random.h"
 
 namespace tutti::stored_search {
 namespace {
-
-size_t At(int i) { return static_cast<size_t>(i); }
 
 class Search {
  public:
@@ -16,7 +15,7 @@ class Search {
         pricer_(graph, static_cast<int>(loads.size())),
         loads_(loads),
         rng_(seed),
-        load_(loads.size() * At(graph.num_links()), 0),
+        load_(loads.size() * Index(graph.num_links()), 0),
         weight_(load_.size(), 1),
         cost_(load_.size()) {}
 
@@ -29,9 +28,9 @@ class Search {
     for (int64_t round = 0; round < rounds; ++round) {
       std::vector<int> full;
       for (int slot = 0; slot < static_cast<int>(load_.size()); ++slot)
-        if (load_[At(slot)] > Limit(slot)) {
+        if (load_[Index(slot)] > Limit(slot)) {
           full.push_back(slot);
-          weight_[At(slot)] += 0.1;
+          weight_[Index(slot)] += 0.1;
         }
       if (full.empty()) return trees_;
       const int slot = full[rng_.Below(full.size())];
@@ -47,9 +46,9 @@ class Search {
   }
 
  private:
-  int Limit(int slot) const { return loads_[At(slot / graph_->num_links())]; }
+  int Limit(int slot) const { return loads_[Index(slot / graph_->num_links())]; }
   int Slot(const Tree& tree, int node) const {
-    return (tree.step[At(node)] - 1) * graph_->num_links() + tree.link[At(node)];
+    return (tree.step[Index(node)] - 1) * graph_->num_links() + tree.link[Index(node)];
   }
   bool Uses(const Tree& tree, int slot) const {
     const int node = graph_->head(slot % graph_->num_links());
@@ -57,13 +56,14 @@ class Search {
   }
   void Count(const Tree& tree, int by) {
     for (int node = 0; node < graph_->num_nodes(); ++node)
-      if (node != tree.root) load_[At(Slot(tree, node))] += by;
+      if (node != tree.root) load_[Index(Slot(tree, node))] += by;
   }
   Tree Best(int root) {
     for (int slot = 0; slot < static_cast<int>(load_.size()); ++slot) {
-      const bool is_full = load_[At(slot)] >= Limit(slot);
+      const bool is_full = load_[Index(slot)] >= Limit(slot);
       // Free links differ by chance only, so that equal trees are not always the same one.
-      cost_[At(slot)] = is_full ? weight_[At(slot)] : 1e-6 * static_cast<double>(rng_.Below(1000));
+      cost_[Index(slot)] =
+          is_full ? weight_[Index(slot)] : 1e-6 * static_cast<double>(rng_.Below(1000));
     }
     double total = 0;
     return pricer_.Cheapest(root, cost_, &total);

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "tutti/base/check.h"
+#include "tutti/base/index.h"
 #include "tutti/lp/linear_program.h"
 
 namespace tutti::stored_search {
@@ -14,15 +15,13 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kPriceTolerance = 1e-7;
 
-size_t At(int i) { return static_cast<size_t>(i); }
-
 }  // namespace
 
 TreePricer::TreePricer(const SmallDigraph& graph, int steps) : graph_(&graph), steps_(steps) {
   const int n = graph.num_nodes();
   const size_t sets = size_t{1} << n;
   next_.assign(sets, 0);
-  covered_.assign(At(steps), std::vector<uint16_t>(sets, 0));
+  covered_.assign(Index(steps), std::vector<uint16_t>(sets, 0));
   for (size_t set = 1; set < sets; ++set) {
     const int v = std::countr_zero(set);
     const size_t rest = set & (set - 1);
@@ -31,19 +30,19 @@ TreePricer::TreePricer(const SmallDigraph& graph, int steps) : graph_(&graph), s
       uint32_t ball = 0;
       for (int u = 0; u < n; ++u)
         if (graph.Distance(v, u) <= hops) ball |= 1U << u;
-      covered_[At(hops)][set] = static_cast<uint16_t>(covered_[At(hops)][rest] | ball);
+      covered_[Index(hops)][set] = static_cast<uint16_t>(covered_[Index(hops)][rest] | ball);
     }
   }
-  best_.assign(At(steps + 1), std::vector<Entry>(sets));
-  sets_.resize(At(steps + 1));
+  best_.assign(Index(steps + 1), std::vector<Entry>(sets));
+  sets_.resize(Index(steps + 1));
 }
 
 Tree TreePricer::Cheapest(int root, const std::vector<double>& cost, double* total) {
   const int n = graph_->num_nodes(), links = graph_->num_links();
   const uint32_t everyone = (1U << n) - 1U;
   for (int t = 0; t <= steps_; ++t) {
-    for (uint32_t set : sets_[At(t)]) best_[At(t)][set] = {};
-    sets_[At(t)].clear();
+    for (uint32_t set : sets_[Index(t)]) best_[Index(t)][set] = {};
+    sets_[Index(t)].clear();
   }
   best_[0][1U << root].cost = 0;
   sets_[0].push_back(1U << root);
@@ -51,9 +50,9 @@ Tree TreePricer::Cheapest(int root, const std::vector<double>& cost, double* tot
   std::vector<double> sum;
   std::vector<uint32_t> subset;
   for (int t = 1; t <= steps_; ++t) {
-    const double* now = cost.data() + At(t - 1) * At(links);
-    const std::vector<uint16_t>& in_time = covered_[At(steps_ - t)];
-    for (uint32_t set : sets_[At(t - 1)]) {
+    const double* now = cost.data() + Index(t - 1) * Index(links);
+    const std::vector<uint16_t>& in_time = covered_[Index(steps_ - t)];
+    for (uint32_t set : sets_[Index(t - 1)]) {
       const uint32_t may = next_[set] & ~set;
       if (t == steps_ && (set | may) != everyone) continue;
       // What costs nothing is taken at once: more holders never make the rest dearer.
@@ -63,16 +62,17 @@ Tree TreePricer::Cheapest(int root, const std::vector<double>& cost, double* tot
         double least = kInfinity;
         for (int link : graph_->InLinks(v))
           if ((set >> graph_->tail(link) & 1) != 0) least = std::min(least, now[link]);
-        price[At(v)] = least;
+        price[Index(v)] = least;
         if (least == 0 || t == steps_) free |= 1U << v;
       }
-      double base = best_[At(t - 1)][set].cost;
+      double base = best_[Index(t - 1)][set].cost;
       for (uint32_t left = free; left != 0; left &= left - 1)
-        base += price[At(std::countr_zero(left))];
+        base += price[Index(std::countr_zero(left))];
       // Every subset of the rest, each from one with a node less.
       std::array<uint32_t, kMaxNodes> bit{};
       int bits = 0;
-      for (uint32_t left = may & ~free; left != 0; left &= left - 1) bit[At(bits++)] = left & -left;
+      for (uint32_t left = may & ~free; left != 0; left &= left - 1)
+        bit[Index(bits++)] = left & -left;
       const size_t subsets = size_t{1} << bits;
       sum.resize(subsets);
       subset.resize(subsets);
@@ -80,33 +80,34 @@ Tree TreePricer::Cheapest(int root, const std::vector<double>& cost, double* tot
       subset[0] = set | free;
       for (size_t i = 0; i < subsets; ++i) {
         if (i > 0) {
-          const uint32_t added = bit[At(std::countr_zero(i))];
-          sum[i] = sum[i & (i - 1)] + price[At(std::countr_zero(added))];
+          const uint32_t added = bit[Index(std::countr_zero(i))];
+          sum[i] = sum[i & (i - 1)] + price[Index(std::countr_zero(added))];
           subset[i] = subset[i & (i - 1)] | added;
         }
         const uint32_t after = subset[i];
         if (in_time[after] != everyone) continue;
-        Entry& entry = best_[At(t)][after];
-        if (entry.cost == kInfinity) sets_[At(t)].push_back(after);
+        Entry& entry = best_[Index(t)][after];
+        if (entry.cost == kInfinity) sets_[Index(t)].push_back(after);
         if (sum[i] < entry.cost) entry = {sum[i], set};
       }
     }
   }
-  Tree tree{root, std::vector<int8_t>(At(n), 0), std::vector<int8_t>(At(n), -1)};
-  *total = best_[At(steps_)][everyone].cost;
+  Tree tree{root, std::vector<int8_t>(Index(n), 0), std::vector<int8_t>(Index(n), -1)};
+  *total = best_[Index(steps_)][everyone].cost;
   TUTTI_CHECK(*total < kInfinity);
   uint32_t set = everyone;
   for (int t = steps_; t > 0; --t) {
-    const uint32_t before = best_[At(t)][set].from;
+    const uint32_t before = best_[Index(t)][set].from;
     for (uint32_t added = set & ~before; added != 0; added &= added - 1) {
       const int v = std::countr_zero(added);
       int chosen = -1;
       for (int link : graph_->InLinks(v))
         if ((before >> graph_->tail(link) & 1) != 0 &&
-            (chosen < 0 || cost[At((t - 1) * links + link)] < cost[At((t - 1) * links + chosen)]))
+            (chosen < 0 ||
+             cost[Index((t - 1) * links + link)] < cost[Index((t - 1) * links + chosen)]))
           chosen = link;
-      tree.step[At(v)] = static_cast<int8_t>(t);
-      tree.link[At(v)] = static_cast<int8_t>(chosen);
+      tree.step[Index(v)] = static_cast<int8_t>(t);
+      tree.link[Index(v)] = static_cast<int8_t>(chosen);
     }
     set = before;
   }
@@ -129,16 +130,17 @@ double Solve(const SmallDigraph& graph, const std::vector<std::vector<double>>& 
   for (const std::vector<double>& profile : profiles) {
     std::vector<LinearProgram::RowEntry> entries;
     for (int slot = 0; slot < steps * links; ++slot)
-      entries.push_back({slot, -profile[At(slot / links)]});
+      entries.push_back({slot, -profile[Index(slot / links)]});
     lp.AddColumn(0, LinearProgram::kNoLimit, 1, entries);
   }
   const auto add = [&](const Tree& tree) {
     std::vector<LinearProgram::RowEntry> entries{{steps * links + tree.root, 1}};
     for (int v = 0; v < n; ++v)
-      if (v != tree.root) entries.push_back({(tree.step[At(v)] - 1) * links + tree.link[At(v)], 1});
+      if (v != tree.root)
+        entries.push_back({(tree.step[Index(v)] - 1) * links + tree.link[Index(v)], 1});
     lp.AddColumn(0, LinearProgram::kNoLimit, 0, entries);
   };
-  std::vector<double> cost(At(steps * links), 1.0 / links);
+  std::vector<double> cost(Index(steps * links), 1.0 / links);
   double total = 0, proven = 0;
   for (int root = 0; root < n; ++root) add(pricer.Cheapest(root, cost, &total));
   while (true) {
@@ -146,12 +148,12 @@ double Solve(const SmallDigraph& graph, const std::vector<std::vector<double>>& 
     TUTTI_CHECK(solution.has_value());
     // Costs prove a limit, whatever they are, once no profile costs more than 1 a unit of z.
     for (int slot = 0; slot < steps * links; ++slot)
-      cost[At(slot)] = std::max(0.0, -solution->row_prices[At(slot)]);
+      cost[Index(slot)] = std::max(0.0, -solution->row_prices[Index(slot)]);
     double scale = 0;
     for (const std::vector<double>& profile : profiles) {
       double sum = 0;
       for (int slot = 0; slot < steps * links; ++slot)
-        sum += cost[At(slot)] * profile[At(slot / links)];
+        sum += cost[Index(slot)] * profile[Index(slot / links)];
       scale = std::max(scale, sum);
     }
     double limit = 0;
@@ -159,7 +161,7 @@ double Solve(const SmallDigraph& graph, const std::vector<std::vector<double>>& 
     for (int root = 0; root < n; ++root) {
       const Tree tree = pricer.Cheapest(root, cost, &total);
       limit += total / scale;
-      if (total < solution->row_prices[At(steps * links + root)] - kPriceTolerance) {
+      if (total < solution->row_prices[Index(steps * links + root)] - kPriceTolerance) {
         add(tree);
         added = true;
       }
@@ -175,8 +177,8 @@ double Solve(const SmallDigraph& graph, const std::vector<std::vector<double>>& 
 
 double LeastLoad(const SmallDigraph& graph, int steps, double stop_above) {
   TUTTI_CHECK(steps >= graph.diameter());
-  std::vector<std::vector<double>> profiles(At(steps), std::vector<double>(At(steps), 0.0));
-  for (int t = 0; t < steps; ++t) profiles[At(t)][At(t)] = 1;
+  std::vector<std::vector<double>> profiles(Index(steps), std::vector<double>(Index(steps), 0.0));
+  for (int t = 0; t < steps; ++t) profiles[Index(t)][Index(t)] = 1;
   return Solve(graph, profiles, stop_above);
 }
 

@@ -5,12 +5,11 @@
 #include <utility>
 
 #include "tutti/base/check.h"
+#include "tutti/base/index.h"
 #include "tutti/topo/symmetry.h"
 
 namespace tutti::stored_search {
 namespace {
-
-size_t At(int i) { return static_cast<size_t>(i); }
 
 std::vector<int> Members(uint32_t mask) {
   std::vector<int> members;
@@ -29,12 +28,12 @@ std::optional<SmallDigraph> SmallDigraph::Make(const std::vector<uint32_t>& head
   graph.in_.assign(heads.size(), 0);
   graph.in_links_.resize(heads.size());
   for (int v = 0; v < graph.num_nodes_; ++v) {
-    if (std::popcount(heads[At(v)]) != graph.degree_ || (heads[At(v)] >> v & 1) != 0)
+    if (std::popcount(heads[Index(v)]) != graph.degree_ || (heads[Index(v)] >> v & 1) != 0)
       return std::nullopt;
-    for (int head : Members(heads[At(v)])) {
+    for (int head : Members(heads[Index(v)])) {
       if (head >= graph.num_nodes_) return std::nullopt;
-      graph.in_[At(head)] |= 1U << v;
-      graph.in_links_[At(head)].push_back(static_cast<int>(graph.head_.size()));
+      graph.in_[Index(head)] |= 1U << v;
+      graph.in_links_[Index(head)].push_back(static_cast<int>(graph.head_.size()));
       graph.head_.push_back(head);
     }
   }
@@ -46,21 +45,21 @@ std::optional<SmallDigraph> SmallDigraph::Make(const std::vector<uint32_t>& head
     for (int hops = 0; layer != 0; ++hops) {
       uint32_t next = 0;
       for (int u : Members(layer)) {
-        graph.distance_[At(v)][At(u)] = hops;
-        next |= graph.out_[At(u)];
+        graph.distance_[Index(v)][Index(u)] = hops;
+        next |= graph.out_[Index(u)];
       }
       layer = next & ~reached;
       reached |= next;
     }
-    graph.diameter_ = std::max(graph.diameter_, *std::max_element(graph.distance_[At(v)].begin(),
-                                                                  graph.distance_[At(v)].end()));
+    graph.diameter_ = std::max(graph.diameter_, *std::max_element(graph.distance_[Index(v)].begin(),
+                                                                  graph.distance_[Index(v)].end()));
   }
   return graph;
 }
 
 std::optional<SmallDigraph> SmallDigraph::Make(const Topology& topology) {
   if (topology.num_nodes() > kMaxNodes) return std::nullopt;
-  std::vector<uint32_t> heads(At(topology.num_nodes()), 0);
+  std::vector<uint32_t> heads(Index(topology.num_nodes()), 0);
   for (LinkId link : topology.Links()) {
     uint32_t& mask = heads[topology.tail(link).index()];
     const uint32_t bit = 1U << topology.head(link).value;
@@ -84,7 +83,8 @@ Topology SmallDigraph::ToTopology() const {
 std::vector<uint32_t> SmallDigraph::Renamed(const std::vector<int>& order) const {
   std::vector<uint32_t> heads(out_.size(), 0);
   for (int v = 0; v < num_nodes_; ++v)
-    for (int head : Members(out_[At(v)])) heads[At(order[At(v)])] |= 1U << order[At(head)];
+    for (int head : Members(out_[Index(v)]))
+      heads[Index(order[Index(v)])] |= 1U << order[Index(head)];
   return heads;
 }
 
@@ -92,9 +92,9 @@ SmallDigraph::Code SmallDigraph::OneCode() const {
   std::vector<int> number(out_.size(), -1), queue{0};
   number[0] = 0;
   for (size_t next = 0; next < queue.size(); ++next)
-    for (int head : Members(out_[At(queue[next])]))
-      if (number[At(head)] < 0) {
-        number[At(head)] = static_cast<int>(queue.size());
+    for (int head : Members(out_[Index(queue[next])]))
+      if (number[Index(head)] < 0) {
+        number[Index(head)] = static_cast<int>(queue.size());
         queue.push_back(head);
       }
   return Renamed(number);
@@ -109,25 +109,25 @@ std::vector<SmallDigraph::Code> SmallDigraph::AllCodes() const {
       return;
     }
     std::vector<int> fresh;
-    for (int head : Members(out_[At(queue[next])]))
-      if (number[At(head)] < 0) fresh.push_back(head);
+    for (int head : Members(out_[Index(queue[next])]))
+      if (number[Index(head)] < 0) fresh.push_back(head);
     do {
       for (int head : fresh) {
-        number[At(head)] = static_cast<int>(queue.size());
+        number[Index(head)] = static_cast<int>(queue.size());
         queue.push_back(head);
       }
       self(self, next + 1);
       for (size_t i = 0; i < fresh.size(); ++i) {
-        number[At(queue.back())] = -1;
+        number[Index(queue.back())] = -1;
         queue.pop_back();
       }
     } while (std::next_permutation(fresh.begin(), fresh.end()));
   };
   for (int start = 0; start < num_nodes_; ++start) {
-    number[At(start)] = 0;
+    number[Index(start)] = 0;
     queue = {start};
     extend(extend, 0);
-    number[At(start)] = -1;
+    number[Index(start)] = -1;
   }
   std::sort(codes.begin(), codes.end());
   codes.erase(std::unique(codes.begin(), codes.end()), codes.end());

@@ -14,6 +14,7 @@
 #include "tutti/topo/expression.h"
 
 namespace tutti {
+namespace mcf_figure10 {
 namespace {
 
 using namespace mcf;
@@ -102,11 +103,12 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
 }
 
 }  // namespace
+}  // namespace mcf_figure10
 
 Experiment McfFigure10() {
   return {"mcf-fig10", "[alltoall-mcf] figure 10",
           "networks for all-to-all: generalized Kautz graphs against the bound and other families",
-          Run};
+          mcf_figure10::Run};
 }
 
 }  // namespace tutti

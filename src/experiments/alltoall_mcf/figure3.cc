@@ -15,6 +15,7 @@
 #include "tutti/verify/verifier.h"
 
 namespace tutti {
+namespace mcf_figure3 {
 namespace {
 
 using namespace mcf;
@@ -93,10 +94,12 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
 }
 
 }  // namespace
+}  // namespace mcf_figure3
 
 Experiment McfFigure3() {
   return {"mcf-fig3", "[alltoall-mcf] figure 3",
-          "throughput of time-stepped all-to-all on K4,4, cubes and a 3x3x3 torus", Run};
+          "throughput of time-stepped all-to-all on K4,4, cubes and a 3x3x3 torus",
+          mcf_figure3::Run};
 }
 
 }  // namespace tutti

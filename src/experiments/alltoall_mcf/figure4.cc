@@ -16,6 +16,7 @@
 #include "tutti/topo/expression.h"
 
 namespace tutti {
+namespace mcf_figure4 {
 namespace {
 
 using namespace mcf;
@@ -163,15 +164,18 @@ Result<ExperimentResult> RunFigure5(const ExperimentOptions& options) {
 }
 
 }  // namespace
+}  // namespace mcf_figure4
 
 Experiment McfFigure4() {
   return {"mcf-fig4", "[alltoall-mcf] figure 4",
-          "throughput of routings on K4,4, cubes and a 3x3x3 torus, flow level", RunFigure4};
+          "throughput of routings on K4,4, cubes and a 3x3x3 torus, flow level",
+          mcf_figure4::RunFigure4};
 }
 
 Experiment McfFigure5() {
   return {"mcf-fig5", "[alltoall-mcf] figure 5",
-          "throughput of routings on tori that lost three links or three nodes", RunFigure5};
+          "throughput of routings on tori that lost three links or three nodes",
+          mcf_figure4::RunFigure5};
 }
 
 }  // namespace tutti

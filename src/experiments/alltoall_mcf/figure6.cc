@@ -16,6 +16,7 @@
 #include "tutti/training/fourier.h"
 
 namespace tutti {
+namespace mcf_figure6 {
 namespace {
 
 using namespace mcf;
@@ -99,10 +100,11 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
 }
 
 }  // namespace
+}  // namespace mcf_figure6
 
 Experiment McfFigure6() {
   return {"mcf-fig6", "[alltoall-mcf] figure 6",
-          "time of a 3-D FFT on 27 ranks with the routes of a flow and of SSSP", Run};
+          "time of a 3-D FFT on 27 ranks with the routes of a flow and of SSSP", mcf_figure6::Run};
 }
 
 }  // namespace tutti

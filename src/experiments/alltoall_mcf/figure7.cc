@@ -15,6 +15,7 @@
 #include "tutti/topo/expression.h"
 
 namespace tutti {
+namespace mcf_figure7 {
 namespace {
 
 using namespace mcf;
@@ -148,10 +149,12 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
 }
 
 }  // namespace
+}  // namespace mcf_figure7
 
 Experiment McfFigure7() {
   return {"mcf-fig7", "[alltoall-mcf] figure 7",
-          "seconds of every method on generalized Kautz graphs of 8 to 1000 ranks", Run};
+          "seconds of every method on generalized Kautz graphs of 8 to 1000 ranks",
+          mcf_figure7::Run};
 }
 
 }  // namespace tutti

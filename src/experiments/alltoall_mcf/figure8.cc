@@ -12,6 +12,7 @@
 #include "tutti/base/progress.h"
 
 namespace tutti {
+namespace mcf_figure8 {
 namespace {
 
 using namespace mcf;
@@ -152,16 +153,17 @@ Result<ExperimentResult> RunFigure9(const ExperimentOptions& options) {
 }
 
 }  // namespace
+}  // namespace mcf_figure8
 
 Experiment McfFigure8() {
   return {"mcf-fig8", "[alltoall-mcf] figure 8",
           "all-to-all time of six routings over the optimum on generalized Kautz graphs",
-          RunFigure8};
+          mcf_figure8::RunFigure8};
 }
 
 Experiment McfFigure9() {
   return {"mcf-fig9", "[alltoall-mcf] figure 9",
-          "the same where links of a network of degree 8 have failed", RunFigure9};
+          "the same where links of a network of degree 8 have failed", mcf_figure8::RunFigure9};
 }
 
 }  // namespace tutti

@@ -14,6 +14,7 @@
 #include "tutti/verify/layers.h"
 
 namespace tutti {
+namespace mcf_layers {
 namespace {
 
 using namespace mcf;
@@ -118,10 +119,12 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
 }
 
 }  // namespace
+}  // namespace mcf_layers
 
 Experiment McfLayers() {
   return {"mcf-layers", "[alltoall-mcf] section 6",
-          "layers that keep routings from deadlock, and the rate that fewer layers leave", Run};
+          "layers that keep routings from deadlock, and the rate that fewer layers leave",
+          mcf_layers::Run};
 }
 
 }  // namespace tutti

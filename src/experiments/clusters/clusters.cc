@@ -21,6 +21,7 @@
 #include "tutti/verify/verifier.h"
 
 namespace tutti {
+namespace clusters_figures {
 namespace {
 
 constexpr int64_t kSize = int64_t{1} << 30;
@@ -263,19 +264,21 @@ Result<ExperimentResult> RunGrowth(const ExperimentOptions& options) {
 }
 
 }  // namespace
+}  // namespace clusters_figures
 
 Experiment ClustersLimits() {
   return {"clusters-limits", "[forestcoll] optimality",
           "the tightest cut of networks with and without switches, and trees that reach it",
-          RunLimits};
+          clusters_figures::RunLimits};
 }
 Experiment ClustersCollectives() {
   return {"clusters-collectives", "[forestcoll] real machines",
-          "what forest, ten and ring reach of the proven bound on real machines", RunCollectives};
+          "what forest, ten and ring reach of the proven bound on real machines",
+          clusters_figures::RunCollectives};
 }
 Experiment ClustersGrowth() {
   return {"clusters-growth", "[forestcoll] real machines",
-          "how long spanning trees take to make, up to 1,024 GPUs", RunGrowth};
+          "how long spanning trees take to make, up to 1,024 GPUs", clusters_figures::RunGrowth};
 }
 
 }  // namespace tutti

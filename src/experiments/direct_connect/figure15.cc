@@ -12,6 +12,7 @@
 #include "tutti/design/finder.h"
 
 namespace tutti {
+namespace direct_figure15 {
 namespace {
 
 using direct::Figure;
@@ -141,12 +142,13 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
 }
 
 }  // namespace
+}  // namespace direct_figure15
 
 Experiment DirectFigure15() {
   return {
       "direct-fig15", "[direct-connect] figure 15",
       "the fastest all-reduce of 1 and 100 MiB at each N up to 2000, and what construction it is",
-      Run};
+      direct_figure15::Run};
 }
 
 }  // namespace tutti

@@ -15,6 +15,7 @@
 #include "tutti/topo/expression.h"
 
 namespace tutti {
+namespace direct_figure18 {
 namespace {
 
 constexpr std::array<int32_t, 4> kDegrees = {2, 4, 8, 16};
@@ -81,10 +82,12 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
 }
 
 }  // namespace
+}  // namespace direct_figure18
 
 Experiment DirectFigure18() {
   return {"direct-fig18", "[direct-connect] figure 18",
-          "TB/TB* of generalized Kautz graphs of degree 2, 4, 8 and 16 up to 2000 ranks", Run};
+          "TB/TB* of generalized Kautz graphs of degree 2, 4, 8 and 16 up to 2000 ranks",
+          direct_figure18::Run};
 }
 
 }  // namespace tutti

@@ -27,6 +27,7 @@
 #include "tutti/topo/properties.h"
 
 namespace tutti {
+namespace direct_figure7 {
 namespace {
 
 using direct::Figure;
@@ -319,12 +320,13 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
 }
 
 }  // namespace
+}  // namespace direct_figure7
 
 Experiment DirectFigure7() {
   return {
       "direct-fig7", "[direct-connect] figure 7",
       "all-reduce and all-to-all times up to 1024 ranks at degree 4, beside rings, trees and tori",
-      Run};
+      direct_figure7::Run};
 }
 
 }  // namespace tutti

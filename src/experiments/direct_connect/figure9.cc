@@ -23,6 +23,7 @@
 #include "tutti/training/training.h"
 
 namespace tutti {
+namespace direct_figure9 {
 namespace {
 
 constexpr int64_t kAlphaPs = 10'000'000;                 // 10 us
@@ -216,10 +217,12 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
 }
 
 }  // namespace
+}  // namespace direct_figure9
 
 Experiment DirectFigure9() {
   return {"direct-fig9", "[direct-connect] figure 9",
-          "training of Switch Transformers on 256 and 1024 ranks: rings, tori, our networks", Run};
+          "training of Switch Transformers on 256 and 1024 ranks: rings, tori, our networks",
+          direct_figure9::Run};
 }
 
 }  // namespace tutti

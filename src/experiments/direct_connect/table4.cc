@@ -18,6 +18,7 @@
 #include "tutti/synth/expand_cost.h"
 
 namespace tutti {
+namespace direct_table4 {
 namespace {
 
 using direct::Figure;
@@ -180,11 +181,12 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
 }
 
 }  // namespace
+}  // namespace direct_table4
 
 Experiment DirectTable4() {
   return {"direct-table4", "[direct-connect] table 4",
           "all-reduce and all-to-all times on the frontier of 1024 ranks, degree 4, and baselines",
-          Run};
+          direct_table4::Run};
 }
 
 }  // namespace tutti

@@ -10,6 +10,7 @@
 #include "tutti/topo/expression.h"
 
 namespace tutti {
+namespace direct_table5 {
 namespace {
 
 struct PaperRow {
@@ -60,10 +61,11 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
 }
 
 }  // namespace
+}  // namespace direct_table5
 
 Experiment DirectTable5() {
   return {"direct-table5", "[direct-connect] table 5",
-          "all-reduce on the best networks of 5 to 12 ranks and degree 4", Run};
+          "all-reduce on the best networks of 5 to 12 ranks and degree 4", direct_table5::Run};
 }
 
 }  // namespace tutti

@@ -14,6 +14,7 @@
 #include "tutti/verify/verifier.h"
 
 namespace tutti {
+namespace direct_table6 {
 namespace {
 
 struct PaperRow {
@@ -83,10 +84,12 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
 }
 
 }  // namespace
+}  // namespace direct_table6
 
 Experiment DirectTable6() {
   return {"direct-table6", "[direct-connect] table 6",
-          "seconds to generate all-gather schedules of hypercubes and tori, 4 to 2500 ranks", Run};
+          "seconds to generate all-gather schedules of hypercubes and tori, 4 to 2500 ranks",
+          direct_table6::Run};
 }
 
 }  // namespace tutti

@@ -17,6 +17,7 @@
 #include "tutti/synth/expand_cost.h"
 
 namespace tutti {
+namespace direct_table7 {
 namespace {
 
 using direct::Figure;
@@ -177,13 +178,14 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
 }
 
 }  // namespace
+}  // namespace direct_table7
 
 Experiment DirectTable7() {
   return {
       "direct-table7", "[direct-connect] table 7",
       "Pareto frontier at N = 32 .. 1024, degree 4: steps, bandwidth time, diameter, all-to-all "
       "flow",
-      Run};
+      direct_table7::Run};
 }
 
 }  // namespace tutti

@@ -13,6 +13,7 @@
 #include "tutti/topo/expression.h"
 
 namespace tutti {
+namespace direct_table8 {
 namespace {
 
 using direct::Figure;
@@ -80,10 +81,12 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
 }
 
 }  // namespace
+}  // namespace direct_table8
 
 Experiment DirectTable8() {
   return {"direct-table8", "[direct-connect] table 8",
-          "steps and bandwidth time of the fifteen distance-regular graphs of degree 4", Run};
+          "steps and bandwidth time of the fifteen distance-regular graphs of degree 4",
+          direct_table8::Run};
 }
 
 }  // namespace tutti

@@ -24,6 +24,7 @@
 #include "tutti/verify/verifier.h"
 
 namespace tutti {
+namespace mccs_beyond {
 namespace {
 
 using namespace mccs;
@@ -272,11 +273,12 @@ Result<ExperimentResult> RunBeyond(const ExperimentOptions& options) {
 }
 
 }  // namespace
+}  // namespace mccs_beyond
 
 Experiment MccsBeyond() {
   return {"mccs-beyond", "[mccs] 6.5, beyond it",
           "a schedule made for the network beside locality rings, also when a link is lost",
-          RunBeyond};
+          mccs_beyond::RunBeyond};
 }
 
 }  // namespace tutti

@@ -11,6 +11,7 @@
 #include "registry.h"
 
 namespace tutti {
+namespace mccs_by_size {
 namespace {
 
 using namespace mccs;
@@ -92,10 +93,12 @@ Result<ExperimentResult> RunBySize(const ExperimentOptions& options) {
 }
 
 }  // namespace
+}  // namespace mccs_by_size
 
 Experiment MccsBySize() {
   return {"mccs-by-size", "[mccs] 6.2",
-          "schedules of few steps beside the rings, by size, on the testbed", RunBySize};
+          "schedules of few steps beside the rings, by size, on the testbed",
+          mccs_by_size::RunBySize};
 }
 
 }  // namespace tutti

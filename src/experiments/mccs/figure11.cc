@@ -16,6 +16,7 @@
 #include "tutti/base/progress.h"
 
 namespace tutti {
+namespace mccs_figure11 {
 namespace {
 
 using namespace mccs;
@@ -172,11 +173,12 @@ Result<ExperimentResult> RunFigure11(const ExperimentOptions& options) {
 }
 
 }  // namespace
+}  // namespace mccs_figure11
 
 Experiment MccsFigure11() {
   return {"mccs-fig11", "[mccs] figure 11",
           "rings that know the network, on a simulated cluster of 768 ranks and 50 jobs",
-          RunFigure11};
+          mccs_figure11::RunFigure11};
 }
 
 }  // namespace tutti

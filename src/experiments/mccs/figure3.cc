@@ -14,6 +14,7 @@
 #include "tutti/topo/expression.h"
 
 namespace tutti {
+namespace mccs_figure3 {
 namespace {
 
 using namespace mccs;
@@ -99,10 +100,12 @@ Result<ExperimentResult> RunFigure3(const ExperimentOptions& options) {
 }
 
 }  // namespace
+}  // namespace mccs_figure3
 
 Experiment MccsFigure3() {
   return {"mccs-fig3", "[mccs] figure 3",
-          "flows between racks of rings that do not know the network, over the fewest", RunFigure3};
+          "flows between racks of rings that do not know the network, over the fewest",
+          mccs_figure3::RunFigure3};
 }
 
 }  // namespace tutti

@@ -13,6 +13,7 @@
 #include "registry.h"
 
 namespace tutti {
+namespace mccs_figure6 {
 namespace {
 
 using namespace mccs;
@@ -174,11 +175,12 @@ Result<ExperimentResult> RunFigure6(const ExperimentOptions& options) {
 }
 
 }  // namespace
+}  // namespace mccs_figure6
 
 Experiment MccsFigure6() {
   return {"mccs-fig6", "[mccs] figure 6",
           "one tenant on a testbed of namespaces: rings and flows that know the network",
-          RunFigure6};
+          mccs_figure6::RunFigure6};
 }
 
 }  // namespace tutti

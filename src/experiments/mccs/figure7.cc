@@ -12,6 +12,7 @@
 #include "registry.h"
 
 namespace tutti {
+namespace mccs_figure7 {
 namespace {
 
 using namespace mccs;
@@ -160,10 +161,12 @@ Result<ExperimentResult> RunFigure7(const ExperimentOptions& options) {
 }
 
 }  // namespace
+}  // namespace mccs_figure7
 
 Experiment MccsFigure7() {
   return {"mccs-fig7", "[mccs] figure 7",
-          "a ring slowed by others' traffic and reversed at run time, on the testbed", RunFigure7};
+          "a ring slowed by others' traffic and reversed at run time, on the testbed",
+          mccs_figure7::RunFigure7};
 }
 
 }  // namespace tutti

@@ -11,6 +11,7 @@
 #include "registry.h"
 
 namespace tutti {
+namespace mccs_figure8 {
 namespace {
 
 using namespace mccs;
@@ -119,10 +120,11 @@ Result<ExperimentResult> RunFigure8(const ExperimentOptions& options) {
 }
 
 }  // namespace
+}  // namespace mccs_figure8
 
 Experiment MccsFigure8() {
   return {"mccs-fig8", "[mccs] figure 8",
-          "tenants that share the testbed in four ways: who gets what", RunFigure8};
+          "tenants that share the testbed in four ways: who gets what", mccs_figure8::RunFigure8};
 }
 
 }  // namespace tutti

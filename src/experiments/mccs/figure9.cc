@@ -11,6 +11,7 @@
 #include "registry.h"
 
 namespace tutti {
+namespace mccs_figure9 {
 namespace {
 
 using namespace mccs;
@@ -274,16 +275,18 @@ Result<ExperimentResult> RunFigure10(const ExperimentOptions& options) {
 }
 
 }  // namespace
+}  // namespace mccs_figure9
 
 Experiment MccsFigure9() {
   return {"mccs-fig9", "[mccs] figure 9",
           "tenants of unequal importance on the testbed: fair, by priority, with windows",
-          RunFigure9};
+          mccs_figure9::RunFigure9};
 }
 
 Experiment MccsFigure10() {
   return {"mccs-fig10", "[mccs] figure 10",
-          "tenants that come, and policies that change, on the running testbed", RunFigure10};
+          "tenants that come, and policies that change, on the running testbed",
+          mccs_figure9::RunFigure10};
 }
 
 }  // namespace tutti

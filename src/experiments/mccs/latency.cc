@@ -16,6 +16,7 @@
 #include "tutti/service/paired_bench.h"
 
 namespace tutti {
+namespace mccs_latency {
 namespace {
 
 using namespace mccs;
@@ -93,10 +94,11 @@ Result<ExperimentResult> RunLatency(const ExperimentOptions& options) {
 }
 
 }  // namespace
+}  // namespace mccs_latency
 
 Experiment MccsLatency() {
   return {"mccs-latency", "[mccs] 6.2", "what the service adds to a collective on one host",
-          RunLatency};
+          mccs_latency::RunLatency};
 }
 
 }  // namespace tutti

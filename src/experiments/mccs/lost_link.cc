@@ -12,6 +12,7 @@
 #include "registry.h"
 
 namespace tutti {
+namespace mccs_lost_link {
 namespace {
 
 using namespace mccs;
@@ -157,12 +158,13 @@ Result<ExperimentResult> RunLostLink(const ExperimentOptions& options) {
 }
 
 }  // namespace
+}  // namespace mccs_lost_link
 
 Experiment MccsLostLink() {
   return {
       "mccs-lost-link", "[mccs] beyond",
       "a link of the testbed lost and back, while a tenant communicates and a controller follows",
-      RunLostLink};
+      mccs_lost_link::RunLostLink};
 }
 
 }  // namespace tutti

@@ -15,6 +15,7 @@
 #include "tutti/base/cancel.h"
 
 namespace tutti {
+namespace mccs_policy_time {
 namespace {
 
 using namespace mccs;
@@ -107,10 +108,11 @@ Result<ExperimentResult> RunPolicyTime(const ExperimentOptions& options) {
 }
 
 }  // namespace
+}  // namespace mccs_policy_time
 
 Experiment MccsPolicyTime() {
   return {"mccs-policy-time", "[mccs] 6.5", "how long a policy takes to decide, 32 to 4096 ranks",
-          RunPolicyTime};
+          mccs_policy_time::RunPolicyTime};
 }
 
 }  // namespace tutti

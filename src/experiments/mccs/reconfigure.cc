@@ -24,6 +24,7 @@
 #include "tutti/topo/expression.h"
 
 namespace tutti {
+namespace mccs_reconfigure {
 namespace {
 
 using namespace mccs;
@@ -205,10 +206,11 @@ Result<ExperimentResult> RunReconfigure(const ExperimentOptions& options) {
 }
 
 }  // namespace
+}  // namespace mccs_reconfigure
 
 Experiment MccsReconfigure() {
   return {"mccs-reconfigure", "[mccs] 4.2", "a thousand changes of schedules while collectives run",
-          RunReconfigure};
+          mccs_reconfigure::RunReconfigure};
 }
 
 }  // namespace tutti

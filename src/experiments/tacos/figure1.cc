@@ -9,6 +9,7 @@
 #include "tutti/base/cancel.h"
 
 namespace tutti {
+namespace tacos_figure1 {
 namespace {
 
 using namespace tacos;
@@ -109,11 +110,12 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
 }
 
 }  // namespace
+}  // namespace tacos_figure1
 
 Experiment TacosFigure1() {
   return {"tacos-fig1", "[tacos] figure 1",
           "what each link carries in an all-reduce of 1 GB: basic algorithms on four networks",
-          Run};
+          tacos_figure1::Run};
 }
 
 }  // namespace tutti

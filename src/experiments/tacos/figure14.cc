@@ -10,6 +10,7 @@
 #include "tutti/verify/verifier.h"
 
 namespace tutti {
+namespace tacos_figure14 {
 namespace {
 
 using namespace tacos;
@@ -85,10 +86,11 @@ Result<ExperimentResult> Run(const ExperimentOptions&) {
 }
 
 }  // namespace
+}  // namespace tacos_figure14
 
 Experiment TacosFigure14() {
   return {"tacos-fig14", "[tacos] figure 14",
-          "the all-gather that TACOS makes for a 3 x 3 mesh, step by step", Run};
+          "the all-gather that TACOS makes for a 3 x 3 mesh, step by step", tacos_figure14::Run};
 }
 
 }  // namespace tutti

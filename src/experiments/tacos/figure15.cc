@@ -14,6 +14,7 @@
 #include "tutti/base/progress.h"
 
 namespace tutti {
+namespace tacos_figure15 {
 namespace {
 
 using namespace tacos;
@@ -275,12 +276,13 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
 }
 
 }  // namespace
+}  // namespace tacos_figure15
 
 Experiment TacosFigure15() {
   return {"tacos-fig15", "[tacos] figure 15",
           "all-reduce on DragonFly, 2-D switch and 3D-RFS, and which reading of them can be the "
           "paper's",
-          Run};
+          tacos_figure15::Run};
 }
 
 }  // namespace tutti

@@ -13,6 +13,7 @@
 #include "tutti/base/progress.h"
 
 namespace tutti {
+namespace tacos_figure16 {
 namespace {
 
 using namespace tacos;
@@ -177,10 +178,12 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
 }
 
 }  // namespace
+}  // namespace tacos_figure16
 
 Experiment TacosFigure16() {
   return {"tacos-fig16", "[tacos] figure 16",
-          "BlueConnect, Themis with 4 and 64 chunks and TACOS on a 3-D torus and a 3-D mesh", Run};
+          "BlueConnect, Themis with 4 and 64 chunks and TACOS on a 3-D torus and a 3-D mesh",
+          tacos_figure16::Run};
 }
 
 }  // namespace tutti

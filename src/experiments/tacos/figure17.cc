@@ -13,6 +13,7 @@
 #include "tutti/base/progress.h"
 
 namespace tutti {
+namespace tacos_figure17 {
 namespace {
 
 using namespace tacos;
@@ -140,11 +141,12 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
 }
 
 }  // namespace
+}  // namespace tacos_figure17
 
 Experiment TacosFigure17() {
   return {"tacos-fig17", "[tacos] figure 17",
           "MultiTree, Themis and TACOS on a torus and a mesh; C-Cube, Ring and TACOS on a DGX-1",
-          Run};
+          tacos_figure17::Run};
 }
 
 }  // namespace tutti

@@ -12,6 +12,7 @@
 #include "tutti/base/progress.h"
 
 namespace tutti {
+namespace tacos_figure18 {
 namespace {
 
 using namespace tacos;
@@ -98,10 +99,12 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
 }
 
 }  // namespace
+}  // namespace tacos_figure18
 
 Experiment TacosFigure18() {
   return {"tacos-fig18", "[tacos] figure 18",
-          "links in use over time: TACOS and Ring on a 3-D torus, a mesh and a 3-D mesh", Run};
+          "links in use over time: TACOS and Ring on a 3-D torus, a mesh and a 3-D mesh",
+          tacos_figure18::Run};
 }
 
 }  // namespace tutti

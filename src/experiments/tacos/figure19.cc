@@ -25,6 +25,7 @@
 #include "tutti/verify/verifier.h"
 
 namespace tutti {
+namespace tacos_figure19 {
 namespace {
 
 using namespace tacos;
@@ -252,11 +253,12 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
 }
 
 }  // namespace
+}  // namespace tacos_figure19
 
 Experiment TacosFigure19() {
   return {"tacos-fig19", "[tacos] figure 19",
           "synthesis time against the number of ranks: 2-D and 3-D meshes, and an integer program",
-          Run};
+          tacos_figure19::Run};
 }
 
 }  // namespace tutti

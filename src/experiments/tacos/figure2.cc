@@ -10,6 +10,7 @@
 #include "tutti/base/progress.h"
 
 namespace tutti {
+namespace tacos_figure2 {
 namespace {
 
 using namespace tacos;
@@ -201,14 +202,17 @@ Result<ExperimentResult> RunB(const ExperimentOptions& options) {
 }
 
 }  // namespace
+}  // namespace tacos_figure2
 
 Experiment TacosFigure2a() {
   return {"tacos-fig2a", "[tacos] figure 2(a)",
-          "all-reduce of 1 GB: basic algorithms and TACOS on four networks of 64 ranks", RunA};
+          "all-reduce of 1 GB: basic algorithms and TACOS on four networks of 64 ranks",
+          tacos_figure2::RunA};
 }
 Experiment TacosFigure2b() {
   return {"tacos-fig2b", "[tacos] figure 2(b)",
-          "all-reduce of 1 KB to 1 GB on a ring of 128 ranks: which basic algorithm is best", RunB};
+          "all-reduce of 1 KB to 1 GB on a ring of 128 ranks: which basic algorithm is best",
+          tacos_figure2::RunB};
 }
 
 }  // namespace tutti

@@ -5,6 +5,7 @@
 #include "training.h"
 
 namespace tutti {
+namespace tacos_figure20 {
 namespace {
 
 using namespace tacos;
@@ -72,10 +73,12 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
 }
 
 }  // namespace
+}  // namespace tacos_figure20
 
 Experiment TacosFigure20() {
   return {"tacos-fig20", "[tacos] figure 20",
-          "training of GNMT, ResNet-50 and Turing-NLG on 3D-RFS: ring, Themis, TACOS, ideal", Run};
+          "training of GNMT, ResNet-50 and Turing-NLG on 3D-RFS: ring, Themis, TACOS, ideal",
+          tacos_figure20::Run};
 }
 
 }  // namespace tutti

@@ -5,6 +5,7 @@
 #include "training.h"
 
 namespace tutti {
+namespace tacos_figure21 {
 namespace {
 
 using namespace tacos;
@@ -48,11 +49,12 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
 }
 
 }  // namespace
+}  // namespace tacos_figure21
 
 Experiment TacosFigure21() {
   return {"tacos-fig21", "[tacos] figure 21",
           "training of ResNet-50 and MSFT-1T on a torus of 1024 ranks: what computes, what shows",
-          Run};
+          tacos_figure21::Run};
 }
 
 }  // namespace tutti

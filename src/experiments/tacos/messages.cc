@@ -86,9 +86,9 @@ std::vector<Message> MessagesOf(const Logical& on) {
   return messages;
 }
 
-class Network {
+class SharedLinks {
  public:
-  Network(const Topology& topology, const Schedule& schedule, const SimOptions& options)
+  SharedLinks(const Topology& topology, const Schedule& schedule, const SimOptions& options)
       : topology_(topology),
         unit_bytes_(schedule.collective.ShardBytes(ShardId{0}, options.size_bytes) /
                     Rational(schedule.units_per_shard)),
@@ -133,7 +133,7 @@ Result<SimReport> SimulateMessages(const Topology& network, const Logical& logic
   TUTTI_CHECK(logical.schedule.kind == ScheduleKind::kStep);
   TUTTI_CHECK(network.num_ranks() == logical.topology.num_ranks());
   std::vector<Message> messages = MessagesOf(logical);
-  Network links(network, logical.schedule, options);
+  SharedLinks links(network, logical.schedule, options);
   SimReport report;
   report.messages = static_cast<int64_t>(messages.size());
   report.link_busy_s.assign(static_cast<size_t>(network.num_links()), 0);
@@ -158,7 +158,7 @@ Result<SimReport> SimulateMessages(const Topology& network, const Logical& logic
       continue;
     }
     const LinkId link = links.Next(NodeId{at}, message.to);
-    const Network::Crossing crossing = links.Cross(link, message.units, now_ps);
+    const SharedLinks::Crossing crossing = links.Cross(link, message.units, now_ps);
     const double bytes = links.BytesOf(message.units);
     report.link_busy_s[link.index()] += ToSeconds(crossing.free_ps - crossing.start_ps);
     report.link_bytes[link.index()] += bytes;

@@ -12,6 +12,7 @@
 #include "tutti/base/progress.h"
 
 namespace tutti {
+namespace tacos_table5 {
 namespace {
 
 using namespace tacos;
@@ -223,10 +224,12 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
 }
 
 }  // namespace
+}  // namespace tacos_table5
 
 Experiment TacosTable5() {
   return {"tacos-table5", "[tacos] table V",
-          "all-reduce on 3D-RFS of 2 to 16 nodes, and which bandwidths can be the paper's", Run};
+          "all-reduce on 3D-RFS of 2 to 16 nodes, and which bandwidths can be the paper's",
+          tacos_table5::Run};
 }
 
 }  // namespace tutti

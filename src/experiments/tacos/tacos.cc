@@ -22,7 +22,7 @@
 namespace tutti::tacos {
 namespace {
 
-constexpr double kPercent = 100, kPerGigabyte = 1e-9, kMilli = 1e3, kMicro = 1e6;
+constexpr double kPerGigabyte = 1e-9, kMilli = 1e3, kMicro = 1e6;
 constexpr int32_t kBins = 200;            // of a curve over time
 constexpr double kMaxSearchSeconds = 60;  // of what searches by integer programs
 

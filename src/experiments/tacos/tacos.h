@@ -31,6 +31,8 @@
 
 namespace tutti::tacos {
 
+inline constexpr double kPercent = 100;
+
 inline constexpr int64_t kGigabyte = 1'000'000'000;
 // Chunks a shard that are tried for `ten`: 1, 2, 4, 8 and 16, as far as ranks^2 * chunks stays
 // within 2^15, and EvenChunks() of synth/ten.h and its double within twice that; with --large all.

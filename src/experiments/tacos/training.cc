@@ -24,7 +24,7 @@
 namespace tutti::tacos {
 namespace {
 
-constexpr double kPercent = 100, kMsPerPs = 1e-9;
+constexpr double kMsPerPs = 1e-9;
 
 // A group's networks, ready to run on.
 struct Fabric {

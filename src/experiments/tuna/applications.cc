@@ -18,6 +18,7 @@
 #include "tutti/base/progress.h"
 
 namespace tutti {
+namespace tuna_applications {
 namespace {
 
 using namespace tuna;
@@ -157,12 +158,15 @@ Result<ExperimentResult> RunFigure15(const ExperimentOptions& options) {
 }
 
 }  // namespace
+}  // namespace tuna_applications
 
 Experiment TunaFigure14() {
-  return {"tuna-fig14", "[tuna] figure 14", "a parallel FFT, run in simulation", RunFigure14};
+  return {"tuna-fig14", "[tuna] figure 14", "a parallel FFT, run in simulation",
+          tuna_applications::RunFigure14};
 }
 Experiment TunaFigure15() {
-  return {"tuna-fig15", "[tuna] figure 15", "transitive closure, run in simulation", RunFigure15};
+  return {"tuna-fig15", "[tuna] figure 15", "transitive closure, run in simulation",
+          tuna_applications::RunFigure15};
 }
 
 }  // namespace tutti

@@ -34,6 +34,7 @@
 #include "tutti/tune/tuning_database.h"
 
 namespace tutti {
+namespace tuna_auto {
 namespace {
 
 using namespace tuna;
@@ -428,9 +429,11 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
 }
 
 }  // namespace
+}  // namespace tuna_auto
 
 Experiment TunaAuto() {
-  return {"tuna-auto", "[tuna] section VI", "auto beside an exhaustive sweep, in simulation", Run};
+  return {"tuna-auto", "[tuna] section VI", "auto beside an exhaustive sweep, in simulation",
+          tuna_auto::Run};
 }
 
 }  // namespace tutti

@@ -14,6 +14,7 @@
 #include "tuna.h"
 
 namespace tutti {
+namespace tuna_compare {
 namespace {
 
 using namespace tuna;
@@ -182,18 +183,19 @@ Result<ExperimentResult> RunFigure16(const ExperimentOptions& options) {
 }
 
 }  // namespace
+}  // namespace tuna_compare
 
 Experiment TunaFigure12() {
   return {"tuna-fig12", "[tuna] figure 12", "the public all-to-all-v algorithms, in simulation",
-          RunFigure12};
+          tuna_compare::RunFigure12};
 }
 Experiment TunaFigure13() {
   return {"tuna-fig13", "[tuna] figure 13", "hierarchical forms beside flat ones, in simulation",
-          RunFigure13};
+          tuna_compare::RunFigure13};
 }
 Experiment TunaFigure16() {
   return {"tuna-fig16", "[tuna] figure 16", "normal and power-law distributions of block sizes",
-          RunFigure16};
+          tuna_compare::RunFigure16};
 }
 
 }  // namespace tutti

@@ -12,6 +12,7 @@
 #include "tuna.h"
 
 namespace tutti {
+namespace tuna_hierarchy {
 namespace {
 
 using namespace tuna;
@@ -238,13 +239,15 @@ Result<ExperimentResult> RunFigure11(const ExperimentOptions& options) {
 }
 
 }  // namespace
+}  // namespace tuna_hierarchy
 
 Experiment TunaFigure10() {
-  return {"tuna-fig10", "[tuna] figure 10", "parameters of the hierarchical forms", RunFigure10};
+  return {"tuna-fig10", "[tuna] figure 10", "parameters of the hierarchical forms",
+          tuna_hierarchy::RunFigure10};
 }
 Experiment TunaFigure11() {
   return {"tuna-fig11", "[tuna] figure 11", "where the time of the hierarchical forms goes",
-          RunFigure11};
+          tuna_hierarchy::RunFigure11};
 }
 
 }  // namespace tutti

@@ -15,6 +15,7 @@
 #include "tuna.h"
 
 namespace tutti {
+namespace tuna_local {
 namespace {
 
 using namespace tuna;
@@ -96,10 +97,12 @@ Result<ExperimentResult> Run(const ExperimentOptions& options) {
 }
 
 }  // namespace
+}  // namespace tuna_local
 
 Experiment TunaLocal() {
   return {"tuna-local", "[tuna], not in it",
-          "flat against hierarchical algorithms by what messages inside a node cost", Run};
+          "flat against hierarchical algorithms by what messages inside a node cost",
+          tuna_local::Run};
 }
 
 }  // namespace tutti

@@ -15,6 +15,7 @@
 #include "tuna.h"
 
 namespace tutti {
+namespace tuna_radix {
 namespace {
 
 using namespace tuna;
@@ -238,17 +239,20 @@ Result<ExperimentResult> RunFigure9(const ExperimentOptions& options) {
 }
 
 }  // namespace
+}  // namespace tuna_radix
 
 Experiment TunaFigure7() {
-  return {"tuna-fig7", "[tuna] figure 7", "TuNA by radix: three trends, in simulation", RunFigure7};
+  return {"tuna-fig7", "[tuna] figure 7", "TuNA by radix: three trends, in simulation",
+          tuna_radix::RunFigure7};
 }
 Experiment TunaFigure8() {
   return {"tuna-fig8", "[tuna] figure 8",
           "TuNA against what MPI programs have, window-limited and all at once, in simulation",
-          RunFigure8};
+          tuna_radix::RunFigure8};
 }
 Experiment TunaFigure9() {
-  return {"tuna-fig9", "[tuna] figure 9", "radices with which TuNA wins, as heat maps", RunFigure9};
+  return {"tuna-fig9", "[tuna] figure 9", "radices with which TuNA wins, as heat maps",
+          tuna_radix::RunFigure9};
 }
 
 }  // namespace tutti
