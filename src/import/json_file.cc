@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
-#include <vector>
 
 #include "reader.h"
 #include "text.h"
+#include "tutti/base/json_path.h"
 
 namespace tutti::import {
 namespace {
@@ -20,39 +19,21 @@ class KeysOnce {
   void Follow(Json::parse_event_t event, const Json& value) {
     using Event = Json::parse_event_t;
     if (event == Event::object_end || event == Event::array_end) {
-      levels_.pop_back();
+      path_.Close();
     } else if (event == Event::key) {
       const auto& key = value.get_ref<const std::string&>();
-      if (!levels_.back().keys.insert(key).second && twice_.empty())
-        twice_ = fmt::format("{}: the key '{}' is twice", Place(), Shown(key));
-      levels_.back().key = key;
+      if (!path_.Key(key) && twice_.empty()) twice_ = path_.Twice(key);
+    } else if (event == Event::value) {
+      path_.Value();
     } else {
-      if (!levels_.empty()) ++levels_.back().values;
-      if (event != Event::value) levels_.emplace_back().is_array = event == Event::array_start;
+      path_.Open(event == Event::array_start);
     }
   }
   // "$.instances[0]: the key 'id' is twice", or "".
   const std::string& twice() const { return twice_; }
 
  private:
-  // An object, with the keys that it has so far, or an array.
-  struct Level {
-    std::set<std::string> keys;
-    std::string key;
-    int64_t values = 0;
-    bool is_array = false;
-  };
-
-  // Of the innermost level.
-  std::string Place() const {
-    std::string text = "$";
-    for (size_t i = 0; i + 1 < levels_.size(); ++i)
-      text += levels_[i].is_array ? fmt::format("[{}]", levels_[i].values - 1)
-                                  : "." + Shown(levels_[i].key);
-    return text;
-  }
-
-  std::vector<Level> levels_;
+  JsonPath path_;
   std::string twice_;
 };
 

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <utility>
 
 #include "machine.h"
 #include "mscclpp_file.h"
+#include "tutti/base/json_path.h"
 
 namespace tutti::lower {
 namespace {
@@ -70,9 +70,7 @@ class Guard : public nlohmann::json_sax<Json> {
   bool end_object() override { return Close(); }
   bool end_array() override { return Close(); }
   bool key(std::string& name) override {
-    levels_.back().key = name;
-    return levels_.back().keys.insert(name).second ||
-           Fail(ErrorCode::kCorrupt, fmt::format("the key '{}' is there twice", name));
+    return path_.Key(name) || Fail(ErrorCode::kCorrupt, path_.Twice(name));
   }
   bool parse_error(size_t position, const std::string&, const Json::exception&) override {
     return Fail(ErrorCode::kCorrupt, fmt::format("no JSON: syntax error at byte {}", position));
@@ -84,42 +82,29 @@ class Guard : public nlohmann::json_sax<Json> {
     error_ = Error{code, std::move(message)};
     return false;
   }
-  // An object, with the keys that it has so far, or an array.
-  struct Level {
-    std::set<std::string> keys;
-    std::string key;
-    int64_t values = 0;
-    bool is_array = false;
-  };
-
-  // "gpus[0].threadblocks[3].ops[17]".
-  std::string Place() const {
-    std::string text;
-    for (const Level& level : levels_)
-      text += level.is_array ? fmt::format("[{}]", level.values - 1)
-                             : (text.empty() ? "" : ".") + level.key;
-    return text;
-  }
   bool Count() {
-    if (!levels_.empty()) ++levels_.back().values;
+    path_.Value();
+    return Within();
+  }
+  bool Within() {
     return ++values_ <= kMaxValues ||
            Fail(ErrorCode::kInvalidArgument,
                 fmt::format("too large to judge: more than {} values up to {}", kMaxValues,
-                            Place()));
+                            path_.Text()));
   }
   bool Open(bool is_array) {
-    if (!Count()) return false;
-    levels_.emplace_back().is_array = is_array;
-    return levels_.size() <= kMaxJsonDepth ||
+    path_.Open(is_array);
+    if (!Within()) return false;
+    return path_.depth() <= kMaxJsonDepth ||
            Fail(ErrorCode::kInvalidArgument,
                 fmt::format("nested deeper than {} levels", kMaxJsonDepth));
   }
   bool Close() {
-    levels_.pop_back();
+    path_.Close();
     return true;
   }
 
-  std::vector<Level> levels_;
+  JsonPath path_;
   int64_t values_ = 0;
   std::optional<Error> error_;
 };

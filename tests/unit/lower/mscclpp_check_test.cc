@@ -197,7 +197,7 @@ TEST(CheckMscclppTest, WhatIsNoPlanIsAnError) {
   EXPECT_EQ(CheckMscclpp("{\"gpus\": [").error().code, ErrorCode::kCorrupt);
   EXPECT_EQ(CheckMscclpp("[1]").error().code, ErrorCode::kInvalidArgument);
   EXPECT_THAT(CheckMscclpp("{\"name\":\"a\",\"name\":\"b\"}").error().message,
-              HasSubstr("'name' is there twice"));
+              HasSubstr("$: the key 'name' is twice"));
   EXPECT_THAT(CheckMscclpp(std::string(100, '[')).error().message, HasSubstr("nested deeper"));
 }
 
@@ -207,7 +207,7 @@ TEST(CheckMscclppSlow, TenMillionOperationsAreRefused) {
   for (int i = 0; i < 10'000'000; ++i) json += R"({"name":"nop"},)";
   EXPECT_THAT(CheckMscclpp(json).error().message,
               HasSubstr("too large to judge: more than 8388608 values up to "
-                        "gpus[0].threadblocks[0].ops[4194"));
+                        "$.gpus[0].threadblocks[0].ops[4194"));
 }
 
 TEST(CheckMscclppTest, APipelineOfTooManyRoundsIsNamed) {
