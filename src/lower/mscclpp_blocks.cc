@@ -230,7 +230,7 @@ Result<std::vector<BlockProgram>> BlockProgramsOfMscclpp(std::string_view json) 
   const Result<lower::PpFile> file = lower::ReadMscclppPlan(json, faults);
   if (!file) return tl::unexpected(file.error());
   std::optional<lower::PpMeaning> meaning;
-  if (faults.empty()) meaning = lower::RunMscclppPlan(*file, faults);
+  if (faults.empty()) meaning = lower::RunMscclppPlan(*file, faults).meaning;
   if (CancelRequested()) return tl::unexpected(CancelledError());
   if (!faults.empty()) return tl::unexpected(lower::NotCorrect(faults));
   Result<Collective> collective = lower::CollectiveOf(*file, *meaning);

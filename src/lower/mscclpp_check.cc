@@ -17,7 +17,8 @@ Result<MscclppVerdict> CheckMscclpp(std::string_view json) {
   for (const lower::PpRank& rank : file->ranks)
     verdict.thread_blocks += static_cast<int64_t>(rank.blocks.size());
   verdict.operations = file->num_operations;
-  if (verdict.faults.empty()) lower::RunMscclppPlan(*file, verdict.faults);
+  if (verdict.faults.empty())
+    verdict.too_large = lower::RunMscclppPlan(*file, verdict.faults).too_large;
   if (CancelRequested()) return tl::unexpected(CancelledError());
   return verdict;
 }

@@ -224,8 +224,11 @@ class Analysis {
  private:
   void After(int32_t event, int32_t earlier) {
     if (event == earlier) return;
-    events_[Index(event)].level =
-        std::max(events_[Index(event)].level, events_[Index(earlier)].level + 1);
+    Event& later = events_[Index(event)];
+    const Event& first = events_[Index(earlier)];
+    const bool one_sum = AddsOn(later) && first.reduces && first.to == later.to &&
+                         first.dst == later.dst && first.count == later.count;
+    later.level = std::max(later.level, first.level + (one_sum ? 0 : 1));
     groups_.Unite(event, earlier);
   }
   void Read(Memory::Cell& cell, int32_t event) {

@@ -1,8 +1,9 @@
 // What a plan moves, message by message, without streams: for runtimes that put instead of send.
 //
 // An event is a local copy or a message, sent and received. Levels are the longest chains of
-// dependencies: events of one level depend on no other of it. Events of different groups touch
-// nothing in common that is written, so they may run in different thread blocks.
+// dependencies: events of one level depend on no other of it, but for sums: what is added to one
+// place may be of one level, first what is no AddsOn(). Events of different groups touch nothing in
+// common that is written, so they may run in different thread blocks.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +22,9 @@ struct Event {
   std::vector<int32_t> overwrites;  // earlier events that read or wrote what dst was
   bool source_overwritten = false;  // later, so it must be known when the source has been read
 };
+
+// Whether it adds to what is there already.
+inline bool AddsOn(const Event& event) { return event.reduces && event.base == event.dst; }
 
 struct Events {
   int64_t units_per_slot = 1;  // in the coarsest units that the plan allows

@@ -99,7 +99,11 @@ struct PpMeaning {
   int64_t cells_per_chunk = 1, chunks_per_slot = 1;
   int32_t root = 0;
 };
-// Runs a plan in which ReadMscclppPlan found no fault; nothing where it cannot be run.
-std::optional<PpMeaning> RunMscclppPlan(const PpFile& file, std::vector<PlanFault>& faults);
+struct PpOutcome {
+  std::optional<PpMeaning> meaning;  // nothing where it cannot be run
+  bool too_large = false;            // to judge, as the last fault says
+};
+// Runs a plan in which ReadMscclppPlan found no fault.
+PpOutcome RunMscclppPlan(const PpFile& file, std::vector<PlanFault>& faults);
 
 }  // namespace tutti::lower

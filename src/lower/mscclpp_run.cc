@@ -8,9 +8,9 @@
 #include <map>
 #include <numeric>
 #include <set>
-#include <tuple>
 
 #include "machine.h"
+#include "mscclpp_agents.h"
 #include "mscclpp_memory.h"
 #include "tutti/base/cancel.h"
 #include "tutti/base/index.h"
@@ -18,7 +18,11 @@
 namespace tutti::lower {
 namespace {
 
-using Clock = std::vector<int32_t>;  // for each agent the last phase that is over, as known here
+// For each agent of a component the last phase that is over, as known here.
+using Clock = std::vector<int32_t>;
+
+// Of all agents, and on their way from one to another: 4 bytes each.
+constexpr int64_t kMaxClockEntries = int64_t{1} << 25, kMaxKept = int64_t{1} << 26;
 
 void Join(Clock& to, const Clock& from) {
   for (size_t a = 0; a < to.size(); ++a) to[a] = std::max(to[a], from[a]);
@@ -52,69 +56,31 @@ struct Semaphore {
   std::set<int32_t> releasers;
 };
 
-// The other end of each channel: the k-th from a to b is the k-th from b to a.
-class Pairs {
- public:
-  explicit Pairs(const PpFile& file) : file_(file) {
-    for (size_t r = 0; r < file.ranks.size(); ++r)
-      for (size_t type = 0; type < 2; ++type)
-        for (const int32_t peer : file.ranks[r].peers[type]) {
-          std::vector<int32_t>& list = ends_[{r, type, peer}];
-          place_.push_back(static_cast<int32_t>(list.size()));
-          list.push_back(Add(r, type));
-        }
-  }
-  size_t count() const { return place_.size(); }
-  int32_t End(size_t rank, size_t type, int32_t channel) const {
-    return first_.at({rank, type}) + channel;
-  }
-  // -1: the executor makes an end that nobody waits at.
-  int32_t Other(size_t rank, size_t type, int32_t channel) const {
-    const int32_t peer = file_.ranks[rank].peers[type][Index(channel)];
-    const auto at = ends_.find({Index(peer), type, static_cast<int32_t>(rank)});
-    const int32_t place = place_[Index(End(rank, type, channel))];
-    if (at == ends_.end() || Index(place) >= at->second.size()) return -1;
-    return at->second[Index(place)];
-  }
-
- private:
-  int32_t Add(size_t rank, size_t type) {
-    const auto number = static_cast<int32_t>(count_++);
-    first_.try_emplace({rank, type}, number);
-    return number;
-  }
-
-  const PpFile& file_;
-  std::map<std::tuple<size_t, size_t, int32_t>, std::vector<int32_t>> ends_;
-  std::map<std::pair<size_t, size_t>, int32_t> first_;
-  std::vector<int32_t> place_;
-  size_t count_ = 0;
-};
-
 class MscclppRun {
  public:
-  MscclppRun(const PpFile& file, const PpLayout& layout, int64_t cells,
-             std::vector<PlanFault>& faults)
+  MscclppRun(const PpFile& file, const PpLayout& layout, const PpChannels& channels,
+             const PpAgents& agents, int64_t cells, std::vector<PlanFault>& faults)
       : file_(file),
         faults_(faults),
         per_chunk_(cells),
         memory_(file, layout, cells),
-        pairs_(file),
-        inboxes_(pairs_.count()) {
+        channels_(channels),
+        agents_(agents),
+        inboxes_(channels.count()) {
     MakeBlocks();
-    MakeAgents();
+    MakeClocks();
   }
 
   void Execute() {
     bool moved = true;
-    while (moved && faults_.size() < kMaxFaults) {
+    while (moved && MayGoOn()) {
       moved = false;
       for (RunBlock& block : blocks_) {
         if (CancelRequested()) return faults_.push_back({"interrupted"});
-        while (faults_.size() < kMaxFaults && Advance(block)) moved = true;
+        while (MayGoOn() && Advance(block)) moved = true;
       }
     }
-    if (faults_.size() >= kMaxFaults) return;
+    if (!MayGoOn()) return;
     if (ReportDeadlock()) return;
     CheckBalance();
     memory_.CheckResults(
@@ -123,8 +89,11 @@ class MscclppRun {
 
   // After a run without faults; 0 where the collective has none.
   int32_t root() const { return static_cast<int32_t>(std::max<int64_t>(memory_.root(), 0)); }
+  bool too_large() const { return too_large_; }
 
  private:
+  bool MayGoOn() const { return faults_.size() < kMaxFaults && !too_large_; }
+
   // --- Set-up
 
   void MakeBlocks() {
@@ -163,18 +132,12 @@ class MscclppRun {
     }
   }
 
-  // Thread blocks first, then the ends of port channels.
-  void MakeAgents() {
-    auto agents = static_cast<int32_t>(blocks_.size());
-    for (size_t r = 0; r < file_.ranks.size(); ++r)
-      for (size_t c = 0; c < file_.ranks[r].peers[1].size(); ++c)
-        port_agent_[pairs_.End(r, 1, static_cast<int32_t>(c))] = agents++;
-    for (RunBlock& block : blocks_) {
-      block.clock.assign(Index(agents), 0);
-      block.pending = block.clock;
-    }
-    for (const auto& [end, agent] : port_agent_) {
-      port_clock_[end].assign(Index(agents), 0);
+  Clock Unknowing(int32_t agent) const { return Clock(agents_.ComponentSize(agent), 0); }
+
+  void MakeClocks() {
+    for (RunBlock& block : blocks_) block.clock = block.pending = Unknowing(block.agent);
+    for (const auto& [end, agent] : agents_.ports()) {
+      port_clock_[end] = Unknowing(agent);
       port_phase_[end] = 0;
     }
   }
@@ -202,14 +165,22 @@ class MscclppRun {
 
   // --- What is known of others
 
-  static void Settle(RunBlock& block) {  // nop
+  int32_t& EntryOf(Clock& clock, int32_t agent) const {  // of the same component
+    return clock[Index(agents_.place(agent))];
+  }
+  void Settle(RunBlock& block) {  // nop
     Join(block.clock, block.pending);
-    block.clock[Index(block.agent)] = block.phase++;
+    EntryOf(block.clock, block.agent) = block.phase++;
+  }
+  // The last phase of `other` that is over as the clock of `agent` has it.
+  int32_t Known(const Clock& clock, int32_t agent, int32_t other) const {
+    if (agents_.component(agent) != agents_.component(other)) return 0;
+    return clock[Index(agents_.place(other))];
   }
   bool Saw(const Clock& clock, int32_t agent, int32_t phase, const PpStamp& other) const {
     if (other.agent < 0) return true;
     if (other.agent == agent) return other.phase < phase;
-    return clock[Index(other.agent)] >= other.phase;
+    return Known(clock, agent, other.agent) >= other.phase;
   }
 
   // --- One step
@@ -254,7 +225,7 @@ class MscclppRun {
 
   Inbox& InboxOf(const RunBlock& block, const PpOperation& operation, int32_t channel) {
     return inboxes_[Index(
-        pairs_.End(Index(block.rank), static_cast<size_t>(operation.type), channel))];
+        channels_.End(Index(block.rank), static_cast<size_t>(operation.type), channel))];
   }
 
   bool CanRun(RunBlock& block, const Step& step) {
@@ -286,7 +257,7 @@ class MscclppRun {
 
   void Signal(RunBlock& block, const PpOperation& operation, int32_t channel, bool relaxed) {
     const auto type = static_cast<size_t>(operation.type);
-    const int32_t other = pairs_.Other(Index(block.rank), type, channel);
+    const int32_t other = channels_.Other(Index(block.rank), type, channel);
     if (other < 0)
       return Fault(block, fmt::format("gpu {} has no such channel back, so nobody "
                                       "waits for the signal",
@@ -299,10 +270,11 @@ class MscclppRun {
     if (relaxed) return inbox.clocks.emplace_back(), void();
     Clock clock = block.clock;
     if (operation.type == PpChannelType::kPort) {
-      const int32_t end = pairs_.End(Index(block.rank), 1, channel);
+      const int32_t end = channels_.End(Index(block.rank), 1, channel);
       Join(clock, port_clock_[end]);
-      clock[Index(port_agent_[end])] = port_phase_[end];
+      EntryOf(clock, agents_.OfPort(end)) = port_phase_[end];
     }
+    Keep(clock);
     inbox.clocks.push_back(std::move(clock));
   }
 
@@ -314,19 +286,32 @@ class MscclppRun {
     inbox.last_wait = {block.agent, block.phase, Number(block)};
     if (!operation.name->relaxed && !inbox.clocks.front().empty())
       Join(block.pending, inbox.clocks.front());
+    kept_ -= static_cast<int64_t>(inbox.clocks.front().size());
     inbox.clocks.pop_front();
   }
 
+  // Clocks on their way take memory that only a run can tell.
+  void Keep(const Clock& clock) {
+    kept_ += static_cast<int64_t>(clock.size());
+    if (kept_ <= kMaxKept || too_large_) return;
+    too_large_ = true;
+    faults_.push_back(
+        {fmt::format("plan: too large to judge: signals on their way know of more "
+                     "than {} phases of thread blocks",
+                     kMaxKept)});
+  }
+
   void Flush(RunBlock& block, int32_t channel) {
-    const int32_t end = pairs_.End(Index(block.rank), 1, channel);
+    const int32_t end = channels_.End(Index(block.rank), 1, channel);
     Join(block.pending, port_clock_[end]);
-    block.pending[Index(port_agent_[end])] = port_phase_[end];
+    EntryOf(block.pending, agents_.OfPort(end)) = port_phase_[end];
   }
 
   void Release(RunBlock& block, int32_t id) {
     Semaphore& semaphore = semaphores_[Index(block.rank)][Index(id)];
     ++semaphore.value;
     semaphore.releasers.insert(block.agent);
+    Keep(block.clock);
     semaphore.clocks.push_back(block.clock);
   }
 
@@ -417,10 +402,10 @@ class MscclppRun {
 
   // A port channel starts with what its thread block has seen, and goes on by itself.
   Actor PortActor(const RunBlock& block, int32_t channel) {
-    const int32_t end = pairs_.End(Index(block.rank), 1, channel);
+    const int32_t end = channels_.End(Index(block.rank), 1, channel);
     Clock& clock = port_clock_[end];
     Join(clock, block.clock);
-    return {&clock, port_agent_[end], ++port_phase_[end]};
+    return {&clock, agents_.OfPort(end), ++port_phase_[end]};
   }
 
   void Move(RunBlock& block, const Step& step, size_t i, const Actor& actor, int32_t number) {
@@ -560,8 +545,8 @@ class MscclppRun {
     if (writer.agent < 0) return true;
     for (size_t b = first_block_[rank]; b < blocks_.size() && Index(blocks_[b].rank) == rank; ++b)
       if (blocks_[b].agent == writer.agent ||
-          std::max(blocks_[b].clock[Index(writer.agent)],
-                   blocks_[b].pending[Index(writer.agent)]) >= writer.phase)
+          std::max(Known(blocks_[b].clock, blocks_[b].agent, writer.agent),
+                   Known(blocks_[b].pending, blocks_[b].agent, writer.agent)) >= writer.phase)
         return true;
     return false;
   }
@@ -584,15 +569,18 @@ class MscclppRun {
   std::vector<PlanFault>& faults_;
   int64_t per_chunk_;
   PpMemory memory_;
-  Pairs pairs_;
+  const PpChannels& channels_;
+  const PpAgents& agents_;
   std::vector<Inbox> inboxes_;
   std::vector<RunBlock> blocks_;
   std::vector<size_t> first_block_;
   std::vector<std::vector<Semaphore>> semaphores_;
-  std::map<int32_t, int32_t> port_agent_, port_phase_;
+  std::map<int32_t, int32_t> port_phase_;
   std::map<int32_t, Clock> port_clock_;
   std::vector<std::pair<int32_t, size_t>> named_;
   std::set<std::pair<std::pair<int32_t, size_t>, std::pair<int32_t, size_t>>> races_;
+  int64_t kept_ = 0;  // entries of clocks in inboxes and semaphores
+  bool too_large_ = false;
 };
 
 // So fine that every slice of a thread block and every piece of a pipeline is whole cells.
@@ -616,15 +604,14 @@ int64_t CellsPerChunk(const PpFile& file) {
 }
 
 // Nothing where it can be judged.
-std::string TooLarge(const PpFile& file, const PpLayout& layout, int64_t cells) {
-  constexpr int64_t kMaxCells = int64_t{1} << 22, kMaxSteps = 1 << 20,
-                    kMaxClocks = int64_t{1} << 25;
-  int64_t total = 0, steps = 0, agents = 0;
+std::string TooLarge(const PpFile& file, const PpLayout& layout, const PpAgents& agents,
+                     int64_t cells) {
+  constexpr int64_t kMaxCells = int64_t{1} << 22, kMaxSteps = 1 << 20;
+  int64_t total = 0, steps = 0;
   std::string beyond;  // the operation up to which there are too many
   for (size_t r = 0; r < file.ranks.size(); ++r) {
     for (const Buffer buffer : {Buffer::kInput, Buffer::kOutput, Buffer::kScratch})
       total += std::min(layout.Chunks(r, buffer), kMaxCells + 1);
-    agents += static_cast<int64_t>(file.ranks[r].blocks.size() + file.ranks[r].peers[1].size());
     for (size_t t = 0; t < file.ranks[r].blocks.size(); ++t) {
       const std::vector<PpOperation>& operations = file.ranks[r].blocks[t].operations;
       for (size_t i = 0; i < operations.size(); ++i) {
@@ -639,8 +626,11 @@ std::string TooLarge(const PpFile& file, const PpLayout& layout, int64_t cells) 
   if (steps > kMaxSteps)
     return fmt::format("{} operations to run, at most {}, which {} exceeds", steps, kMaxSteps,
                        beyond);
-  if (agents * agents > kMaxClocks)
-    return fmt::format("{} thread blocks and port channels, at most {}", agents, 5792);
+  if (agents.ClockEntries() > kMaxClockEntries)
+    return fmt::format(
+        "{} thread blocks and port channels, of which so many may hear of each other that there "
+        "are {} pairs, at most {}",
+        agents.count(), agents.ClockEntries(), kMaxClockEntries);
   return {};
 }
 
@@ -673,19 +663,21 @@ void CheckAllRanges(const PpFile& file, const PpLayout& layout, std::vector<Plan
 
 }  // namespace
 
-std::optional<PpMeaning> RunMscclppPlan(const PpFile& file, std::vector<PlanFault>& faults) {
+PpOutcome RunMscclppPlan(const PpFile& file, std::vector<PlanFault>& faults) {
   const std::optional<PpLayout> layout = PpLayout::Make(file, faults);
-  if (!layout) return std::nullopt;
+  if (!layout) return {};
   CheckAllRanges(file, *layout, faults);
-  if (!faults.empty()) return std::nullopt;
+  if (!faults.empty()) return {};
   const int64_t cells = CellsPerChunk(file);
-  if (const std::string excess = TooLarge(file, *layout, cells); !excess.empty()) {
+  const PpChannels channels(file);
+  const PpAgents agents(file, channels);
+  if (const std::string excess = TooLarge(file, *layout, agents, cells); !excess.empty()) {
     faults.push_back({"plan: too large to judge: " + excess});
-    return std::nullopt;
+    return {.meaning = {}, .too_large = true};
   }
-  MscclppRun run(file, *layout, cells, faults);
+  MscclppRun run(file, *layout, channels, agents, cells, faults);
   run.Execute();
-  return PpMeaning{cells, layout->chunks_per_slot(), run.root()};
+  return {PpMeaning{cells, layout->chunks_per_slot(), run.root()}, run.too_large()};
 }
 
 }  // namespace tutti::lower

@@ -13,6 +13,7 @@
 #include "lower_internal.h"
 #include "mscclpp_events.h"
 #include "mscclpp_file.h"
+#include "mscclpp_layers.h"
 #include "tutti/base/cancel.h"
 #include "tutti/base/index.h"
 #include "tutti/lower/mscclpp.h"
@@ -76,12 +77,27 @@ class BlockWriter {
       first = last;
     }
   }
-  void Reduce(const WrittenPiece& piece, int32_t level) {
-    StartData(level);
-    const Event& event = piece.event;
-    Add(fmt::format(R"({{"name":"re","src_buff":[{},{}],"dst_buff":[{}],"reduce_op":"sum"}})",
-                    Local(event.base, event.count), Local(piece.staging, event.count),
-                    Local(event.dst, event.count)));
+  // What is added to one place goes one after the other, what is added to others at once.
+  void Reduce(std::vector<WrittenPiece> pieces, int32_t level) {
+    std::stable_sort(pieces.begin(), pieces.end(),
+                     [](const WrittenPiece& a, const WrittenPiece& b) {
+                       return AddsOn(a.event) < AddsOn(b.event);
+                     });
+    if (pieces.size() > kMaxOperations) pieces.resize(kMaxOperations + 1);  // too many anyway
+    while (!pieces.empty()) {
+      std::vector<WrittenPiece> later;
+      for (size_t i = 0; i < pieces.size(); ++i) {
+        const auto same = [&](const WrittenPiece& other) {
+          return Overlap(other.event, pieces[i].event);
+        };
+        if (std::any_of(pieces.begin(), pieces.begin() + static_cast<std::ptrdiff_t>(i), same))
+          later.push_back(pieces[i]);
+        else
+          ReduceOne(pieces[i], level);
+      }
+      pieces = std::move(later);
+      if (!pieces.empty()) Nop();
+    }
   }
   void Copy(const Event& event, int32_t level) {
     StartData(level);
@@ -91,6 +107,17 @@ class BlockWriter {
   const WrittenBlock& block() const { return block_; }
 
  private:
+  void ReduceOne(const WrittenPiece& piece, int32_t level) {
+    StartData(level);
+    const Event& event = piece.event;
+    Add(fmt::format(R"({{"name":"re","src_buff":[{},{}],"dst_buff":[{}],"reduce_op":"sum"}})",
+                    Local(event.base, event.count), Local(piece.staging, event.count),
+                    Local(event.dst, event.count)));
+  }
+  static bool Overlap(const Event& a, const Event& b) {
+    return a.dst.buffer == b.dst.buffer && a.dst.offset < b.dst.offset + b.count &&
+           b.dst.offset < a.dst.offset + a.count;
+  }
   void Add(std::string operation) { block_.operations.push_back(std::move(operation)); }
   void Nop() {
     Add(R"({"name":"nop"})");
@@ -313,7 +340,7 @@ class Layer {
       writer.Flush(what.flush);
       writer.Signal("signal", what.to);
       writer.Wait("wait", what.from);
-      for (const WrittenPiece& piece : what.arrive) writer.Reduce(piece, level);
+      writer.Reduce(what.arrive, level);
       for (const Event& event : what.copies) writer.Copy(event, level);
     }
     return writer.block();
@@ -355,8 +382,9 @@ class FileWriter {
   }
 
   // The limit that is broken, or the file.
-  tl::expected<std::string, std::string> Write(int32_t thread_blocks) {
-    for (std::vector<WrittenBlock>& blocks : LayersOf(thread_blocks))
+  tl::expected<std::string, std::string> Write(const std::vector<int32_t>& layer_of,
+                                               int32_t thread_blocks) {
+    for (std::vector<WrittenBlock>& blocks : LayersOf(layer_of, thread_blocks))
       layers_.push_back(std::move(blocks));
     for (size_t l = 0; l < layers_.size(); ++l)
       for (size_t r = 0; r < layers_[l].size(); ++r)
@@ -366,19 +394,8 @@ class FileWriter {
   }
 
  private:
-  // Each group goes where least is moved so far.
-  std::vector<std::vector<WrittenBlock>> LayersOf(int32_t thread_blocks) {
-    std::vector<int64_t> volume(Index(events_.num_groups), 0);
-    for (const Event& event : events_.all) volume[Index(event.group)] += event.count;
-    std::vector<int32_t> layer_of(volume.size());
-    std::set<std::pair<int64_t, int32_t>> load;
-    for (int32_t l = 0; l < thread_blocks; ++l) load.insert({0, l});
-    for (size_t g = 0; g < volume.size(); ++g) {
-      const auto [least, l] = *load.begin();
-      load.erase(load.begin());
-      layer_of[g] = l;
-      load.insert({least + volume[g], l});
-    }
+  std::vector<std::vector<WrittenBlock>> LayersOf(const std::vector<int32_t>& layer_of,
+                                                  int32_t thread_blocks) {
     const auto ranks = static_cast<int32_t>(plan_.ranks.size());
     std::vector<Layer> layers(Index(thread_blocks), Layer(events_, ranks, options_.box_ranks));
     for (size_t e = 0; e < events_.all.size(); ++e)
@@ -533,15 +550,18 @@ Result<std::string> ToMscclpp(const Topology& topology, const Schedule& schedule
   const Result<Plan> plan = Lower(topology, schedule);
   if (!plan) return tl::unexpected(plan.error());
   const lower::Events events = lower::EventsOf(*plan, options.in_place);
+  const lower::LayersOfGroups layers(events);
   std::string refused;
   for (int32_t blocks = options.thread_blocks;; blocks = 2 * blocks) {
-    if (CancelRequested()) return tl::unexpected(CancelledError());
     const int32_t tried =
         std::min({blocks, lower::kMaxThreadBlocks, std::max(1, events.num_groups)});
-    tl::expected<std::string, std::string> text =
-        lower::FileWriter(*plan, events, options).Write(tried);
-    if (text) return std::move(*text);
-    if (refused.empty()) refused = text.error();
+    for (const lower::Layering layering : {lower::Layering::kSpread, lower::Layering::kLevelled}) {
+      if (CancelRequested()) return tl::unexpected(CancelledError());
+      tl::expected<std::string, std::string> text =
+          lower::FileWriter(*plan, events, options).Write(layers.Find(layering, tried), tried);
+      if (text) return std::move(*text);
+      if (refused.empty()) refused = text.error();
+    }
     if (tried < blocks || blocks >= lower::kMaxThreadBlocks) break;
   }
   return MakeError(ErrorCode::kInfeasible,

@@ -4,7 +4,8 @@
 // Model       One-sided: a message is a put into the receiver's buffer, then a signal on a channel
 //             that the receiver waits for. What is to be reduced is put into scratch of its own and
 //             reduced there, so only what overwrites something waits for its receiver's leave.
-// Complexity  Writing: O(messages * ranks). Judging: O(operations * thread blocks of all ranks).
+// Complexity  Writing: O(messages * ranks). Judging: O(operations * thread blocks that may hear of
+//             each other).
 #pragma once
 
 #include <cstdint>
@@ -35,6 +36,7 @@ struct MscclppVerdict {
   std::string name, collective;
   int64_t ranks = 0, thread_blocks = 0, operations = 0;
   std::vector<PlanFault> faults;  // empty: proven correct
+  bool too_large = false;  // to be run symbolically: the last fault says what there is too much of
 };
 // Reads a plan as its runtime does and runs it symbolically: names and numbers, limits, buffer
 // bounds, signals and waits (counts, deadlock), accesses in no certain order within and between

@@ -32,12 +32,12 @@ Result<LoweredText> LowerToMscclpp(const Topology& topology, const Schedule& sch
   const Result<MscclppVerdict> verdict = CheckMscclpp(*json);
   if (!verdict) return tl::unexpected(verdict.error());
   if (!verdict->faults.empty()) {
-    const std::string& why = verdict->faults.front().message;
-    const bool is_large = why.find("too large to judge") != std::string::npos;
-    return MakeError(ErrorCode::kInfeasible,
-                     fmt::format("the lowered file does not pass the checker (nothing was "
-                                 "written): {}{}{}",
-                                 why, is_large ? "; " : "", is_large ? lower::kFewerChunks : ""));
+    const std::vector<PlanFault>& faults = verdict->faults;
+    const std::string why = verdict->too_large ? faults.back().message + "; " + lower::kFewerChunks
+                                               : faults.front().message;
+    return MakeError(
+        ErrorCode::kInfeasible,
+        fmt::format("the lowered file does not pass the checker (nothing was written): {}", why));
   }
   return LoweredText{std::move(*json), {}, true, "MSCCL++ would run it", {}};
 }

@@ -218,6 +218,68 @@ TEST(CheckMscclppTest, APipelineOfTooManyRoundsIsNamed) {
         if (operation.contains("iter_context")) operation["iter_context"]["num_chunks"] = 1 << 20;
   EXPECT_THAT(MscclppFaults(plan.dump()),
               HasSubstr("operations to run, at most 1048576, which gpu 0"));
+  EXPECT_TRUE(CheckMscclpp(plan.dump())->too_large);
+}
+
+// Thread blocks of which each has `operations`, at every rank of a pair.
+Json ManyBlocks(size_t blocks, const Json& operations) {
+  Json plan{{"name", "many"},
+            {"collective", "allreduce"},
+            {"protocol", "Simple"},
+            {"inplace", true},
+            {"gpus", Json::array()}};
+  for (int rank = 0; rank < 2; ++rank) {
+    Json gpu{{"id", rank},
+             {"input_chunks", 1},
+             {"output_chunks", 1},
+             {"scratch_chunks", 0},
+             {"channels", {{{"channel_type", "memory"}, {"connected_to", {1 - rank}}}}},
+             {"threadblocks", Json::array()}};
+    for (size_t b = 0; b < blocks; ++b)
+      gpu["threadblocks"].push_back(
+          {{"id", b},
+           {"channels", {{{"channel_type", "memory"}, {"channel_ids", {0}}}}},
+           {"ops", operations}});
+    plan["gpus"].push_back(std::move(gpu));
+  }
+  return plan;
+}
+
+TEST(CheckMscclppTest, OnlyWhoMayHearOfEachOtherCounts) {
+  const Json meets =
+      Json::array({{{"name", "barrier"}, {"barrier_id", 0}, {"num_threadblocks", 4097}}});
+  // Two ranks that each meet by themselves, and nothing is reduced.
+  const Result<MscclppVerdict> apart = CheckMscclpp(ManyBlocks(4097, meets).dump());
+  ASSERT_TRUE(apart.has_value()) << apart.error().message;
+  EXPECT_TRUE(apart->too_large);
+  ASSERT_EQ(apart->faults.size(), 1u);
+  EXPECT_THAT(apart->faults[0].message,
+              HasSubstr("8194 thread blocks and port channels, of which so many may hear of each "
+                        "other that there are 33570818 pairs, at most 33554432"));
+  // As many that never meet.
+  const Result<MscclppVerdict> alone =
+      CheckMscclpp(ManyBlocks(4097, Json::array({{{"name", "nop"}}})).dump());
+  ASSERT_TRUE(alone.has_value()) << alone.error().message;
+  EXPECT_FALSE(alone->too_large);
+  ASSERT_FALSE(alone->faults.empty());
+  EXPECT_THAT(alone->faults[0].message, HasSubstr("without the contribution of gpu 1"));
+}
+
+TEST(CheckMscclppSlow, SignalsThatNobodyTakesAreTooMany) {
+  Json plan = ManyBlocks(
+      3000, Json::array({{{"name", "barrier"}, {"barrier_id", 0}, {"num_threadblocks", 3000}}}));
+  const Json signal{
+      {"name", "signal"}, {"channel_type", "memory"}, {"channel_ids", Json::array({0})}};
+  plan["gpus"][0]["threadblocks"][0]["ops"].push_back(
+      {{"name", "pipeline"},
+       {"iter_context", {{"unit_size", 16}, {"num_chunks", 30'000}}},
+       {"ops", Json::array({signal})}});
+  const Result<MscclppVerdict> verdict = CheckMscclpp(plan.dump());
+  ASSERT_TRUE(verdict.has_value()) << verdict.error().message;
+  EXPECT_TRUE(verdict->too_large);
+  ASSERT_FALSE(verdict->faults.empty());
+  EXPECT_THAT(verdict->faults.back().message,
+              HasSubstr("signals on their way know of more than 67108864 phases"));
 }
 
 // --- Seeded single faults of good plans: every one is caught
@@ -230,7 +292,7 @@ class Mutator {
  public:
   Mutator(Json& plan, uint32_t seed) : plan_(plan), random_(seed) {}
 
-  static constexpr int kKinds = 11;
+  static constexpr int kKinds = 12;
   // False where the plan has nothing of the kind.
   bool Apply(int kind) {
     switch (kind) {
@@ -254,6 +316,8 @@ class Mutator {
         return OutOfBounds();
       case 9:
         return OtherPeer();
+      case 10:
+        return DropNopBetweenReductions();
       default:
         return SwapSources();
     }
@@ -304,6 +368,20 @@ class Mutator {
       const Json& ops = plan_["gpus"][at.gpu]["threadblocks"][at.tb]["ops"];
       if (at.op > 0 && at.op + 1 < ops.size() && ops[at.op - 1]["name"] == "put" &&
           ops[at.op - 1]["channel_type"] == "memory" && ops[at.op + 1]["name"] == "signal")
+        all.push_back(at);
+    }
+    const Target* at = Pick(all);
+    if (at == nullptr) return false;
+    Drop(plan_, at->gpu, at->tb, at->op);
+    return true;
+  }
+  // Of one place, or there would be none.
+  bool DropNopBetweenReductions() {
+    std::vector<Target> all;
+    for (const Target& at : All({"nop"})) {
+      const Json& ops = plan_["gpus"][at.gpu]["threadblocks"][at.tb]["ops"];
+      if (at.op > 0 && at.op + 1 < ops.size() && ops[at.op - 1]["name"] == "re" &&
+          ops[at.op + 1]["name"] == "re")
         all.push_back(at);
     }
     const Target* at = Pick(all);
@@ -407,7 +485,8 @@ TEST(CheckMscclppProperty, EverySeededMutantIsCaught) {
   Tally tally;
   for (const char* name :
        {"torus(2,3) bfb all-gather", "complete(4) direct all-to-all", "ring(4) ring all-reduce",
-        "hypercube(3) rhd all-reduce", "ring(5) bfb reduce-scatter", "switch(4) ring all-gather"}) {
+        "hypercube(3) rhd all-reduce", "ring(5) bfb reduce-scatter", "switch(4) ring all-gather",
+        "dgx_h100(1) forest all-reduce"}) {
     SCOPED_TRACE(name);
     std::istringstream words(name);
     std::string expression, algorithm, collective;

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "schedules.h"
@@ -123,6 +125,45 @@ TEST(MscclppTest, BetweenBoxesGoPortChannels) {
   EXPECT_EQ(MustWriteMscclpp(ring, RingAllGather(ring)).find("port"), std::string::npos);
 }
 
+// The names of the operations of a thread block.
+std::vector<std::string> NamesOf(const std::string& json, size_t gpu, size_t block) {
+  const nlohmann::json plan = nlohmann::json::parse(json);
+  std::vector<std::string> names;
+  for (const auto& operation : plan["gpus"][gpu]["threadblocks"][block]["ops"])
+    names.push_back(operation["name"]);
+  return names;
+}
+
+TEST(MscclppTest, WhatIsAddedToOneSumArrivesAtOnce) {
+  const Topology complete = Complete(5);
+  Schedule star = Empty(complete, MustMake(CollectiveKind::kReduce, 5));
+  for (int32_t r = 1; r < 5; ++r) Add(star, 0, 0, LinkOf(complete, r, 0), TransferOp::kReduce);
+  EXPECT_EQ(NamesOf(MustWriteMscclpp(complete, star), 0, 0),
+            (std::vector<std::string>{"rlxsignal", "wait", "nop", "re", "nop", "re", "nop", "re",
+                                      "nop", "re"}));
+  ExpectMscclppCorrect(complete, star);
+}
+
+TEST(MscclppTest, SumsOfDifferentPlacesNeedNoNopBetween) {
+  // Both halves of each shard go straight to its rank, as messages of their own.
+  const Topology complete = Complete(3);
+  Schedule direct = Empty(complete, MustMake(CollectiveKind::kReduceScatter, 3), 3);
+  for (const int32_t step : {0, 1})
+    for (int32_t to = 0; to < 3; ++to)
+      for (const auto& [begin, end, first] : {std::tuple(0, 1, 1), std::tuple(1, 3, 2)}) {
+        const int32_t from = (to + (step == 0 ? first : 3 - first)) % 3;
+        direct.transfers.push_back(
+            {ShardId{to}, LinkOf(complete, from, to), begin, end, step, TransferOp::kReduce});
+      }
+  direct.num_steps = 2;
+  MscclppOptions options;
+  options.thread_blocks = 1;
+  EXPECT_EQ(NamesOf(MustWriteMscclpp(complete, direct, options), 0, 0),
+            (std::vector<std::string>{"rlxsignal", "rlxwait", "nop", "put", "nop", "signal", "wait",
+                                      "nop", "re", "re", "nop", "re", "re"}));
+  ExpectMscclppCorrect(complete, direct);
+}
+
 TEST(MscclppTest, LongRingsTakeMoreThreadBlocks) {
   const Topology ring = UniRing(80);
   MscclppOptions options;
@@ -139,7 +180,7 @@ TEST(MscclppTest, WhatTheFormatCannotCarryIsRefused) {
   const Result<std::string> refused = ToMscclpp(complete, star);
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().code, ErrorCode::kInfeasible);
-  EXPECT_THAT(refused.error().message, HasSubstr("at most 64 operations a thread block"));
+  EXPECT_THAT(refused.error().message, HasSubstr("at most 16 memory channels a thread block"));
   EXPECT_THAT(refused.error().message, HasSubstr("fewer chunks may fit (synth --chunks N"));
   const Topology path = Path(2);
   EXPECT_THAT(ToMscclpp(path, Empty(path, MustMake(CollectiveKind::kGather, 2))).error().message,
