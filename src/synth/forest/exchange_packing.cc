@@ -17,20 +17,33 @@ constexpr int64_t kMaxExchangeBranches = 4'000'000;
 
 class ExchangePacker {
  public:
-  ExchangePacker(const TreeNetwork& network, int32_t shift)
-      : n_(network.num_ranks), shift_(shift), out_(Index(shift)), into_(Index(shift)) {
+  ExchangePacker(const TreeNetwork& network, const RankShifts& shifts)
+      : n_(network.num_ranks),
+        first_(shifts.first()),
+        shifts_(shifts),
+        out_(Index(first_)),
+        into_(Index(first_)) {
     for (const auto& [ends, lane] : network.lanes) {
-      if (ends.first >= shift) continue;
-      const int32_t turn = (ends.second - ends.first + n_) % n_;
+      if (ends.first >= first_) continue;
       out_[Index(ends.first)].push_back(orbits_.size());
-      into_[Index(ends.second % shift)].push_back(orbits_.size());
-      orbits_.push_back({.turn = turn, .most = lane.trees(), .used = 0, .users = {}});
+      into_[Index(shifts.FirstOf(ends.second))].push_back(orbits_.size());
+      Orbit& orbit = orbits_.emplace_back();
+      orbit.most = lane.trees();
+      orbit.heads.resize(Index(shifts.members()));
+      orbit.tails.resize(Index(shifts.members()));
+      for (int32_t member = 0; member < shifts.members(); ++member) {
+        const int32_t tail = shifts.Image(member, ends.first);
+        const int32_t head = shifts.Image(member, ends.second);
+        orbit.heads[Index(shifts.MemberTo(tail))] = head;
+        orbit.tails[Index(shifts.MemberTo(head))] = tail;
+      }
     }
   }
 
   // Anywhere first; by boxes where that leaves lanes between boxes too full.
   std::optional<std::vector<PackedTree>> Run(const std::vector<int64_t>& trees_of) {
     for (const Growth growth : {Growth::kAnywhere, Growth::kByBoxes}) {
+      if (growth == Growth::kByBoxes && !shifts_.are_boxes()) break;
       if (auto packed = Pack(trees_of, growth)) return packed;
       trees_.clear();
       for (Orbit& orbit : orbits_) {
@@ -47,11 +60,11 @@ class ExchangePacker {
 
   std::optional<std::vector<PackedTree>> Pack(const std::vector<int64_t>& trees_of, Growth growth) {
     const auto first = trees_of.begin();
-    total_ = std::accumulate(first, first + shift_, int64_t{0});
+    total_ = std::accumulate(first, first + first_, int64_t{0});
     if (total_ > kMaxExchangeBranches / n_) return std::nullopt;
-    const int64_t most = *std::max_element(first, first + shift_);
+    const int64_t most = *std::max_element(first, first + first_);
     for (int64_t copy = 0; copy < most; ++copy)
-      for (int32_t root = 0; root < shift_; ++root)
+      for (int32_t root = 0; root < first_; ++root)
         if (copy < trees_of[Index(root)] && !Grow(root, growth)) return std::nullopt;
     for (size_t tree = 0; tree < trees_.size(); ++tree)
       for (int32_t rank = 0; rank < n_; ++rank)
@@ -60,7 +73,7 @@ class ExchangePacker {
     for (size_t orbit = 0; orbit < orbits_.size(); ++orbit)
       while (orbits_[orbit].room() < 0)
         if (!Relieve(orbit)) return std::nullopt;
-    return AllShifted(Written(), n_, shift_);
+    return AllShifted(Written(), shifts_);
   }
 
   // A rank of a tree that hangs on an orbit.
@@ -69,9 +82,9 @@ class ExchangePacker {
     int32_t rank;
   };
   struct Orbit {
-    int32_t turn;
-    int64_t most, used;
-    std::vector<User> users;
+    std::vector<int32_t> heads, tails;  // of its lanes, by MemberTo() of the other end
+    int64_t most = 0, used = 0;
+    std::vector<User> users = {};
     int64_t room() const { return most - used; }
   };
   struct Tree {
@@ -80,7 +93,7 @@ class ExchangePacker {
   };
 
   int32_t TailOf(int32_t rank, size_t orbit) const {
-    return (rank - orbits_[orbit].turn + n_) % n_;
+    return orbits_[orbit].tails[Index(shifts_.MemberTo(rank))];
   }
   static bool Holds(const Tree& tree, int32_t rank) {
     return rank == tree.root || tree.over[Index(rank)] != kNoOrbit;
@@ -128,8 +141,8 @@ class ExchangePacker {
     for (size_t next = 0; reached.size() < Index(count);) {
       if (next < reached.size()) {
         const int32_t tail = reached[next++];
-        for (const size_t orbit : out_[Index(tail % shift_)]) {
-          const int32_t head = (tail + orbits_[orbit].turn) % n_;
+        for (const size_t orbit : out_[Index(tail % first_)]) {
+          const int32_t head = orbits_[orbit].heads[Index(shifts_.MemberTo(tail))];
           if (uses(tail, head) && !Holds(tree, head) && IsOnPace(orbits_[orbit])) add(head, orbit);
         }
         continue;
@@ -146,18 +159,18 @@ class ExchangePacker {
 
   // Every other box once, preferably from the root's own; inside of a box from where it is entered.
   bool SpanByBoxes(Tree& tree) {
-    const auto in_one_box = [this](int32_t a, int32_t b) { return a / shift_ == b / shift_; };
-    std::vector<bool> entered(Index(n_ / shift_), false);
+    const auto in_one_box = [this](int32_t a, int32_t b) { return a / first_ == b / first_; };
+    std::vector<bool> entered(Index(n_ / first_), false);
     const auto enter = [&](int32_t rank) {
-      entered[Index(rank / shift_)] = true;
-      return Span(tree, rank, shift_, in_one_box);
+      entered[Index(rank / first_)] = true;
+      return Span(tree, rank, first_, in_one_box);
     };
     if (!enter(tree.root)) return false;
-    for (int32_t left = n_ / shift_ - 1; left > 0; --left) {
+    for (int32_t left = n_ / first_ - 1; left > 0; --left) {
       using Worth = std::tuple<bool, bool, int64_t>;
       const auto crossing =
           WidestInto(tree, [&](int32_t tail, int32_t head, size_t orbit) -> std::optional<Worth> {
-            if (entered[Index(head / shift_)]) return std::nullopt;
+            if (entered[Index(head / first_)]) return std::nullopt;
             const int64_t room = orbits_[orbit].room();
             return Worth{room > 0, in_one_box(tail, tree.root), room};
           });
@@ -176,7 +189,7 @@ class ExchangePacker {
     decltype(worth_of(0, 0, size_t{0})) most;
     for (int32_t rank = 0; rank < n_; ++rank) {
       if (Holds(tree, rank)) continue;
-      for (const size_t orbit : into_[Index(rank % shift_)]) {
+      for (const size_t orbit : into_[Index(rank % first_)]) {
         const int32_t tail = TailOf(rank, orbit);
         if (!Holds(tree, tail)) continue;
         const auto worth = worth_of(tail, rank, orbit);
@@ -222,7 +235,7 @@ class ExchangePacker {
     for (size_t next = 0; next < queue.size(); ++next) {
       const size_t from = queue[next];
       for (const User& user : orbits_[from].users)
-        for (const size_t to : into_[Index(user.rank % shift_)]) {
+        for (const size_t to : into_[Index(user.rank % first_)]) {
           if (to == full || reached_by[to] || !IsPossible({user, from, to})) continue;
           reached_by[to] = Move{user, from, to};
           if (orbits_[to].room() > 0) return MakeAll(reached_by, full, to);
@@ -236,7 +249,7 @@ class ExchangePacker {
     std::optional<Move> highest;
     int32_t min_depth = n_;
     for (const User& user : orbits_[full].users)
-      for (const size_t to : into_[Index(user.rank % shift_)]) {
+      for (const size_t to : into_[Index(user.rank % first_)]) {
         const Move move{user, full, to};
         if (orbits_[to].room() <= 0 || !IsPossible(move)) continue;
         const int32_t depth = DepthOf(trees_[user.tree], TailOf(user.rank, to));
@@ -273,7 +286,8 @@ class ExchangePacker {
     return packed;
   }
 
-  const int32_t n_, shift_;
+  const int32_t n_, first_;
+  const RankShifts& shifts_;
   int64_t total_ = 0;  // trees
   std::vector<Orbit> orbits_;
   std::vector<std::vector<size_t>> out_, into_;  // orbits out of, and into, each of the first ranks
@@ -282,8 +296,9 @@ class ExchangePacker {
 
 }  // namespace
 
-std::optional<std::vector<PackedTree>> PackByExchange(const TreeNetwork& network, int32_t shift) {
-  return ExchangePacker(network, shift).Run(network.trees_of);
+std::optional<std::vector<PackedTree>> PackByExchange(const TreeNetwork& network,
+                                                      const RankShifts& shifts) {
+  return ExchangePacker(network, shifts).Run(network.trees_of);
 }
 
 }  // namespace tutti::forest

@@ -18,10 +18,12 @@
 #include <vector>
 
 #include "forest/packing.h"
+#include "forest/rank_shifts.h"
 
 namespace tutti::forest {
 
-// nullopt: not found this way, or too many trees. `shift` is of SmallestShift().
-std::optional<std::vector<PackedTree>> PackByExchange(const TreeNetwork& network, int32_t shift);
+// nullopt: not found this way, or too many trees. `shifts` leave the network as it is.
+std::optional<std::vector<PackedTree>> PackByExchange(const TreeNetwork& network,
+                                                      const RankShifts& shifts);
 
 }  // namespace tutti::forest

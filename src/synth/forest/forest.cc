@@ -49,7 +49,7 @@ struct Trees {
 Result<Trees> TreesOf(const Topology& topology, TreeNetwork network, Effort effort) {
   if (const Status split = SplitSwitches(network, effort); !split)
     return tl::unexpected(split.error());
-  const Result<std::vector<PackedTree>> packed = PackForest(network, effort);
+  const Result<std::vector<PackedTree>> packed = PackForest(network, topology, effort);
   if (!packed) return tl::unexpected(packed.error());
   const int64_t at_each = network.trees_at_each;
   const Rational loss = network.loss;
@@ -98,7 +98,7 @@ std::optional<NodeId> RootOf(const Collective& collective) {
 // The trees of all roots, numbered one root after the other.
 Result<std::vector<RoutedTree>> TreesOver(const Topology& topology, TreeNetwork network) {
   if (const Status split = SplitSwitches(network); !split) return tl::unexpected(split.error());
-  const Result<std::vector<PackedTree>> packed = PackForest(network);
+  const Result<std::vector<PackedTree>> packed = PackForest(network, topology);
   if (!packed) return tl::unexpected(packed.error());
   std::vector<int64_t> first(network.trees_of.size(), 0);
   std::partial_sum(network.trees_of.begin(), network.trees_of.end() - 1, first.begin() + 1);

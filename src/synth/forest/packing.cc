@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "forest/exchange_packing.h"
+#include "forest/rank_shifts.h"
 #include "forest/shifted_packing.h"
 #include "tutti/base/cancel.h"
 #include "tutti/base/check.h"
@@ -172,19 +173,26 @@ class Packer {
 
 }  // namespace
 
-Result<std::vector<PackedTree>> PackForest(const TreeNetwork& network, Effort effort) {
+Result<std::vector<PackedTree>> PackForest(const TreeNetwork& network, const Topology& topology,
+                                           Effort effort) {
   if (network.num_ranks > kFewRanks) {
-    if (const std::optional<int32_t> shift = SmallestShift(network)) {
-      if (auto shifted = PackShifted(network, *shift)) return *std::move(shifted);
-      if (auto exchanged = PackByExchange(network, *shift)) return *std::move(exchanged);
+    std::vector<RankShifts> ways;
+    const std::optional<int32_t> shift = SmallestShift(network);
+    if (shift != 1)
+      if (auto translations = RankShifts::Translating(topology, network))
+        ways.push_back(*std::move(translations));
+    if (shift) ways.push_back(RankShifts::By(network.num_ranks, *shift));
+    for (const RankShifts& shifts : ways) {
+      if (auto shifted = PackShifted(network, shifts)) return *std::move(shifted);
+      if (auto exchanged = PackByExchange(network, shifts)) return *std::move(exchanged);
     }
     if (effort == Effort::kQuick && network.total() * network.num_ranks > kMaxQuickBranches)
       return MakeError(ErrorCode::kInfeasible, "trees of so many ranks take many flows");
   }
   if (network.num_ranks > kMaxPackedRanks)
     return MakeError(ErrorCode::kInfeasible,
-                     fmt::format("'forest' packs trees of at most {} ranks where they are not "
-                                 "equal boxes, the network has {}",
+                     fmt::format("'forest' packs trees of at most {} ranks where they are neither "
+                                 "equal boxes nor translated onto each other, the network has {}",
                                  kMaxPackedRanks, network.num_ranks));
   return Packer(network).Run();
 }

@@ -10,8 +10,9 @@
 //             one that serves most.
 // Complexity  At least one flow a lane of a tree, N - 1 a class; N plus a few classes on balanced
 //             networks. Memory O(N trees).
-//             Of many ranks in equal boxes the trees of one box stand for all
-//             (shifted_packing.h, exchange_packing.h), without any flow.
+//             Of many ranks in equal boxes the trees of one box stand for all, and with
+//             translations those of one rank (shifted_packing.h, exchange_packing.h), without any
+//             flow.
 // Errors      kCancelled; kInfeasible: too many ranks otherwise.
 // Reference   Edmonds (1973); Berczi, Frank, "Packing arborescences" (2010) for the multiplicities;
 //             Tarjan (1974) for the slack by a flow.
@@ -39,8 +40,9 @@ struct PackedTree {
 inline constexpr int32_t kFewRanks = 64;
 
 // `network` has no lanes of switches and passes FlowsSuffice(). kQuick: kInfeasible where it would
-// take flows, many of them, among more than kFewRanks.
-Result<std::vector<PackedTree>> PackForest(const TreeNetwork& network,
+// take flows, many of them, among more than kFewRanks. `topology`: that it was counted on, whose
+// translations may help.
+Result<std::vector<PackedTree>> PackForest(const TreeNetwork& network, const Topology& topology,
                                            Effort effort = Effort::kAny);
 
 }  // namespace tutti::forest

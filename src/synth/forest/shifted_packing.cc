@@ -51,12 +51,13 @@ uint64_t LinksOf(const Topology& topology, NodeId rank, const std::vector<uint64
 
 class ShiftedPacker {
  public:
-  ShiftedPacker(const TreeNetwork& network, int32_t shift)
-      : n_(network.num_ranks), shift_(shift), out_(Index(shift)) {
-    // The lanes of the first `shift` ranks stand for their orbits.
+  ShiftedPacker(const TreeNetwork& network, const RankShifts& shifts)
+      : n_(network.num_ranks), shifts_(shifts), out_(Index(shifts.first())) {
+    // The lanes of the first ranks stand for their orbits.
     for (const auto& [ends, lane] : network.lanes)
-      if (ends.first < shift)
-        out_[Index(ends.first)].push_back({(ends.second - ends.first + n_) % n_, lane.trees()});
+      if (ends.first < shifts.first())
+        out_[Index(ends.first)].push_back(
+            {(ends.second - ends.first + n_) % n_, ends.second, lane.trees()});
     for (std::vector<Orbit>& orbits : out_)
       std::sort(orbits.begin(), orbits.end(),
                 [](const Orbit& a, const Orbit& b) { return a.turn < b.turn; });
@@ -64,7 +65,7 @@ class ShiftedPacker {
 
   std::optional<std::vector<PackedTree>> Run(const std::vector<int64_t>& trees_of) {
     std::vector<PackedTree> first;
-    for (int32_t root = 0; root < shift_; ++root)
+    for (int32_t root = 0; root < shifts_.first(); ++root)
       for (int64_t left = trees_of[Index(root)]; left > 0;) {
         int64_t copies = left;
         std::optional<PackedTree> tree;
@@ -73,18 +74,19 @@ class ShiftedPacker {
         left -= copies;
         first.push_back(*std::move(tree));
       }
-    return AllShifted(first, n_, shift_);
+    return AllShifted(first, shifts_);
   }
 
  private:
+  // `head` of the lane out of the first rank.
   struct Orbit {
-    int32_t turn;
+    int32_t turn, head;
     int64_t left;
   };
 
   struct Step {
     int64_t left;
-    int32_t tail;
+    int32_t tail, head;
     Orbit* orbit;
   };
 
@@ -99,18 +101,19 @@ class ShiftedPacker {
       // What is scarce is left to ranks that have nothing else.
       std::vector<Step> steps;
       for (const int32_t tail : level)
-        for (Orbit& orbit : out_[Index(tail % shift_)])
-          if (!in[Index((tail + orbit.turn) % n_)]) steps.push_back({orbit.left, tail, &orbit});
+        for (Orbit& orbit : out_[Index(shifts_.FirstOf(tail))]) {
+          const int32_t head = shifts_.Image(shifts_.MemberTo(tail), orbit.head);
+          if (!in[Index(head)]) steps.push_back({orbit.left, tail, head, &orbit});
+        }
       std::stable_sort(steps.begin(), steps.end(),
                        [](const Step& a, const Step& b) { return a.left > b.left; });
       level.clear();
       for (const Step& step : steps) {
-        const int32_t head = (step.tail + step.orbit->turn) % n_;
-        if (in[Index(head)] || step.orbit->left < copies) continue;
-        in[Index(head)] = true;
+        if (in[Index(step.head)] || step.orbit->left < copies) continue;
+        in[Index(step.head)] = true;
         step.orbit->left -= copies;
-        tree.branches.push_back({step.tail, head});
-        level.push_back(head);
+        tree.branches.push_back({step.tail, step.head});
+        level.push_back(step.head);
         ++reached;
       }
     }
@@ -119,7 +122,8 @@ class ShiftedPacker {
     return std::nullopt;
   }
 
-  const int32_t n_, shift_;
+  const int32_t n_;
+  const RankShifts& shifts_;
   std::vector<std::vector<Orbit>> out_;
 };
 
@@ -141,24 +145,24 @@ bool SeemsShifted(const Topology& topology) {
   return false;
 }
 
-std::vector<PackedTree> AllShifted(const std::vector<PackedTree>& first, int32_t ranks,
-                                   int32_t shift) {
+std::vector<PackedTree> AllShifted(const std::vector<PackedTree>& first, const RankShifts& shifts) {
   std::vector<PackedTree> all;
-  all.reserve(first.size() * Index(ranks / shift));
-  for (int32_t by = 0; by < ranks; by += shift)
+  all.reserve(first.size() * Index(shifts.members()));
+  for (int32_t member = 0; member < shifts.members(); ++member)
     for (PackedTree tree : first) {
-      tree.root.value = (tree.root.value + by) % ranks;
+      tree.root.value = shifts.Image(member, tree.root.value);
       for (TreeBranch& branch : tree.branches) {
-        branch.tail = (branch.tail + by) % ranks;
-        branch.head = (branch.head + by) % ranks;
+        branch.tail = shifts.Image(member, branch.tail);
+        branch.head = shifts.Image(member, branch.head);
       }
       all.push_back(std::move(tree));
     }
   return all;
 }
 
-std::optional<std::vector<PackedTree>> PackShifted(const TreeNetwork& network, int32_t shift) {
-  return ShiftedPacker(network, shift).Run(network.trees_of);
+std::optional<std::vector<PackedTree>> PackShifted(const TreeNetwork& network,
+                                                   const RankShifts& shifts) {
+  return ShiftedPacker(network, shifts).Run(network.trees_of);
 }
 
 }  // namespace tutti::forest

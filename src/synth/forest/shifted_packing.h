@@ -1,8 +1,8 @@
 // Spanning trees of all roots from those of a few, where shifting the ranks changes nothing.
 //
-// Model       With lanes that stay what they are when every rank r becomes r + g modulo N (equal
-//             boxes of g ranks), trees of the roots 0 .. g - 1 shifted by g, 2 g, .. are trees of
-//             all roots, and a lane carries what they all put on it: as many as trees of the first
+// Model       With lanes that stay what they are under a group of shifts of the ranks
+//             (rank_shifts.h), trees of the first g roots shifted by every member are trees of all
+//             roots, and a lane carries what they all put on it: as many as trees of the first
 //             g roots use lanes of its orbit. So only these are grown, each lane's orbit with the
 //             capacity of the lane.
 // Method      Level by level over the lanes that have most left, as many copies at once as go; no
@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "forest/packing.h"
+#include "forest/rank_shifts.h"
 #include "tutti/topo/topology.h"
 
 namespace tutti::forest {
@@ -22,11 +23,11 @@ namespace tutti::forest {
 // a forecast of whether SmallestShift() (tree_network.h) finds one. O(divisors of N * m log m).
 bool SeemsShifted(const Topology& topology);
 
-// The trees of the first `shift` of `ranks` roots, shifted to all.
-std::vector<PackedTree> AllShifted(const std::vector<PackedTree>& first, int32_t ranks,
-                                   int32_t shift);
+// The trees of the first roots, shifted to all.
+std::vector<PackedTree> AllShifted(const std::vector<PackedTree>& first, const RankShifts& shifts);
 
-// nullopt: not found this way. `shift` is of SmallestShift().
-std::optional<std::vector<PackedTree>> PackShifted(const TreeNetwork& network, int32_t shift);
+// nullopt: not found this way. `shifts` leave the network as it is.
+std::optional<std::vector<PackedTree>> PackShifted(const TreeNetwork& network,
+                                                   const RankShifts& shifts);
 
 }  // namespace tutti::forest

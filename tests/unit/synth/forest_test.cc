@@ -44,6 +44,20 @@ TEST(ForestSlow, BoxesAroundSwitches) {
   }
 }
 
+// No shift but translations: half of the ranks would be one box.
+TEST(ForestTest, TreesOfOneRankAreTranslated) {
+  for (const CollectiveKind kind :
+       {CollectiveKind::kAllGather, CollectiveKind::kReduceScatter, CollectiveKind::kAllReduce}) {
+    SCOPED_TRACE(Name(kind));
+    EXPECT_GE(Efficiency(Parse("hypercube(7)"), kind, int64_t{1} << 30), Rational(93, 100));
+  }
+}
+
+TEST(ForestSlow, AThousandRanksOfACube) {
+  EXPECT_GE(Efficiency(Parse("hypercube(10)"), CollectiveKind::kAllGather, int64_t{1} << 30),
+            Rational(85, 100));
+}
+
 TEST(ForestSlow, EveryCollectiveOnNetworksAtRandom) {
   for (uint64_t seed = 0; seed < 12; ++seed) {
     SCOPED_TRACE(seed);

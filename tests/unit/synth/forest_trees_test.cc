@@ -8,6 +8,7 @@
 
 #include "forest/exchange_packing.h"
 #include "forest/packing.h"
+#include "forest/rank_shifts.h"
 #include "forest/routed_trees.h"
 #include "forest/shifted_packing.h"
 #include "forest/splitting.h"
@@ -102,7 +103,7 @@ void ExpectOptimal(const Topology& topology) {
     EXPECT_LT(ends.first, topology.num_ranks());
     EXPECT_LT(ends.second, topology.num_ranks());
   }
-  const auto packed = forest::PackForest(*network);
+  const auto packed = forest::PackForest(*network, topology);
   ASSERT_TRUE(packed.has_value());
   const std::vector<forest::RoutedTree> trees = forest::RouteTrees(topology, *network, *packed);
   ExpectSpanning(topology, trees, network->trees_of);
@@ -177,7 +178,7 @@ TEST(ForestCountTest, FewerTreesLoseAKnownPart) {
     ASSERT_TRUE(network.has_value());
     EXPECT_EQ(network->trees_at_each, most);
     ASSERT_TRUE(forest::SplitSwitches(*network).has_value());
-    const auto packed = forest::PackForest(*network);
+    const auto packed = forest::PackForest(*network, topology);
     ASSERT_TRUE(packed.has_value());
     const auto trees = forest::RouteTrees(topology, *network, *packed);
     ExpectSpanning(topology, trees, network->trees_of);
@@ -222,7 +223,8 @@ TEST(ForestTreesTest, ShiftedTreesOfEqualBoxes) {
     const std::optional<int32_t> shift = forest::SmallestShift(*network);
     ASSERT_TRUE(shift.has_value());
     EXPECT_EQ(ranks % *shift, 0);
-    const auto packed = forest::PackShifted(*network, *shift);
+    const auto shifts = forest::RankShifts::By(network->num_ranks, *shift);
+    const auto packed = forest::PackShifted(*network, shifts);
     if (boxes == 16) {
       ASSERT_TRUE(packed.has_value());
     }
@@ -243,12 +245,50 @@ TEST(ForestTreesTest, ExchangeFillsLanesToTheLast) {
     ASSERT_TRUE(forest::SplitSwitches(*network).has_value());
     const std::optional<int32_t> shift = forest::SmallestShift(*network);
     ASSERT_TRUE(shift.has_value());
-    const auto packed = forest::PackByExchange(*network, *shift);
-    if (!forest::PackShifted(*network, *shift) && packed) ++more_than_levels;
+    const auto shifts = forest::RankShifts::By(network->num_ranks, *shift);
+    const auto packed = forest::PackByExchange(*network, shifts);
+    if (!forest::PackShifted(*network, shifts) && packed) ++more_than_levels;
     ASSERT_TRUE(packed.has_value());
     ExpectWithinLanes(topology, *network, *packed);
   }
   EXPECT_GT(more_than_levels, 0);
+}
+
+// Trees of rank 0, translated: lanes of these networks are as full as they can be.
+TEST(ForestTreesTest, TranslatedTreesOfOneRank) {
+  for (const char* text : {"hypercube(3)", "hypercube(5)", "hypercube(7)", "torus(3,5)",
+                           "torus(4,4,4)", "twisted_torus(8,4)", "cayley(7,3,2,1,0,0,1)"}) {
+    SCOPED_TRACE(text);
+    const Topology topology = Parse(text);
+    const Result<TreeNetwork> network = CountAll(topology, 0);
+    ASSERT_TRUE(network.has_value());
+    const auto shifts = forest::RankShifts::Translating(topology, *network);
+    ASSERT_TRUE(shifts.has_value());
+    EXPECT_EQ(shifts->first(), 1);
+    for (int32_t rank = 0; rank < shifts->num_ranks(); ++rank)
+      EXPECT_EQ(shifts->Image(shifts->MemberTo(rank), 0), rank);
+    auto packed = forest::PackShifted(*network, *shifts);
+    if (!packed) packed = forest::PackByExchange(*network, *shifts);
+    ASSERT_TRUE(packed.has_value());
+    ExpectWithinLanes(topology, *network, *packed);
+  }
+}
+
+TEST(ForestTreesTest, NoTranslationsOfWhatDiffers) {
+  const auto translate = [](const Topology& topology) {
+    return forest::RankShifts::Translating(topology, *CountAll(topology, 0)).has_value();
+  };
+  EXPECT_FALSE(translate(Parse("mesh(3,3)")));
+  EXPECT_FALSE(translate(Parse("switch(4)")));
+  const Topology cube = Parse("hypercube(3)");
+  TreeNetwork network = *CountAll(cube, 0);
+  ASSERT_TRUE(forest::RankShifts::Translating(cube, network).has_value());
+  // Trees of one root more, or a lane that carries less.
+  ++network.trees_of[5];
+  EXPECT_FALSE(forest::RankShifts::Translating(cube, network).has_value());
+  --network.trees_of[5];
+  --network.lanes.at({3, 7}).paths.front().trees;
+  EXPECT_FALSE(forest::RankShifts::Translating(cube, network).has_value());
 }
 
 // What the forecast says of a network is what is found of its lanes.
