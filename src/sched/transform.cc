@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <tuple>
 #include <utility>
@@ -242,6 +243,72 @@ int64_t TravelPs(const Topology& topology, const Schedule& schedule, const Trans
          TransferPs(schedule, transfer, topology.bandwidth(transfer.link));
 }
 
+// Which of the transfers into switches add. What passed a switch once for each receiver is a sum for
+// each, and none are added there; what a switch that reduces gave out several times comes in several
+// times before it goes on as one: the first is copied, the others are added to it.
+class SwitchSums {
+ public:
+  SwitchSums(const Topology& topology, const std::vector<LinkId>& twin, Schedule& schedule)
+      : topology_(topology), twin_(twin), schedule_(schedule) {
+    for (size_t i = 0; i < schedule.transfers.size(); ++i) {
+      const Transfer& transfer = schedule.transfers[i];
+      if (IsSwitch(From(transfer))) moves_.push_back({schedule.start_ps[i], true, i});
+      if (IsSwitch(To(transfer)))
+        moves_.push_back(
+            {schedule.start_ps[i] + TravelPs(topology, schedule, Forward(transfer)), false, i});
+    }
+    // At one instant what arrives comes before what is sent.
+    std::sort(moves_.begin(), moves_.end());
+  }
+
+  void Find() {
+    for (const Move& move : moves_) {
+      Transfer& transfer = schedule_.transfers[move.transfer];
+      const NodeId at = move.leaves ? From(transfer) : To(transfer);
+      std::vector<Part>& sums = sums_[{at.value, transfer.shard.value}];
+      const Part part{transfer.begin, transfer.end};
+      const auto known = std::find(sums.begin(), sums.end(), part);
+      if (move.leaves) {
+        std::erase_if(sums, [&](const Part& sum) { return part.Meets(sum); });
+      } else if (topology_.reduces(at) && known != sums.end()) {
+        transfer.op = TransferOp::kReduce;
+      } else {
+        transfer.op = TransferOp::kCopy;
+        if (known == sums.end()) sums.push_back(part);
+      }
+    }
+  }
+
+ private:
+  struct Move {
+    int64_t at_ps;
+    bool leaves;
+    size_t transfer;
+    auto operator<=>(const Move&) const = default;
+  };
+  struct Part {
+    int32_t begin, end;
+    bool operator==(const Part&) const = default;
+    bool Meets(const Part& other) const { return begin < other.end && other.begin < end; }
+  };
+
+  Transfer Forward(Transfer transfer) const {
+    transfer.link = twin_[transfer.link.index()];
+    return transfer;
+  }
+  NodeId From(const Transfer& transfer) const {
+    return topology_.head(twin_[transfer.link.index()]);
+  }
+  NodeId To(const Transfer& transfer) const { return topology_.tail(twin_[transfer.link.index()]); }
+  bool IsSwitch(NodeId node) const { return !topology_.is_rank(node); }
+
+  const Topology& topology_;
+  const std::vector<LinkId>& twin_;
+  Schedule& schedule_;
+  std::vector<Move> moves_;
+  std::map<std::pair<int32_t, int32_t>, std::vector<Part>> sums_;  // by switch and shard
+};
+
 }  // namespace
 
 Schedule Reverse(const Schedule& schedule, const std::vector<LinkId>& link_map,
@@ -282,13 +349,14 @@ Schedule ReverseTimed(const Topology& topology, const Schedule& schedule,
   result.transfers.reserve(count);
   result.start_ps.reserve(count);
   for (const auto& [start, from_last] : order) {
-    const Transfer& transfer = schedule.transfers[count - 1 - from_last];
-    result.transfers.push_back(turned(transfer));
-    // What passed a switch once for each receiver is a sum for each: none are added there.
-    if (!topology.is_rank(topology.tail(transfer.link)))
-      result.transfers.back().op = TransferOp::kCopy;
+    result.transfers.push_back(turned(schedule.transfers[count - 1 - from_last]));
     result.start_ps.push_back(start);
   }
+  // Of a link of `result` the twin in `topology`, where it leads the other way.
+  std::vector<LinkId> twin(link_map.size());
+  for (size_t i = 0; i < link_map.size(); ++i)
+    twin[link_map[i].index()] = LinkId{static_cast<int32_t>(i)};
+  SwitchSums(topology, twin, result).Find();
   return result;
 }
 

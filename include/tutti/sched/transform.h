@@ -23,7 +23,8 @@ Schedule Reverse(const Schedule& schedule, const std::vector<LinkId>& link_map,
 
 // The same for a timed schedule of `topology`: what was sent at s and had arrived at e is sent at
 // T - e, where T is when the last transfer has arrived. Into a switch it is copied: where no two
-// copies of one shard are in a switch at once, sums pass it as they came.
+// copies of one shard are in a switch at once, sums pass it as they came. What a switch that reduces
+// gave out several times, each at an instant of its own, is added there. O(transfers log transfers).
 Schedule ReverseTimed(const Topology& topology, const Schedule& schedule,
                       const std::vector<LinkId>& link_map, uint64_t new_topology_fingerprint);
 

@@ -24,7 +24,7 @@ struct Input {
   LinkModel link_model = LinkModel::kHeld;
   const Policy* policy = nullptr;  // asked for; none: several are tried
   Waiting waiting = Waiting::kAuto;
-  SwitchUse switch_use = SwitchUse::kForwards;
+  SwitchUse switch_use = {};
 
   int64_t num_deliveries() const {
     return static_cast<int64_t>(source.size()) * (topology.num_ranks() - 1);

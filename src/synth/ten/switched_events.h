@@ -9,8 +9,9 @@
 //             copies of one chunk are different sums, and a switch has one place for each. Then a
 //             chunk enters a switch only after the copy before has left it, and is sent as much
 //             later or not at all (Stays).
-// Multicast   A switch copies: what comes in goes on to further targets that lack it and to which
-//             the links are about free.
+// Copies      A switch that reduces, or any with multicast, copies: what comes in goes on to further
+//             targets that lack it and to which the links are about free. Reversed only those that
+//             reduce do: turned around, what left at several ports comes in there and is added.
 // Matcher     As RunEvents asks of it, a path in place of a link, without TimeOf(); besides
 //             bool Wants(uint32_t path, uint32_t chunk)   not there, not promised, not put off
 //             bool HeadLacks(uint32_t path)   else nothing is wanted there, now or later
@@ -21,6 +22,7 @@
 #include <cstdint>
 #include <functional>
 #include <numeric>
+#include <optional>
 #include <queue>
 #include <span>
 #include <tuple>
@@ -33,7 +35,10 @@
 
 namespace tutti::ten {
 
-enum class SwitchUse : uint8_t { kForwards, kReversed, kMulticast };
+struct SwitchUse {
+  bool multicast = false;  // every switch copies
+  bool reversed = false;
+};
 
 // When chunks are inside switches, both ends included.
 class Stays {
@@ -47,18 +52,61 @@ class Stays {
       const auto found = inside_.find(KeyOf(hops[k], chunk));
       if (found == inside_.end()) continue;
       const int64_t in = ArrivalOf(hops[k - 1]), out = hops[k].start_ps;
-      for (const auto& [from, to] : found->second)
-        if (in <= to && from <= out) delay = std::max(delay, to + 1 - in);
+      for (const Stay& stay : found->second)
+        if (in <= stay.to() && stay.from <= out) delay = std::max(delay, stay.to() + 1 - in);
+    }
+    return delay;
+  }
+
+  // The same of hops that branch off from those of a chunk that is being sent: it leaves each switch
+  // at an instant of its own, so that turned around it is clear which sum comes first. Nothing
+  // where it would meet another copy.
+  std::optional<int64_t> BranchDelay(const std::vector<Hop>& hops, uint32_t chunk) const {
+    int64_t delay = 0;
+    for (size_t k = 1; k < hops.size(); ++k) {
+      const auto found = inside_.find(KeyOf(hops[k], chunk));
+      if (found == inside_.end()) continue;
+      const int64_t in = ArrivalOf(hops[k - 1]), out = hops[k].start_ps;
+      for (const Stay& stay : found->second) {
+        const bool is_own = stay.from == in;
+        if (!is_own && in <= stay.to() && stay.from <= out) return {};
+        if (is_own && Leaves(stay, out, hops[k].link)) delay = std::max(delay, out + 1 - in);
+      }
     }
     return delay;
   }
 
   void Add(const std::vector<Hop>& hops, uint32_t chunk) {
-    for (size_t k = 1; k < hops.size(); ++k)
-      inside_[KeyOf(hops[k], chunk)].emplace_back(ArrivalOf(hops[k - 1]), hops[k].start_ps);
+    for (size_t k = 1; k < hops.size(); ++k) {
+      std::vector<Stay>& stays = inside_[KeyOf(hops[k], chunk)];
+      const int64_t in = ArrivalOf(hops[k - 1]);
+      const auto own = std::find_if(stays.begin(), stays.end(),
+                                    [in](const Stay& stay) { return stay.from == in; });
+      Stay& stay = own != stays.end() ? *own : stays.emplace_back(Stay{in, {}});
+      if (std::none_of(stay.out.begin(), stay.out.end(),
+                       [&](const Hop& hop) { return hop.link == hops[k].link; }))
+        stay.out.push_back(hops[k]);
+    }
   }
 
  private:
+  struct Stay {
+    int64_t from;
+    std::vector<Hop> out;
+
+    int64_t to() const {
+      int64_t last = from;
+      for (const Hop& hop : out) last = std::max(last, hop.start_ps);
+      return last;
+    }
+  };
+
+  // At this instant over another link.
+  static bool Leaves(const Stay& stay, int64_t at_ps, LinkId link) {
+    return std::any_of(stay.out.begin(), stay.out.end(),
+                       [&](const Hop& hop) { return hop.start_ps == at_ps && hop.link != link; });
+  }
+
   uint64_t KeyOf(const Hop& out, uint32_t chunk) const {
     const auto node = static_cast<uint64_t>(paths_.topology().tail(out.link).value);
     return uint64_t{chunk} << 32 | node;
@@ -68,7 +116,7 @@ class Stays {
   }
 
   const SwitchPaths& paths_;
-  std::unordered_map<uint64_t, std::vector<std::pair<int64_t, int64_t>>> inside_;
+  std::unordered_map<uint64_t, std::vector<Stay>> inside_;
 };
 
 template <class Matcher>
@@ -78,6 +126,7 @@ class SwitchedEvents {
       : paths_(paths),
         matcher_(matcher),
         use_(use),
+        some_copy_(SomeCopy(paths.topology(), use)),
         sink_(sink),
         stays_(paths),
         calendars_(static_cast<size_t>(paths.topology().num_links())),
@@ -112,6 +161,13 @@ class SwitchedEvents {
 
  private:
   static constexpr size_t kWindow = 64;
+
+  static bool SomeCopy(const Topology& topology, SwitchUse use) {
+    bool some = use.multicast;
+    for (NodeId node : topology.Nodes())
+      some = some || (!topology.is_rank(node) && topology.reduces(node));
+    return some;
+  }
 
   enum Kind : uint8_t { kArrives, kFrees };
   struct Event {
@@ -193,7 +249,7 @@ class SwitchedEvents {
       if (chunk == kNoChunk) continue;
       hops_.clear();
       int64_t end_ps = RouteBy(k, option.path, now_, hops_);
-      if (use_ == SwitchUse::kReversed && !PutOff(k, option.path, chunk, &end_ps)) {
+      if (use_.reversed && !PutOff(k, option.path, chunk, &end_ps)) {
         refused = true;
         continue;
       }
@@ -229,12 +285,12 @@ class SwitchedEvents {
   void Send(uint32_t k, uint32_t path, uint32_t chunk, int64_t end_ps) {
     const int64_t frees_ps =
         hops_.front().start_ps + paths_.time_of_link(hops_.front().link).hold_ps;
-    if (use_ == SwitchUse::kReversed) stays_.Add(hops_, chunk);
+    if (use_.reversed) stays_.Add(hops_, chunk);
     Take(0, chunk);
     Deliver(path, chunk, end_ps);
     is_busy_[k] = true;
     events_.push({frees_ps, k, chunk, kFrees});
-    if (use_ == SwitchUse::kMulticast) SendOn(path, chunk);
+    if (some_copy_) SendOn(path, chunk);
   }
 
   // The hops from the n-th on.
@@ -256,25 +312,54 @@ class SwitchedEvents {
   // To further targets of the same first link, where they have it at most a chunk later than over
   // links that are free.
   void SendOn(uint32_t sent, uint32_t chunk) {
-    const NodeId at = paths_.topology().head(hops_.front().link);
-    const int64_t arrival_ps =
-        hops_.front().start_ps + paths_.time_of_link(hops_.front().link).travel_ps;
     for (const Option& option : options_) {
       if (option.path == sent || !matcher_.Wants(option.path, chunk)) continue;
-      further_.clear();
-      const int64_t end_ps =
-          paths_.Route(at, paths_.target(option.path), arrival_ps, calendars_, hops_, further_);
-      const LinkTime& last = paths_.time_of_link(further_.back().link);
-      if (end_ps - hops_.front().start_ps > paths_.time()[option.path].travel_ps + last.hold_ps)
-        continue;
+      const std::optional<int64_t> end_ps = Branch(option.path, chunk);
+      if (!end_ps) continue;
       const size_t before = hops_.size();
       for (const Hop& hop : further_)
-        if (std::none_of(hops_.begin(), hops_.end(),
-                         [&hop](const Hop& known) { return known.link == hop.link; }))
-          hops_.push_back(hop);
+        if (!IsCarried(hop)) hops_.push_back(hop);
       Take(before, chunk);
-      Deliver(option.path, chunk, end_ps);
+      Deliver(option.path, chunk, *end_ps);
     }
+  }
+
+  // Fills `further_`, from the first link on; when the chunk is there.
+  std::optional<int64_t> Branch(uint32_t path, uint32_t chunk) {
+    constexpr int kTimes = 16;
+    const Hop first = hops_.front();
+    const LinkTime& time = paths_.time_of_link(first.link);
+    int64_t delay = 0;
+    for (int tried = 0; tried < kTimes; ++tried) {
+      further_.assign(1, first);
+      const int64_t end_ps =
+          paths_.Route(paths_.topology().head(first.link), paths_.target(path),
+                       first.start_ps + time.travel_ps + delay, calendars_, hops_, further_);
+      const LinkTime& last = paths_.time_of_link(further_.back().link);
+      if (end_ps - first.start_ps > paths_.time()[path].travel_ps + last.hold_ps) return {};
+      const auto branch = std::find_if_not(further_.begin(), further_.end(),
+                                           [this](const Hop& hop) { return IsCarried(hop); });
+      if (branch == further_.end() || !Copies(paths_.topology().tail(branch->link))) return {};
+      if (!use_.reversed) return end_ps;
+      if (std::any_of(branch, further_.end(), [this](const Hop& hop) { return IsCarried(hop); }))
+        return {};
+      const std::optional<int64_t> more = stays_.BranchDelay(further_, chunk);
+      if (!more) return {};
+      if (*more == 0) {
+        stays_.Add(further_, chunk);
+        return end_ps;
+      }
+      delay += *more;
+    }
+    return {};
+  }
+
+  bool IsCarried(const Hop& hop) const {
+    return std::any_of(hops_.begin(), hops_.end(),
+                       [&hop](const Hop& known) { return known.link == hop.link; });
+  }
+  bool Copies(NodeId node) const {
+    return (use_.multicast && !use_.reversed) || paths_.topology().reduces(node);
   }
 
   void GoToNextInstant() {
@@ -301,6 +386,7 @@ class SwitchedEvents {
   const SwitchPaths& paths_;
   Matcher& matcher_;
   const SwitchUse use_;
+  const bool some_copy_;
   const SendSink& sink_;
   Stays stays_;
   std::vector<Calendar> calendars_;  // by link; of those out of switches

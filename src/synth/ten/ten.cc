@@ -127,8 +127,7 @@ Result<Schedule> MakeForwardSchedule(const Topology& topology, const Collective&
       MakeInput(topology, forward, options, TenMemoryOf(topology, forward, options).in_memory_bytes,
                 AvailableMemoryBytes());
   if (!input) return tl::unexpected(input.error());
-  if (options.multicast) input->switch_use = SwitchUse::kMulticast;
-  if (reversed) input->switch_use = SwitchUse::kReversed;
+  input->switch_use = {.multicast = options.multicast, .reversed = reversed};
   if (!forward.destinations(ShardId{0}).all) {
     if (const Status applies = CheckPolicyOfBlocks(*input); !applies)
       return tl::unexpected(applies.error());
@@ -168,7 +167,8 @@ bool ChoosesChunks(const Topology& topology, const Collective& collective,
          (collective.reduces() || collective.destinations(ShardId{0}).all);
 }
 
-// Copies that a switch made could not be turned around: it adds nothing.
+// Copies that a switch made could not be turned around: it adds nothing, unless it reduces and
+// copies by itself.
 Status CheckMulticast(const Collective& collective, const SynthOptions& options) {
   const bool spreads = collective.destinations(ShardId{0}).all && !collective.reduces();
   if (!options.multicast || spreads) return {};

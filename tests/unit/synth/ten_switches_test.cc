@@ -66,6 +66,30 @@ TEST(TenSwitches, SumsPassOneByOne) {
               star.is_rank(star.head(transfer.link)) ? TransferOp::kReduce : TransferOp::kCopy);
 }
 
+// A star that adds, of four ranks, a second for a shard on each link: each shard goes up from three
+// ranks and down once, and the last one to be up is down a second later.
+TEST(TenSwitches, StarThatAddsByHand) {
+  const Topology star = Parse("switch(4,bw_per_link=1GB/s,alpha=0,reduces=true)");
+  const SynthOptions options{.chunks = 1, .size_bytes = 4'000'000'000};
+  const Schedule schedule = ten_test::MustMake(star, Kind::kReduceScatter, options);
+  std::map<std::pair<int32_t, TransferOp>, int> up;  // of a shard
+  std::map<int32_t, int> down;
+  for (const Transfer& transfer : schedule.transfers)
+    if (star.is_rank(star.head(transfer.link)))
+      ++down[transfer.shard.value];
+    else
+      ++up[{transfer.shard.value, transfer.op}];
+  for (int32_t shard = 0; shard < 4; ++shard) {
+    EXPECT_EQ((up[{shard, TransferOp::kCopy}]), 1);
+    EXPECT_EQ((up[{shard, TransferOp::kReduce}]), 2);
+    EXPECT_EQ(down[shard], 1);
+  }
+  // Links that only pass on take three times as long down.
+  const Topology plain = Parse("switch(4,bw_per_link=1GB/s,alpha=0)");
+  EXPECT_EQ(ten_test::MustMake(plain, Kind::kReduceScatter, options).transfers.size(), 24u);
+  EXPECT_LT(CompletionPs(star, schedule), 4 * kSecond + 100);
+}
+
 TEST(TenSwitches, RefusesWhatItCannotDo) {
   const auto error = [](const std::string& algorithm, Kind kind, const SynthOptions& options) {
     const Collective collective = test_support::MustMake(kind, 3);
@@ -173,6 +197,43 @@ TEST(TenSwitchesProperty, MulticastIsProvenAndNeverBelowTheBound) {
   }
 }
 
+// The same networks, of whose switches some add.
+Topology WithSomeThatReduce(const Topology& topology, Random& random) {
+  Topology::Builder builder(topology.num_ranks(), topology.num_nodes() - topology.num_ranks());
+  for (NodeId node : topology.Nodes())
+    if (!topology.is_rank(node) && random.Below(3) > 0) builder.SetReduces(node);
+  for (LinkId link : topology.Links())
+    builder.AddLink(topology.tail(link), topology.head(link), topology.spec(link));
+  return MustBuild(std::move(builder));
+}
+
+TEST(TenSwitchesProperty, SumsInSwitchesAreProvenAndNeverBelowTheBound) {
+  int64_t added = 0;
+  for (uint64_t seed = 1; seed <= 80; ++seed) {
+    Random random(seed);
+    const Topology plain = RandomSwitched(random);
+    const Topology topology = WithSomeThatReduce(plain, random);
+    for (Kind kind : {Kind::kReduceScatter, Kind::kAllReduce, Kind::kReduce, Kind::kAllGather}) {
+      SCOPED_TRACE(fmt::format("seed {} {}", seed, Name(kind)));
+      const SynthOptions options{
+          .chunks = static_cast<int32_t>(1 + random.Below(4)),
+          .seed = seed,
+          .size_bytes = static_cast<int64_t>(1 + random.Below(1 << 22)),
+          .link_model = random.Below(2) == 0 ? LinkModel::kHeld : LinkModel::kPipelined,
+          .tries = static_cast<int32_t>(1 + random.Below(4))};
+      const Schedule schedule = ten_test::MustMake(topology, kind, options);
+      ExpectSound(topology, schedule);
+      for (const Transfer& transfer : schedule.transfers)
+        if (const NodeId head = topology.head(transfer.link);
+            !topology.is_rank(head) && transfer.op == TransferOp::kReduce) {
+          EXPECT_TRUE(topology.reduces(head));
+          ++added;
+        }
+    }
+  }
+  EXPECT_GT(added, 100);
+}
+
 TEST(TenSwitches, SameInputSameSchedule) {
   const Topology topology = Parse("dgx_a100(2)");
   for (Kind kind : {Kind::kAllGather, Kind::kAllReduce})
@@ -195,6 +256,10 @@ TEST(TenSwitches, ComesNearTheBoundOnMachines) {
   EXPECT_GE(share("dgx_a100(2)", Kind::kBroadcast), 0.9);
   EXPECT_GE(share("rail(4,4)", Kind::kReduceScatter), 0.91);
   EXPECT_GE(share("fat_tree(4)", Kind::kAllGather), 0.94);
+  EXPECT_GE(share("switch(8,reduces=true)", Kind::kReduceScatter), 0.9);
+  EXPECT_GE(share("switch(8,reduces=true)", Kind::kReduce), 0.97);
+  // Its two halves one after the other; the bound is of both at once.
+  EXPECT_GE(share("switch(8,reduces=true)", Kind::kAllReduce), 0.55);
 }
 
 }  // namespace
