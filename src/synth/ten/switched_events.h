@@ -58,9 +58,9 @@ class Stays {
     return delay;
   }
 
-  // The same of hops that branch off from those of a chunk that is being sent: it leaves each switch
-  // at an instant of its own, so that turned around it is clear which sum comes first. Nothing
-  // where it would meet another copy.
+  // The same of hops that branch off from those of a chunk that is being sent, from when it comes to
+  // the switch: it leaves each switch at an instant of its own, so that turned around it is clear
+  // which sum comes first. Nothing where it would meet another copy.
   std::optional<int64_t> BranchDelay(const std::vector<Hop>& hops, uint32_t chunk) const {
     int64_t delay = 0;
     for (size_t k = 1; k < hops.size(); ++k) {
@@ -349,7 +349,7 @@ class SwitchedEvents {
         stays_.Add(further_, chunk);
         return end_ps;
       }
-      delay += *more;
+      delay = std::max(delay + 1, *more);
     }
     return {};
   }
