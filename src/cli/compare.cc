@@ -174,14 +174,9 @@ Result<Made> MakeOn(const Topology& topology, const Entry& entry, const CompareF
   return Made{&topology, std::move(*schedule), elapsed.count(), std::nullopt};
 }
 
-// An algorithm on the network as it is, or on the unwinding that suits it best; `auto` tries those
-// by itself where there are switches.
-Result<Made> Make(const Entry& entry, Networks& networks, const CompareFlags& flags, int64_t size) {
-  const SynthOptions options = OptionsOf(entry, flags, size);
-  const bool tries =
-      networks.tries_unwindings() ||
-      (entry.synthesizer == nullptr && TriesUnwindings(networks.whole(), flags.collective));
-  if (!tries) return MakeOn(networks.whole(), entry, flags, options);
+// On the unwinding that suits the algorithm best.
+Result<Made> MakeUnwound(const Entry& entry, Networks& networks, const CompareFlags& flags,
+                         const SynthOptions& options) {
   const auto before = std::chrono::steady_clock::now();
   Result<Unwound> best =
       Unwind(flags.topology, kTrySeveral, entry.synthesizer, flags.collective, options);
@@ -193,6 +188,29 @@ Result<Made> Make(const Entry& entry, Networks& networks, const CompareFlags& fl
   if (!made) return made;
   made->synthesis_s += searched.count();
   if (!is_whole) made->unwound = *std::move(best);
+  return made;
+}
+
+// Whether algorithms for links between ranks get an unwinding where nobody asked for one: as long
+// as trying several takes seconds.
+bool UnwindsWhereNeeded(const Networks& networks, const CompareFlags& flags) {
+  constexpr int32_t kMaxRanks = 64;
+  return flags.unwind.empty() && networks.whole().has_switches() &&
+         networks.whole().num_ranks() <= kMaxRanks;
+}
+
+// An algorithm on the network as it is, or on the unwinding that suits it best: where that was asked
+// for, and of algorithms that work over links between ranks; `auto` tries unwindings by itself.
+Result<Made> Make(const Entry& entry, Networks& networks, const CompareFlags& flags, int64_t size) {
+  const SynthOptions options = OptionsOf(entry, flags, size);
+  if (networks.tries_unwindings() ||
+      (entry.synthesizer == nullptr && TriesUnwindings(networks.whole(), flags.collective)))
+    return MakeUnwound(entry, networks, flags, options);
+  Result<Made> made = MakeOn(networks.whole(), entry, flags, options);
+  if (made || made.error().code != ErrorCode::kInfeasible || !UnwindsWhereNeeded(networks, flags))
+    return made;
+  Result<Made> unwound = MakeUnwound(entry, networks, flags, options);
+  if (unwound || unwound.error().code == ErrorCode::kCancelled) return unwound;
   return made;
 }
 
@@ -507,9 +525,10 @@ class Comparison {
 
 // Switches forward, ranks reduce: of all algorithms only trees through switches work there as it
 // is.
-Status CheckReduces(const Networks& networks, const Collective& wanted,
+Status CheckReduces(const CompareFlags& flags, const Networks& networks, const Collective& wanted,
                     const std::vector<Entry>& entries) {
-  if (!wanted.reduces() || !networks.whole().has_switches() || networks.tries_unwindings())
+  if (!wanted.reduces() || !networks.whole().has_switches() || networks.tries_unwindings() ||
+      UnwindsWhereNeeded(networks, flags))
     return {};
   for (const Entry& entry : entries)
     if (entry.synthesizer == nullptr || entry.synthesizer->reduces_through_switches) return {};
@@ -520,7 +539,7 @@ std::string Headline(const CompareFlags& flags, const Networks& networks, const 
   std::string text = fmt::format("{} on {} ({} ranks)", flags.collective.name,
                                  NameOf(networks.whole()), networks.whole().num_ranks());
   if (!rows.some()) return text + ": no algorithm makes a schedule\n\n";
-  if (rows.has_unwound()) text += ", its switches unwound by the degree shown";
+  if (rows.has_unwound()) text += ", its switches unwound where a degree is shown";
   text += fmt::format(", every schedule verified; simulated with links {}, steps {}",
                       flags.sim.links.name, flags.sim.mode);
   if (rows.switched() != nullptr) text += fmt::format("; {}", rows.switched()->Title());
@@ -558,7 +577,7 @@ int Compare(const Program& program, const CompareFlags& flags) {
   Result<Choice> chosen = Chosen(flags.algorithms, wanted->kind());
   if (!chosen) return Report(chosen.error());
   if (const Status fits = CheckUnwindings(*networks, *chosen); !fits) return Report(fits.error());
-  if (const Status fits = CheckReduces(*networks, *wanted, chosen->entries); !fits)
+  if (const Status fits = CheckReduces(flags, *networks, *wanted, chosen->entries); !fits)
     return Report(fits.error());
   if (const Status exist = CheckChunksExist(*wanted, flags.chunks, *sizes, flags.element); !exist)
     return Report(exist.error());
@@ -623,8 +642,8 @@ void AddCompare(Program& program) {
   command.AddOption(
       "--unwind", flags->unwind,
       "Replace every switch by links from each rank to the so many after it: a "
-      "degree, or auto, which keeps the fastest for each algorithm and size; of the algorithm "
-      "auto by itself");
+      "degree, or auto, which keeps the fastest for each algorithm and size; by itself of "
+      "algorithms that need links between ranks, up to 64 ranks, and of the algorithm auto");
   command.AddOption("--seed", flags->seed, "Seed of algorithms that draw").ShowDefault();
   flags->sim.AddTo(command);
   flags->switched.AddTo(command);

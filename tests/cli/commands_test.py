@@ -240,6 +240,14 @@ class Commands(harness.CliTest):
         self.assertEqual(answer["topology"], "unwind(switch(4),degree=3)")
         self.assertEqual([row["algorithm"] for row in answer["rows"]], ["ten", "auto", "ewsp"])
         self.assertNotIn("unwind", answer["rows"][0])
+        # Without being asked, where an algorithm needs links between ranks.
+        answer = self.json("compare", network, "-c", "all-reduce", "-a", "forest,ring,torus-dims", "--size", "1MiB")
+        forest, ring, grid = answer["rows"]
+        self.assertNotIn("unwind", forest)
+        self.assertGreaterEqual(ring["unwind"]["degree"], 1)
+        self.assertTrue(ring["verified"])
+        self.assertLessEqual(ring["bound_s"], ring["time_s"])
+        self.assertIn("'torus-dims' needs a grid", grid["error"])
         # Without switches there is nothing to unwind.
         self.assertNotIn("unwind", self.json("compare", "ring(4)", "-a", "ten", "--unwind", "auto")["rows"][0])
 
