@@ -7,12 +7,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
 #include "gateway.h"
 #include "tcp_frames.h"
+#include "tutti/base/clock.h"
 #include "tutti/runtime/remote.h"
 #include "wire_state.h"
 
@@ -203,7 +205,10 @@ PeerFrame PeerLink::LinkFrame() const {
 }
 
 void PeerLink::HearHeard(int64_t frames) {
+  losses_in_turn_ = 0;
+  if (heard_ < frames) unheard_since_ns_ = NowNs();
   for (; heard_ < frames && !unheard_.empty(); ++heard_) unheard_.pop_front();
+  if (unheard_.empty()) unheard_since_ns_ = 0;
 }
 
 void PeerLink::Resend() {
@@ -266,11 +271,13 @@ void PeerLink::CloseRedial() {
 }
 
 void PeerLink::Adopt() {
-  loop_.Remove(link_->fd());
-  // Closed when the other end has left it, too: else a reset of it might say that this daemon has gone.
-  left_.emplace(std::move(*link_));
-  const linger at_once{.l_onoff = 1, .l_linger = 0};
-  setsockopt(left_->fd(), SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+  if (link_) {
+    loop_.Remove(link_->fd());
+    // Closed when the other end has left it, too: else a reset of it might say that this daemon has gone.
+    left_.emplace(std::move(*link_));
+    const linger at_once{.l_onoff = 1, .l_linger = 0};
+    setsockopt(left_->fd(), SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+  }
   link_.emplace(std::exchange(redial_, -1));
   silent_looks_ = 0;
   acked_bytes_ = 0;
@@ -290,10 +297,51 @@ void PeerLink::Beat(int64_t now_ns) {
   Flush();
 }
 
+std::optional<bool> PeerLink::IsRedialed(int& error) const {
+  pollfd ready{.fd = redial_, .events = POLLOUT, .revents = 0};
+  if (poll(&ready, 1, 0) <= 0) return std::nullopt;
+  socklen_t size = sizeof(error);
+  getsockopt(redial_, SOL_SOCKET, SO_ERROR, &error, &size);
+  return error == 0;
+}
+
+void PeerLink::DialAgain(int64_t now_ns) {
+  const Endpoint& to = through_.port != 0 ? through_ : remote_;
+  redial_ = TcpSocket(to, SOCK_NONBLOCK);
+  redial_since_ns_ = now_ns;
+  if (redial_ >= 0 && ConnectTo(redial_, to) != 0 && errno != EINPROGRESS) CloseRedial();
+}
+
+void PeerLink::Return(int64_t now_ns) {
+  constexpr int64_t kFirstNs = 250'000'000, kMostNs = 2'000'000'000, kPatienceNs = 1'000'000'000;
+  constexpr int64_t kMostDoublings = 3;
+  if (redial_ >= 0) {
+    int error = 0;
+    const std::optional<bool> is_there = IsRedialed(error);
+    if (is_there == true) return Adopt();
+    if (!is_there && now_ns - redial_since_ns_ < kPatienceNs) return;
+    CloseRedial();
+    why_lost_ = fmt::format("nobody could be reached at {}: {}", remote_.ToText(),
+                            std::strerror(is_there ? error : ETIMEDOUT));
+    ++losses_in_turn_;
+    next_return_ns_ = 0;
+  }
+  if (next_return_ns_ == 0) {
+    const int64_t doublings = std::min(losses_in_turn_ - 2, kMostDoublings);
+    next_return_ns_ = now_ns + (losses_in_turn_ < 2 ? 0 : std::min(kFirstNs << doublings, kMostNs));
+  }
+  if (now_ns < next_return_ns_) return;
+  next_return_ns_ = 0;
+  DialAgain(now_ns);
+  if (redial_ < 0) ++losses_in_turn_;
+}
+
 void PeerLink::Watch(int64_t now_ns) {
   constexpr int kSilentLooks = 2;
   constexpr int64_t kRedialNs = 250'000'000;
-  if (lost_ || !link_ || through_.port != 0) return;
+  if (lost_) return;
+  if (endures_ && made_here_ && !link_ && connecting_ < 0) return Return(now_ns);
+  if (!link_ || through_.port != 0) return;
   if (!made_here_) return Beat(now_ns);
   const std::optional<WireState> wire = LookAtWire(link_->fd());
   const bool waits = wire && (wire->unacked > 0 || wire->probes > 0);
@@ -306,12 +354,10 @@ void PeerLink::Watch(int64_t now_ns) {
   }
   if (++silent_looks_ < kSilentLooks) return;
   if (redial_ >= 0) {
-    pollfd ready{.fd = redial_, .events = POLLOUT, .revents = 0};
     int error = 0;
-    socklen_t size = sizeof(error);
-    if (poll(&ready, 1, 0) > 0) {
-      getsockopt(redial_, SOL_SOCKET, SO_ERROR, &error, &size);
-      if (error == 0) return Adopt();
+    const std::optional<bool> is_there = IsRedialed(error);
+    if (is_there == true) return Adopt();
+    if (is_there == false) {
       CloseRedial();
       if (error == ECONNREFUSED)
         return Lose(fmt::format("nobody is there any more at {}", remote_.ToText()));
@@ -319,13 +365,12 @@ void PeerLink::Watch(int64_t now_ns) {
     if (now_ns - redial_since_ns_ < kRedialNs) return;
     CloseRedial();
   }
-  redial_ = TcpSocket(remote_, SOCK_NONBLOCK);
-  redial_since_ns_ = now_ns;
-  if (redial_ >= 0 && ConnectTo(redial_, remote_) != 0 && errno != EINPROGRESS) CloseRedial();
+  DialAgain(now_ns);
 }
 
 void PeerLink::Send(const PeerFrame& frame) {
   if (lost_) return;
+  if (unheard_.empty()) unheard_since_ns_ = NowNs();
   unheard_.push_back(Framed(frame));
   if (awaits_answer_) return;
   unsent_ += unheard_.back();
@@ -346,15 +391,29 @@ void PeerLink::Flush() {
 
 void PeerLink::Lose(const std::string& why) {
   if (lost_) return;
-  lost_ = true;
   if (link_) {
     loop_.Remove(link_->fd());
     link_.reset();
   }
+  if (endures_) {
+    CloseRedial();
+    left_.reset();
+    unsent_.clear();
+    awaits_answer_ = made_here_;  // nothing is sent until the other end has said what it has heard
+    ++losses_in_turn_;
+    next_return_ns_ = 0;
+    why_lost_ = WithFault(why);
+    return;
+  }
+  lost_ = true;
   const auto handler = handlers_.lost;
+  handler(WithFault(why));
+}
+
+std::string PeerLink::WithFault(const std::string& why) const {
   const Gateway* gateway = loop_.gateway();
   const std::string fault = gateway == nullptr ? "" : gateway->FaultWith(remote_);
-  handler(fault.empty() ? why : why + ": " + fault);
+  return fault.empty() ? why : why + ": " + fault;
 }
 
 }  // namespace tutti::service

@@ -6,6 +6,8 @@
 //             port is another one, and so perhaps its way), and both send again what the other has not heard: each
 //             frame arrives once, in order. Frames are kept until they were heard of. Connections are numbered: what an older one
 //             brings late counts no more. A connection that is closed or reset is lost at once: then the other daemon has gone.
+// Enduring    A link of which others say when the other daemon has gone endures that, too: the daemon that made it makes another
+//             connection, at once, then after a quarter of a second and twice as long each time, up to two seconds.
 // Trust       Daemons trust each other; the reader takes any bytes nevertheless.
 // Errors      A link that is lost calls its handler once, with why.
 // Threads     The daemon's.
@@ -105,8 +107,14 @@ class PeerLink {
   // this daemon made the link another way is tried, too.
   void Watch(int64_t now_ns);
   void SetHandlers(Handlers handlers) { handlers_ = std::move(handlers); }
+  // Of both ends: a connection that is closed, reset or never made is no end of the link, and the handler of losses is not called.
+  void Endure() { endures_ = true; }
   const Endpoint& remote() const { return remote_; }
   bool is_connected() const { return link_.has_value(); }
+  // Why the last connection ended, of a link that endures.
+  const std::string& why_lost() const { return why_lost_; }
+  // Since when it has been waited for the other daemon to hear what was sent. 0: it has heard all.
+  int64_t unheard_since_ns() const { return unheard_since_ns_; }
   // The other daemon has heard all that was sent, or will not.
   bool is_quiet() const { return lost_ || unheard_.empty(); }
   // Nobody listens there: the other's host says so.
@@ -128,6 +136,12 @@ class PeerLink {
   void Resend();
   PeerFrame LinkFrame() const;
   void CloseRedial();
+  void DialAgain(int64_t now_ns);
+  // True: the connection that was being made is there. Nothing: it is being made. False: it was not to be.
+  std::optional<bool> IsRedialed(int& error) const;
+  // Makes another connection, in place of one that was lost.
+  void Return(int64_t now_ns);
+  std::string WithFault(const std::string& why) const;
   // Another connection is there: over to it.
   void Adopt();
   void LeaveGateway();
@@ -139,7 +153,10 @@ class PeerLink {
   int connecting_ = -1;
   std::optional<ControlLink> link_;
   std::string unsent_;
-  bool lost_ = false, refused_ = false;
+  bool lost_ = false, refused_ = false, endures_ = false;
+  int64_t losses_in_turn_ = 0;  // since the other end was heard
+  std::string why_lost_;
+  int64_t next_return_ns_ = 0, unheard_since_ns_ = 0;
   std::array<uint64_t, 2>
       id_{};  // of those that this daemon made, and of those that can be resumed
   bool made_here_ = false, awaits_answer_ = false;

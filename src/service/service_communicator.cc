@@ -179,11 +179,12 @@ void ServiceCommunicator::BecomeMember(const PeerFrame& frame) {
     members_[daemon].control = EndpointAt(frame.words, 3 + ranks + 2 * daemon);
   if (daemons > 1) {
     const size_t next = (static_cast<size_t>(frame.words[0]) + 1) % daemons;
-    // Who has gone the root says.
+    // Who has gone the root says: a connection that is lost is made again.
     ring_out_ = PeerLink::Connect(parts_.loop, EndpointAt(frame.words, 3 + ranks + 2 * next),
                                   {.frame = [](const PeerFrame&) {}, .lost = [](const auto&) {}});
     if (ring_out_ == nullptr)
       return Fail({ErrorCode::kResourceExhausted, "a daemon has no descriptor left"}, true);
+    ring_out_->Endure();
     ring_out_->Send({.kind = PeerKind::kRing,
                      .words = {static_cast<int64_t>(id_.secret[0]),
                                static_cast<int64_t>(id_.secret[1]), barrier_.self}});
@@ -262,6 +263,7 @@ void ServiceCommunicator::MeetPeers(const PeerFrame& frame) {
 void ServiceCommunicator::AcceptRing(std::unique_ptr<PeerLink> link) {
   link->SetHandlers({.frame = [this](const PeerFrame& frame) { HearRing(frame); },
                      .lost = [](const std::string&) {}});
+  link->Endure();
   ring_in_ = std::move(link);
 }
 
@@ -335,6 +337,7 @@ void ServiceCommunicator::Do(const BarrierAction& action) {
     case Kind::kTellSwitched:
       return root_->Send({.kind = PeerKind::kSwitched, .words = {int64_t{action.epoch}, hold_ns_}});
     case Kind::kSend:
+      ring_is_needed_ = true;
       return ring_out_->Send(
           {.kind = PeerKind::kBarrier,
            .words = {int64_t{action.epoch}, action.origin, static_cast<int64_t>(action.value)}});
@@ -705,8 +708,8 @@ void ServiceCommunicator::Tick(int64_t now_ns) {
   chunks_.Tick(now_ns);
   followed_.Tick();
   announcer_.Tick(now_ns);
-  for (PeerLink* link : {root_.get(), ring_out_.get()})
-    if (link != nullptr) link->Watch(now_ns);
+  if (root_ != nullptr) root_->Watch(now_ns);
+  if (ring_out_ != nullptr && !failed_ && !is_over()) WatchRing(now_ns);
   if (failed_ || stage_ != Stage::kActive) return;
   // What was sent by operations that are over goes on, on other ways if need be.
   for (const auto& [number, epoch] : epochs_)
@@ -731,6 +734,24 @@ void ServiceCommunicator::Tick(int64_t now_ns) {
                            static_cast<int64_t>(rank->completed), waits},
                  .texts = {oldest == nullptr ? "" : oldest->Text()}});
   }
+}
+
+void ServiceCommunicator::WatchRing(int64_t now_ns) {
+  constexpr int64_t kPatienceNs = 10'000'000'000;
+  // Where ranks have left there is no further change, and the next daemon may be through with the communicator.
+  if (!left_.empty() && ring_out_->is_quiet()) return;
+  ring_out_->Watch(now_ns);
+  // Without a change it carries nothing, and is sought for as long as the communicator lives. In a change launches wait for it.
+  const int64_t since_ns = ring_out_->unheard_since_ns();
+  if (!ring_is_needed_ || !left_.empty() || ring_out_->is_connected() || since_ns == 0 ||
+      now_ns - since_ns < kPatienceNs)
+    return;
+  Fail({ErrorCode::kPeerFailed,
+        fmt::format(
+            "the ring of daemons was cut for {} s in a change of strategy, from {} to {}: {}",
+            kPatienceNs / 1'000'000'000, parts_.host, ring_out_->remote().ToText(),
+            ring_out_->why_lost())},
+       true);
 }
 
 std::string_view ServiceCommunicator::phase() const {

@@ -214,6 +214,8 @@ class ServiceCommunicator {
   void Apply(const BarrierEvent& event);
   void Perform(const BarrierStep& step);
   void Do(const BarrierAction& action);
+  // Finds the next daemon again where the connection to it was lost.
+  void WatchRing(int64_t now_ns);
   void HearLeft(int32_t rank, uint64_t completed, const std::string& why);
   // Its next command may be one that a rank which has left will never join.
   void CheckLeft(LocalRank& rank);
@@ -256,6 +258,7 @@ class ServiceCommunicator {
   Stage stage_ = Stage::kJoining;
   std::vector<std::unique_ptr<LocalRank>> local_;  // by rank, once all are there
   std::unique_ptr<PeerLink> root_, ring_out_, ring_in_;
+  bool ring_is_needed_ = false;  // a change has sent something on it
   tcp::Cookie cookie_{};
   std::vector<Regrouping::Member> members_;  // by daemon of the ring
   std::unique_ptr<Regrouping> regrouping_;

@@ -1,5 +1,7 @@
 // What is lost, stands still or dies, and rules that are broken on purpose.
 #include <array>
+#include <memory>
+#include <string_view>
 
 #include "control_link.h"
 #include "tcp_frames.h"
@@ -7,7 +9,33 @@
 
 namespace tutti::histories {
 
+namespace {
+
+// Of a connection to the next daemon of a ring: it says who it is, then that.
+bool IsOfARing(std::string_view first) {
+  constexpr size_t kWord = 8, kHead = 3 * kWord, kLinkWords = 4;
+  constexpr size_t kKind = kWord + kHead + kLinkWords * kWord + kWord;
+  if (first.size() < kKind + kWord) return false;
+  const auto* words = reinterpret_cast<const std::byte*>(first.data());
+  return tcp::WordAt(words + kWord) == static_cast<uint64_t>(service::PeerKind::kLink) &&
+         tcp::WordAt(words + kKind) == static_cast<uint64_t>(service::PeerKind::kRing);
+}
+
+}  // namespace
+
+void World::PlanRingFaults() {
+  // Of their own numbers, so that seeds known for what they found find it still.
+  constexpr uint64_t kOwn = 0x52494e47, kHundred = 100, kOften = 20, kMost = 2;
+  const auto random = std::make_shared<Random>(options_.seed ^ kOwn);
+  if (random->Below(kHundred) >= kOften) return;
+  for (uint64_t left = 1 + random->Below(kMost); left > 0; --left)
+    kernel_->At(After(static_cast<int64_t>(random->Below(uint64_t{150 * kMs}))), [this, random] {
+      if (kernel_->ResetOne(IsOfARing, *random)) Note("a connection of a ring is reset");
+    });
+}
+
 void World::PlanFaults() {
+  PlanRingFaults();
   // Of ways and connections no more than two: after three the communicator may fail.
   for (uint64_t left = Draw(3); left > 0; --left) {
     noisy_ = true;

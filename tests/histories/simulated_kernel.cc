@@ -86,15 +86,25 @@ void SimulatedKernel::CutPower(int32_t host) {
 }
 
 bool SimulatedKernel::ResetOne(uint16_t but_to_port) {
+  return ResetOneOf([but_to_port](const Wire& wire) { return wire.ends[1].port != but_to_port; },
+                    random_);
+}
+
+bool SimulatedKernel::ResetOne(const IsWanted& is_wanted, Random& random) {
+  return ResetOneOf([&is_wanted](const Wire& wire) { return is_wanted(wire.first); }, random);
+}
+
+bool SimulatedKernel::ResetOneOf(const std::function<bool(const Wire&)>& is_wanted,
+                                 Random& random) {
   std::vector<std::shared_ptr<Wire>> open;
   for (const auto& weak : wires_) {
     auto wire = weak.lock();
     if (wire != nullptr && wire->ends[0].state == End::State::kOpen && wire->ends[0].fd >= 0 &&
-        wire->ends[1].fd >= 0 && wire->ends[1].port != but_to_port)
+        wire->ends[1].fd >= 0 && is_wanted(*wire))
       open.push_back(std::move(wire));
   }
   if (open.empty()) return false;
-  const auto wire = open[random_.Below(open.size())];
+  const auto wire = open[random.Below(open.size())];
   for (End& end : wire->ends) EndWith(end, ECONNRESET);
   return true;
 }

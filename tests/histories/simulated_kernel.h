@@ -26,6 +26,7 @@
 #include <queue>
 #include <set>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
@@ -91,6 +92,9 @@ class SimulatedKernel {
   void Start(int32_t host) { down_[static_cast<size_t>(host)] = false; }
   // The data connections (those from or to a port that is no listener's of a daemon) that are open; one of them is reset.
   bool ResetOne(uint16_t but_to_port);
+  // One of the open connections whose first bytes, as who made it sent them, are such.
+  using IsWanted = std::function<bool(std::string_view first)>;
+  bool ResetOne(const IsWanted& is_wanted, Random& random);
   size_t DescriptorsOf(int32_t host) const;
   // The next message with these first bytes, and so many in all, that some host sends is changed on its way.
   using Tamper = std::function<void(std::string& bytes)>;
@@ -121,6 +125,8 @@ class SimulatedKernel {
   ssize_t WriteCounter(int fd, uint64_t value);
 
  private:
+  static constexpr size_t kFirstBytes = 128;
+
   struct End {
     int fd = -1;
     int32_t host = 0;
@@ -148,6 +154,7 @@ class SimulatedKernel {
   struct Wire {
     uint64_t id = 0;
     std::array<End, 2> ends;  // who connected, and to whom
+    std::string first;        // bytes of the former, up to kFirstBytes
   };
   struct Watch {
     int epoll = -1;
@@ -211,6 +218,7 @@ class SimulatedKernel {
   void Resend(const std::shared_ptr<Wire>& wire, int from);
   void SendReset(const std::shared_ptr<Wire>& wire, int from);
   void EndWith(End& end, int error);
+  bool ResetOneOf(const std::function<bool(const Wire&)>& is_wanted, Random& random);
   void LetGo(const std::shared_ptr<Wire>& wire, int side, bool rudely);
   bool TakePort(uint16_t port, const Wire& wire);
   File* ListenerAt(int32_t host, uint16_t port, int& fd);

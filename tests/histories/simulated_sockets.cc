@@ -206,6 +206,8 @@ ssize_t SimulatedKernel::Send(int fd, const void* bytes, size_t size) {
   if (tamper_) tamper_(part);
   const uint64_t at = end.acked + end.out.size();
   end.out += part;
+  if (file->side == 0 && wire->first.size() < kFirstBytes)
+    wire->first.append(part, 0, kFirstBytes - wire->first.size());
   Transmit(wire, file->side, at, std::move(part), false);
   return static_cast<ssize_t>(taken);
 }

@@ -114,6 +114,7 @@ class World {
   void MakeGroup(const std::string& tenant);
   std::vector<Planned> DrawProgram(int32_t num_ranks, uint64_t most);
   void PlanFaults();
+  void PlanRingFaults();
   void PlanDeath();
   void LetDie();
   void PlanChanges();

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <linux/filter.h>
+#include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <iterator>
 #include <limits>
@@ -152,6 +154,85 @@ TEST_F(Links, SilentConnectionsAreReplacedAndEveryFrameComesOnce) {
   EXPECT_GE(connections, 4);
   for (const auto* each : {&here, &there})
     for (size_t i = 0; i < each->size(); ++i) ASSERT_EQ((*each)[i], static_cast<int64_t>(i));
+}
+
+// Connections are closed, by whichever end; of the first one nothing may have been heard.
+TEST_F(Links, OneThatEnduresGoesOnOverOtherConnections) {
+  Endpoint at;
+  const ipc::Descriptor listener(ListenAt(at));
+  PeerLinks links;
+  std::list<std::unique_ptr<PeerLink>> accepted;
+  std::vector<int64_t> here, there;
+  int last = -1, connections = 0;
+  loop_->Add(listener.fd(), 1, [&](uint32_t) {
+    const int fd = accept4(listener.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd < 0) return;
+    last = fd;
+    if (++connections == 1) {
+      close(fd);
+      return;
+    }
+    accepted.push_back(std::make_unique<PeerLink>(
+        *loop_, fd,
+        PeerLink::Handlers{
+            .frame = [&](const PeerFrame& frame) { there.push_back(frame.words[0]); },
+            .lost = [](const auto&) {}},
+        &links));
+    accepted.back()->Endure();
+  });
+  auto link =
+      PeerLink::Connect(*loop_, at,
+                        {.frame = [&](const PeerFrame& frame) { here.push_back(frame.words[0]); },
+                         .lost = [](const std::string& why) { ADD_FAILURE() << why; }});
+  link->Endure();
+  int64_t now = 0, sent = 0, answered = 0;
+  for (int cut = 0; cut < 5; ++cut) {
+    for (int i = 0; i < 3; ++i) link->Send({.kind = PeerKind::kCommit, .words = {sent++}});
+    for (int i = 0; i < 3 && cut > 0; ++i)
+      accepted.front()->Send({.kind = PeerKind::kCommit, .words = {answered++}});
+    RunUntil([&] {
+      link->Watch(now += 100'000'000);
+      return static_cast<int64_t>(there.size()) == sent &&
+             static_cast<int64_t>(here.size()) == answered && link->is_quiet();
+    });
+    EXPECT_EQ(link->unheard_since_ns(), 0);
+    shutdown(last, SHUT_RDWR);
+  }
+  EXPECT_GE(connections, 6);
+  for (const auto* each : {&here, &there})
+    for (size_t i = 0; i < each->size(); ++i) ASSERT_EQ((*each)[i], static_cast<int64_t>(i));
+}
+
+TEST_F(Links, OneThatEnduresIsSoughtMoreSeldomTheLongerNobodyIsThere) {
+  Endpoint at;
+  { const ipc::Descriptor listener(ListenAt(at)); }  // its port is free again
+  auto link = PeerLink::Connect(
+      *loop_, at,
+      {.frame = [](const PeerFrame&) {}, .lost = [](const auto& why) { ADD_FAILURE() << why; }});
+  link->Endure();
+  link->Send({.kind = PeerKind::kCommit, .words = {7}});
+  EXPECT_GT(link->unheard_since_ns(), 0);
+  RunUntil([&] { return !link->why_lost().empty(); });
+  EXPECT_THAT(link->why_lost(), testing::HasSubstr("Connection refused"));
+  // Who comes there meanwhile, and is turned away.
+  const ipc::Descriptor listener(ListenAt(at));
+  std::vector<int64_t> came_ms;
+  for (int64_t ms = 0; ms < 8'000; ms += 100) {
+    link->Watch(ms * 1'000'000);
+    loop_->Poll(1);
+    pollfd waits{.fd = listener.fd(), .events = POLLIN, .revents = 0};
+    if (poll(&waits, 1, 0) <= 0) continue;
+    came_ms.push_back(ms);
+    // Adopted, and closed before it was answered.
+    link->Watch(ms * 1'000'000 + 1);
+    close(accept4(listener.fd(), nullptr, nullptr, SOCK_CLOEXEC));
+    RunUntil([&] { return !link->is_connected(); });
+  }
+  ASSERT_GE(came_ms.size(), 6u);
+  EXPECT_EQ(came_ms[0], 0);
+  for (size_t i = 2; i < came_ms.size(); ++i)
+    EXPECT_GE(came_ms[i] - came_ms[i - 1], came_ms[i - 1] - came_ms[i - 2]) << i;
+  EXPECT_LE(came_ms.back() - came_ms[came_ms.size() - 2], 2'200);
 }
 
 // What the first connection was to bring is lost before anything of it was heard.

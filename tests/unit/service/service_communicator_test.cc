@@ -96,11 +96,13 @@ class ServiceCommunicatorTest : public LoopTest {
   void Start(int32_t num_ranks = 2) {
     daemon_.emplace(*loop_, links_, planner_, played_.endpoint(), num_ranks);
   }
-  void Activate() {
+  // The ring leads from the daemon to `ring`, or else to the test.
+  void Activate(const Endpoint* ring = nullptr) {
     Start();
     daemon_->Join(1, 2);
     Until([&] { return root_.Count(PeerKind::kJoin) == 1; });
-    const int64_t port = played_.endpoint().port, own = daemon_->door.endpoint().port;
+    const int64_t port = (ring != nullptr ? *ring : played_.endpoint()).port,
+                  own = daemon_->door.endpoint().port;
     root_.link->Send({.kind = PeerKind::kMembers,
                       .words = {1, 5, 6, 0, 1, INADDR_LOOPBACK, port, INADDR_LOOPBACK, own},
                       .texts = {"H0", "H1"}});
@@ -233,6 +235,91 @@ TEST_F(ServiceCommunicatorTest, ADrainedEpochIsOpenUntilAllDaemonsArePastIt) {
   Settle();
   EXPECT_EQ(first.communicator.connections(), 0u);
   EXPECT_EQ(second.communicator.connections(), 0u);
+}
+
+// Both daemons live, and the connection between them that a change needs is lost before, or in it.
+TEST_F(ServiceCommunicatorTest, ALostLinkOfTheRingIsMadeAgain) {
+  RootPart root(*loop_, kNoRootId.secret);
+  Door at_root(*loop_, links_, [&](std::unique_ptr<PeerLink> link, const PeerFrame& join) {
+    root.Accept(std::move(link), join);
+  });
+  PlayedDaemon first(*loop_, links_, planner_, at_root.endpoint(), 2),
+      second(*loop_, links_, planner_, at_root.endpoint(), 2);
+  first.Join(0, 2);
+  second.Join(1, 2);
+  int64_t now_ns = NowNs();
+  const auto run = [&] {
+    planner_.RunFinished();
+    for (PlayedDaemon* daemon : {&first, &second}) {
+      daemon->communicator.PollNext(1 << 20);
+      daemon->communicator.Tick(now_ns);
+    }
+    now_ns += 100'000'000;
+  };
+  Until([&] { return first.process.has_joined && second.process.has_joined; }, run);
+  const auto ring_is_there = [&] {
+    return !first.door.accepted().empty() && !second.door.accepted().empty();
+  };
+  Until(ring_is_there, run);
+  const auto cut = [](const PlayedDaemon& daemon) {
+    shutdown(daemon.door.accepted().back(), SHUT_RDWR);
+  };
+  for (uint64_t change = 1; change <= 3; ++change) {
+    // Idle, where it is found again without a change; and with one that comes at once.
+    const size_t connections = first.door.accepted().size();
+    cut(first);
+    if (change == 1) Until([&] { return first.door.accepted().size() == connections + 1; }, run);
+    cut(second);
+    std::string answer;
+    root.Reconfigure({}, [&](const Result<int64_t>& hold_ns) {
+      answer = hold_ns ? "done" : hold_ns.error().message;
+    });
+    if (change == 3) cut(second);
+    first.Issue();
+    second.Issue();
+    Until(
+        [&] {
+          return !answer.empty() && first.process.completed == change &&
+                 second.process.completed == change;
+        },
+        run);
+    EXPECT_EQ(answer, "done");
+    EXPECT_EQ(first.communicator.epoch(), change);
+    EXPECT_EQ(second.communicator.epoch(), change);
+  }
+}
+
+// What launches wait for does not come for ten seconds: else they would be held for ever.
+TEST_F(ServiceCommunicatorTest, ARingThatStaysCutInAChangeFailsTheCommunicatorByName) {
+  HeardLink ring;
+  std::optional<Door> next;
+  next.emplace(*loop_, links_, [&](std::unique_ptr<PeerLink> link, const PeerFrame&) {
+    ring.Keep(std::move(link));
+  });
+  const Endpoint at = next->endpoint();
+  Activate(&at);
+  Until([&] { return ring.link != nullptr; });
+  next.reset();
+  ring.link.reset();
+  constexpr int64_t kLongNs = 11'000'000'000;
+  // While there is no change nobody misses it.
+  Settle([&] { daemon_->communicator.Tick(NowNs() + kLongNs); });
+  EXPECT_EQ(daemon_->communicator.phase(), "active");
+  root_.link->Send({.kind = PeerKind::kPrepare, .words = {1, 1}, .texts = {""}});
+  Until([&] { return root_.Count(PeerKind::kOpened) == 2; }, [&] { planner_.RunFinished(); });
+  const int64_t own = daemon_->door.endpoint().port;
+  root_.link->Send({.kind = PeerKind::kPeers,
+                    .words = {1, 1, INADDR_LOOPBACK, rank_0_.port, INADDR_LOOPBACK, own}});
+  Until([&] { return root_.Count(PeerKind::kPrepared) == 1; });
+  root_.link->Send({.kind = PeerKind::kCommit, .words = {1}});
+  Until([&] { return daemon_->communicator.phase() == "holding"; });
+  Settle([&] { daemon_->communicator.Tick(NowNs()); });
+  EXPECT_EQ(daemon_->process.failed, "");
+  Settle([&] { daemon_->communicator.Tick(NowNs() + kLongNs); });
+  EXPECT_THAT(daemon_->process.failed,
+              HasSubstr("the ring of daemons was cut for 10 s in a change of strategy, from H to " +
+                        at.ToText()));
+  EXPECT_EQ(root_.Count(PeerKind::kFailed), 1u);
 }
 
 TEST_F(ServiceCommunicatorTest, ChunksAreTracedForAsLongAsSomebodyAsks) {
