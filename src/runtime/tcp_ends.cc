@@ -53,12 +53,11 @@ TcpSender::TcpSender(const tcp::Hello& hello, const TcpOptions& options, int epo
 
 TcpSender::~TcpSender() { Break(); }
 
-void TcpSender::Fail(const std::string& what) {
+void TcpSender::Fail(const std::string& what, ErrorCode code) {
   Break();
   stage_ = Stage::kFailed;
-  health_ = MakeError(ErrorCode::kPeerFailed,
-                      fmt::format("connection {} -> {} channel {}: {}", hello_.sender,
-                                  hello_.receiver, hello_.channel, what));
+  health_ = MakeError(code, fmt::format("connection {} -> {} channel {}: {}", hello_.sender,
+                                        hello_.receiver, hello_.channel, what));
 }
 
 void TcpSender::Break() {
@@ -103,6 +102,7 @@ bool TcpSender::Connect() {
   fd_ = Dial(route_);
   if (fd_ < 0) {
     refused_ = errno;
+    CheckScarcity();
     return false;
   }
   SetOpenRoute(route_);
@@ -110,10 +110,23 @@ bool TcpSender::Connect() {
   silent_ = {};
   last_look_ = {};
   ready_ = 0;
-  if (Register(epoll_, fd_, ready_)) return true;
+  if (Register(epoll_, fd_, ready_)) {
+    scarce_since_.reset();
+    return true;
+  }
   refused_ = errno;
   Break();
+  CheckScarcity();
   return false;
+}
+
+void TcpSender::CheckScarcity() {
+  constexpr std::array kScarce = {EMFILE, ENFILE, ENOBUFS, ENOMEM, ENOSPC};
+  if (std::find(kScarce.begin(), kScarce.end(), refused_) == kScarce.end())
+    return scarce_since_.reset();
+  if (!scarce_since_) scarce_since_ = Clock::now();
+  if (HasPassed(*scarce_since_, options_.in_vain_s))
+    Fail(WhyNotMade(options_.in_vain_s), ErrorCode::kResourceExhausted);
 }
 
 void TcpSender::SetOpenRoute(size_t route) {
@@ -368,16 +381,17 @@ bool TcpSender::ReadAcks() {
   return any;
 }
 
-std::string TcpSender::WhyNotMade() const {
-  return fmt::format("could not be made within {} s{}{}", options_.patience_s,
-                     refused_ != 0 ? ": " : "", refused_ != 0 ? std::strerror(refused_) : "");
+std::string TcpSender::WhyNotMade(double within_s) const {
+  return fmt::format("could not be made within {} s{}{}", within_s, refused_ != 0 ? ": " : "",
+                     refused_ != 0 ? std::strerror(refused_) : "");
 }
 
 bool TcpSender::Advance() {
   bool any = false;
   if (stage_ == Stage::kClosed) {
     any = Connect();
-    if (!any && HasPassed(closed_since_, options_.patience_s)) Fail(WhyNotMade());
+    if (!any && stage_ != Stage::kFailed && HasPassed(closed_since_, options_.patience_s))
+      Fail(WhyNotMade(options_.patience_s));
   }
   if (stage_ == Stage::kConnecting) any = Greet() || any;
   if (stage_ == Stage::kGreeted) any = ReadWelcome() || any;
@@ -385,9 +399,11 @@ bool TcpSender::Advance() {
   if (stage_ == Stage::kOpen) any = Write() || any;
   const bool waits = stage_ == Stage::kConnecting || stage_ == Stage::kGreeted;
   if (waits && HasPassed(closed_since_, options_.patience_s))
-    Fail(stage_ == Stage::kConnecting && refused_ != 0
-             ? WhyNotMade()  // whatever the attempt that is under way would have brought
-             : fmt::format("was not welcomed within {} s", options_.patience_s));
+    Fail(
+        stage_ == Stage::kConnecting && refused_ != 0
+            ? WhyNotMade(
+                  options_.patience_s)  // whatever the attempt that is under way would have brought
+            : fmt::format("was not welcomed within {} s", options_.patience_s));
   const bool awaits = waits || (stage_ == Stage::kOpen && posted_ > released_);
   if (!awaits && tries_others()) CloseStandbys();
   if (!awaits || stage_ == Stage::kFailed)

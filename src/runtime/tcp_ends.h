@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -76,7 +77,9 @@ class TcpSender final : public Connection {
   };
   Silence LookAtKernel();
   bool Greet();
-  std::string WhyNotMade() const;
+  std::string WhyNotMade(double within_s) const;
+  // The system has nothing left to make a connection of, for too long: then it fails with what is short.
+  void CheckScarcity();
   // Reads `size` bytes of what comes back. True: they are all there.
   bool ReadBack(size_t size);
   bool ReadWelcome();
@@ -90,7 +93,7 @@ class TcpSender final : public Connection {
   // Puts what is to be written next into `parts`; their number.
   size_t Gather(iovec* parts, size_t most);
   void Wrote(int64_t bytes);
-  void Fail(const std::string& what);
+  void Fail(const std::string& what, ErrorCode code = ErrorCode::kPeerFailed);
 
   tcp::Hello hello_;
   const TcpOptions& options_;  // of the transport
@@ -114,6 +117,7 @@ class TcpSender final : public Connection {
   Stage stage_ = Stage::kClosed;
   std::chrono::steady_clock::time_point closed_since_, next_try_;
   int refused_ = 0;  // errno of the last attempt to connect
+  std::optional<std::chrono::steady_clock::time_point> scarce_since_;  // of attempts in turn
   std::array<PostedMessage, kWindow> window_;
   uint64_t posted_ = 0, released_ = 0;
   uint64_t writing_ = 0;  // message

@@ -25,6 +25,7 @@
 // Errors      A connection fails, naming the other rank, when it could not be made (again) within
 //             `patience_s`, when it was closed or reset `max_failures` times within kFailureWindow, when no byte of a message
 //             was acknowledged for `in_vain_s` by whatever way, or when the other end runs another call or breaks the protocol.
+//             kResourceExhausted: for `in_vain_s` there were no descriptors, or no memory, to make it of.
 // Threads     One; ranks in threads each have their own.
 #pragma once
 

@@ -9,6 +9,7 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <deque>
 #include <memory>
@@ -466,6 +467,43 @@ TEST(ConnectionsTest, WhyAConnectionCannotBeMadeIsSaid) {
             "connection 0 -> 1 channel 1: could not be made within 0.5 s: Too many open files");
   EXPECT_THAT(TcpTransport::Listen(0, {.address = 0xcb007107}).error().message,
               HasSubstr("rank 0: cannot listen at 203.0.113.7: Cannot assign requested address"));
+}
+
+// Of one that waits for its peer for ever.
+TEST(ConnectionsTest, WantOfDescriptorsIsNotWaitedOutForEver) {
+  constexpr double kForEver = 1e9, kInVain_s = 0.3;
+  const auto mine =
+      TcpTransport::Listen(0, {.patience_s = kForEver, .in_vain_s = kInVain_s}).value();
+  const auto other = TcpTransport::Listen(1, {.patience_s = kForEver}).value();
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  const rlimit none{3, before.rlim_max};
+  const auto poll_for = [&](std::chrono::milliseconds time) {
+    const auto until = std::chrono::steady_clock::now() + time;
+    while (std::chrono::steady_clock::now() < until) mine->Poll(1);
+  };
+  // Short for a while, then not: it is made.
+  setrlimit(RLIMIT_NOFILE, &none);
+  const Connection* briefly = mine->SendTo(1, other->endpoint(), 0);
+  poll_for(std::chrono::milliseconds(50));
+  setrlimit(RLIMIT_NOFILE, &before);
+  poll_for(std::chrono::milliseconds(400));
+  EXPECT_TRUE(briefly->health());
+  // Nobody there is no want.
+  const Nobody nobody;
+  const Connection* lonely = mine->SendTo(1, nobody.endpoint(), 1);
+  poll_for(std::chrono::milliseconds(400));
+  EXPECT_TRUE(lonely->health());
+  setrlimit(RLIMIT_NOFILE, &none);
+  const Connection* starved = mine->SendTo(1, other->endpoint(), 2);
+  const Deadline most(20);
+  while (starved->health() && !most.HasPassed()) mine->Poll(1);
+  setrlimit(RLIMIT_NOFILE, &before);
+  ASSERT_FALSE(starved->health());
+  EXPECT_EQ(starved->health().error().code, ErrorCode::kResourceExhausted);
+  EXPECT_EQ(starved->health().error().message,
+            "connection 0 -> 1 channel 2: could not be made within 0.3 s: Too many open files");
+  EXPECT_TRUE(briefly->health());
 }
 
 TEST(ConnectionsTest, ADeadProcessOfARunOverTcpIsNamed) {
