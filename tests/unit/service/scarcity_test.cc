@@ -90,10 +90,11 @@ class TwoDaemons {
   }
 
   // From now on, until Enough(), the n-th call of that daemon fails.
-  void BeScarce(size_t host, int64_t fails) {
+  void BeScarce(size_t host, int64_t fails) { BeScarce(host, Scarcity(fails)); }
+  void BeScarce(size_t host, Scarcity scarcity) {
     const std::lock_guard lock(mutex_);
     scarce_host_ = host;
-    scarcity_ = std::make_unique<Scarcity>(fails);
+    scarcity_ = std::make_unique<Scarcity>(std::move(scarcity));
   }
   Scarcity Enough() {
     const std::lock_guard lock(mutex_);
@@ -359,6 +360,23 @@ void CheckEveryCall(size_t scarce_host) {
 TEST(ScarcitySlow, EachCallOfTheRootsDaemon) { CheckEveryCall(0); }
 
 TEST(ScarcitySlow, EachCallOfAnotherDaemon) { CheckEveryCall(1); }
+
+// Ranks have joined, and there is no descriptor for the connections between them, however often one is asked for.
+TEST(ScarcitySlow, ADaemonThatStaysWithoutDescriptorsSaysSoAndGoesOn) {
+  TwoDaemons daemons;
+  Bystander bystander;
+  Pair pair("b");
+  ASSERT_EQ(pair.Begin(), "");
+  const int64_t before = bystander.operations();
+  daemons.BeScarce(0, Scarcity("socket"));
+  EXPECT_THAT(pair.AllReduce(), HasSubstr("could not be made within 10 s: Too many open files"));
+  daemons.Enough();
+  EXPECT_TRUE(Soon([&] { return bystander.operations() > before + 1; }));
+  Pair again("b");
+  EXPECT_EQ(again.Begin(), "");
+  EXPECT_EQ(again.AllReduce(), "");
+  EXPECT_EQ(bystander.End(), "");
+}
 
 // A daemon that does not get what it needs does not start, and says why.
 TEST(Scarcity, EachCallOfADaemonThatStarts) {
