@@ -86,7 +86,7 @@ class OperatorsTest(harness.CliTest):
                 self.assertNotIn(name, families)
                 families[name] = kind
             elif not line.startswith("#"):
-                name, value = re.fullmatch(r'([a-z_]+)(?:\{(?:[a-z0-9_]+="(?:[^"\\]|\\.)*",?)+\})? (\S+)', line).groups()
+                name, value = re.fullmatch(r'([a-z0-9_]+)(?:\{(?:[a-z0-9_]+="(?:[^"\\]|\\.)*",?)+\})? (\S+)', line).groups()
                 float(value)
                 self.assertNotIn(line.rsplit(" ", 1)[0], samples)
                 samples.add(line.rsplit(" ", 1)[0])
@@ -102,9 +102,14 @@ class OperatorsTest(harness.CliTest):
         expressions = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
         expressions += [one["query"] for one in dashboard["templating"]["list"]]
         named = {re.sub(r"_(bucket|sum|count)$", "", name) if name not in families else name
-                 for expression in expressions for name in re.findall(r"\b(?:tutti|nccl)_[a-z_]+", expression)}
-        self.assertGreater(len(named), 12)
-        self.assertLessEqual(named, set(families))
+                 for expression in expressions for name in re.findall(r"\b(?:tutti|nccl)_[a-z0-9_]+", expression)}
+        self.assertGreater(len(families), 20)
+        # A panel for each metric, and none for what there is not.
+        self.assertEqual(named, set(families))
+        ids = [panel["id"] for panel in dashboard["panels"]]
+        self.assertEqual(len(ids), len(set(ids)))
+        places = [(panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in dashboard["panels"]]
+        self.assertEqual(len(places), len(set(places)))
 
     def test_communicators_that_run_are_counted_with_nccls_names_too(self):
         self.start("--metrics", self.path("m"))
