@@ -179,6 +179,90 @@ class ServiceTest(harness.CliTest):
         self.ended(first, ["rank ", "its process has ended"])
         self.until(lambda: self.ask("status", name="b")["communicators"] == 0)
 
+    def load(self, name, *arguments):
+        running = subprocess.Popen([harness.TUTTI, "service", "load", "--socket", self.socket(name), "--size", "64KiB", *arguments],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for stream in (running.stdout, running.stderr):
+            self.addCleanup(stream.close)
+        self.addCleanup(running.wait)
+        self.addCleanup(running.kill)
+        return running
+
+    def test_a_change_waits_for_who_is_behind(self):
+        """What docs/guide/operate.md says of `reconfigure`."""
+        self.daemon("a")
+        self.daemon("b")
+        ring = self.synth("ring(2)", "all-reduce", "ring", "ring.sched")
+        meet = ["--ranks", "2", "--id", self.path("id"), "--until", self.path("stop")]
+        first = self.load("a", "--here", "0", *meet)
+        second = self.load("b", "--here", "1", "--compute", "5000", *meet)  # and the first waits for it
+        label = self.busy_communicator("a")
+
+        def comm(name):
+            return self.ask("comms", name=name)["communicators"][0]
+
+        def waits_for_rank_1():
+            pending = self.ask("pending", name="a")["pending"]
+            return [missing["rank"] for one in pending for missing in one["missing"]] == [1]
+
+        def change():
+            running = subprocess.Popen([harness.TUTTI, "service", "reconfigure", label, ring, "--admin", self.admin("a")],
+                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            for stream in (running.stdout, running.stderr):
+                self.addCleanup(stream.close)
+            self.addCleanup(running.wait)
+            self.addCleanup(running.kill)
+            return running
+        self.until(waits_for_rank_1)
+        asked = change()
+        self.until(lambda: comm("b")["state"] == "switching")
+        self.assertIsNone(asked.poll())
+        self.assertEqual(comm("b")["epoch"], 0)
+        self.refused("service", "reconfigure", label, ring, "--admin", self.admin("a"), says=["busy: a reconfiguration is under way"])
+        out, error = asked.communicate(timeout=120)
+        self.assertEqual((asked.returncode, error), (0, ""))
+        self.assertIn(f"{label} runs the new schedules", out)
+        self.assertEqual([(one["epoch"], one["strategy"]) for one in (comm("a"), comm("b"))], [(1, "ring.sched")] * 2)
+        # Who asked need not stay.
+        self.until(waits_for_rank_1)
+        asked = change()
+        self.until(lambda: comm("b")["state"] == "switching")
+        asked.kill()
+        self.until(lambda: [comm(name)["epoch"] for name in "ab"] == [2, 2])
+        # Nor is it waited for a rank that has ended.
+        self.until(waits_for_rank_1)
+        asked = change()
+        self.until(lambda: comm("b")["state"] == "switching")
+        second.kill()
+        self.assertIn("all its ranks have left", asked.communicate(timeout=120)[1])
+        self.assertEqual(asked.returncode, 2)
+        self.ended(first, ["rank 1 completed", "its process has ended"])
+
+    def test_an_upgrade_with_jobs_ends_those_of_the_host_alone(self):
+        """What docs/guide/operate.md says of daemons that are replaced while jobs run."""
+        daemon = self.daemon("a")
+        self.daemon("b")
+        meet = ["--ranks", "2", "--id", self.path("id"), "--until", self.path("stop")]
+        first, second = self.load("a", "--here", "0", *meet), self.load("b", "--here", "1", *meet)
+        self.busy_communicator("a")
+        alone = self.load("b", "--ranks", "2", "--until", self.path("stop"))
+        self.until(lambda: len(self.ask("comms", name="b")["communicators"]) == 2)
+        daemon.send_signal(signal.SIGTERM)
+        self.assertEqual(daemon.wait(60), 0)
+        self.ended(first, "the service has gone")
+        self.ended(second, "the root daemon has gone: 127.0.0.1:")
+        self.daemon("a")
+        again = ["--ranks", "2", "--id", self.path("again"), "--iterations", "10"]
+        jobs = [self.load("a", "--here", "0", *again), self.load("b", "--here", "1", *again)]
+        for job in jobs:
+            out, error = job.communicate(timeout=120)
+            self.assertEqual((job.returncode, error), (0, ""))
+            self.assertIn("by 2 ranks", out)
+        with open(self.path("stop"), "w"):
+            pass
+        self.assertIn("by 2 ranks", alone.communicate(timeout=120)[0])
+        self.assertEqual(alone.returncode, 0)
+
     def test_who_does_not_come_is_named(self):
         self.daemon()
         meet = ["--ranks", "3", "--size", "8", "--batches", "1", "--id", self.path("id")]
