@@ -79,7 +79,8 @@ void Regrouping::Hear(size_t daemon, const PeerFrame& frame) {
           frame.texts.size() == 1 ? DecodeRegrouped(frame.texts[0]) : std::nullopt;
       const auto asked = frame.words.size() == 1 ? asked_.find(static_cast<int32_t>(frame.words[0]))
                                                  : asked_.end();
-      if (daemon != leader_ || !regrouped || asked == asked_.end()) return;
+      // Also where it had been silent for so long that this daemon had begun to lead.
+      if (daemon >= party_.self || !regrouped || asked == asked_.end()) return;
       const Answer answer = std::move(asked->second.answer);
       asked_.erase(asked);
       over_ = asked_.empty();

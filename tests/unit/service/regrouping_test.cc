@@ -60,6 +60,38 @@ TEST_F(RegroupingTest, ADaemonWithoutARankThatIsLeftDoesNotLead) {
   EXPECT_EQ(answer_.value_or(""), "0 of 1");
 }
 
+// The first daemon was cut off for so long that this one had begun to lead; then its answer comes.
+TEST_F(RegroupingTest, AnAnswerThatComesLateCountsStill) {
+  HeardLink guest, third;
+  Door first(*loop_, links_, [&](std::unique_ptr<PeerLink> link, const PeerFrame&) {
+    guest.Keep(std::move(link));
+    Regrouped become;
+    become.rank = 1;
+    become.num_ranks = 3;
+    guest.link->Send({.kind = PeerKind::kRegrouped, .words = {1}, .texts = {Encode(become)}});
+  });
+  Door last(*loop_, links_,
+            [&](std::unique_ptr<PeerLink> link, const PeerFrame&) { third.Keep(std::move(link)); });
+  Regrouping second(
+      *loop_,
+      {.secret = kShrinkSecret,
+       .self = 1,
+       .daemons = {{first.endpoint(), {0}}, {{}, {1}}, {last.endpoint(), {2}}},
+       .num_ranks = 3},
+      [] { return Result<UniqueId>(UniqueId{}); },
+      [](const UniqueId&, const std::vector<Regrouping::Awaited>&) {});
+  const int64_t now_ns = NowNs();
+  second.Ask(1, {}, now_ns + kLongFromNow, [this](const Result<Regrouped>& become) {
+    answer_ = become ? std::to_string(become->rank) + " of " + std::to_string(become->num_ranks)
+                     : become.error().message;
+  });
+  second.Advance(now_ns);
+  second.Advance(now_ns + Regrouping::kSilenceNs + 1);  // it leads, and waits for the third
+  EXPECT_FALSE(answer_.has_value());
+  Until([&] { return answer_.has_value(); });
+  EXPECT_EQ(answer_.value_or(""), "1 of 3");
+}
+
 // A leader that goes with its answer on the way would be taken for one that died.
 TEST_F(RegroupingTest, TheLeaderStaysUntilTheOthersHaveHeardItsAnswer) {
   std::unique_ptr<Regrouping> leader;
