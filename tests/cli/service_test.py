@@ -179,14 +179,16 @@ class ServiceTest(harness.CliTest):
         self.ended(first, ["rank ", "its process has ended"])
         self.until(lambda: self.ask("status", name="b")["communicators"] == 0)
 
-    def load(self, name, *arguments):
-        running = subprocess.Popen([harness.TUTTI, "service", "load", "--socket", self.socket(name), "--size", "64KiB", *arguments],
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    def started(self, *arguments):
+        running = subprocess.Popen([harness.TUTTI, "service", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         for stream in (running.stdout, running.stderr):
             self.addCleanup(stream.close)
         self.addCleanup(running.wait)
         self.addCleanup(running.kill)
         return running
+
+    def load(self, name, *arguments):
+        return self.started("load", "--socket", self.socket(name), "--size", "64KiB", *arguments)
 
     def test_a_change_waits_for_who_is_behind(self):
         """What docs/guide/operate.md says of `reconfigure`."""
@@ -195,8 +197,9 @@ class ServiceTest(harness.CliTest):
         ring = self.synth("ring(2)", "all-reduce", "ring", "ring.sched")
         meet = ["--ranks", "2", "--id", self.path("id"), "--until", self.path("stop")]
         first = self.load("a", "--here", "0", *meet)
-        second = self.load("b", "--here", "1", "--compute", "5000", *meet)  # and the first waits for it
+        second = self.load("b", "--here", "1", "--compute", "10000", *meet)  # and the first waits for it
         label = self.busy_communicator("a")
+        change = ["reconfigure", label, ring, "--admin", self.admin("a")]
 
         def comm(name):
             return self.ask("comms", name=name)["communicators"][0]
@@ -204,34 +207,25 @@ class ServiceTest(harness.CliTest):
         def waits_for_rank_1():
             pending = self.ask("pending", name="a")["pending"]
             return [missing["rank"] for one in pending for missing in one["missing"]] == [1]
-
-        def change():
-            running = subprocess.Popen([harness.TUTTI, "service", "reconfigure", label, ring, "--admin", self.admin("a")],
-                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-            for stream in (running.stdout, running.stderr):
-                self.addCleanup(stream.close)
-            self.addCleanup(running.wait)
-            self.addCleanup(running.kill)
-            return running
         self.until(waits_for_rank_1)
-        asked = change()
+        asked = self.started(*change)
         self.until(lambda: comm("b")["state"] == "switching")
         self.assertIsNone(asked.poll())
         self.assertEqual(comm("b")["epoch"], 0)
-        self.refused("service", "reconfigure", label, ring, "--admin", self.admin("a"), says=["busy: a reconfiguration is under way"])
+        self.refused("service", *change, says=["busy: a reconfiguration is under way"])
         out, error = asked.communicate(timeout=120)
         self.assertEqual((asked.returncode, error), (0, ""))
         self.assertIn(f"{label} runs the new schedules", out)
         self.assertEqual([(one["epoch"], one["strategy"]) for one in (comm("a"), comm("b"))], [(1, "ring.sched")] * 2)
         # Who asked need not stay.
         self.until(waits_for_rank_1)
-        asked = change()
+        asked = self.started(*change)
         self.until(lambda: comm("b")["state"] == "switching")
         asked.kill()
         self.until(lambda: [comm(name)["epoch"] for name in "ab"] == [2, 2])
         # Nor is it waited for a rank that has ended.
         self.until(waits_for_rank_1)
-        asked = change()
+        asked = self.started(*change)
         self.until(lambda: comm("b")["state"] == "switching")
         second.kill()
         self.assertIn("all its ranks have left", asked.communicate(timeout=120)[1])
