@@ -25,6 +25,7 @@
 #include "tutti/synth/auto.h"
 #include "tutti/synth/synthesizer.h"
 #include "tutti/topo/expression.h"
+#include "tutti/topo/operators.h"
 #include "tutti/verify/verifier.h"
 #include "unwind.h"
 
@@ -195,8 +196,9 @@ Result<Made> MakeUnwound(const Entry& entry, Networks& networks, const CompareFl
 // as trying several takes seconds.
 bool UnwindsWhereNeeded(const Networks& networks, const CompareFlags& flags) {
   constexpr int32_t kMaxRanks = 64;
-  return flags.unwind.empty() && networks.whole().has_switches() &&
-         networks.whole().num_ranks() <= kMaxRanks;
+  const Topology& whole = networks.whole();
+  return flags.unwind.empty() && whole.has_switches() && whole.num_ranks() <= kMaxRanks &&
+         !flags.collective.has_groups() && LargestUnwinding(whole).has_value();
 }
 
 // An algorithm on the network as it is, or on the unwinding that suits it best: where that was asked
