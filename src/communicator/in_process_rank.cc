@@ -10,6 +10,7 @@
 #include <cstring>
 #include <list>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -86,6 +87,16 @@ class InProcessRank final : public Communicator::Rank {
   };
   static constexpr size_t kMaxKept = 64;
 
+  // What all ranks have been called for: where this one runs out of memory the others, who wait for it, hear of it.
+  template <class Body, class Text>
+  Status RunOrTellOthers(Body body, Text text) {
+    try {
+      return body();
+    } catch (const std::bad_alloc&) {
+      return FailBecause({{ErrorCode::kResourceExhausted, "out of memory"}}, text());
+    }
+  }
+  Status RunNow(const CollectiveCall& call);
   Result<const PlannedSchedule*> Choose(const CollectiveCall& call);
   bool HasFixedOrder(CollectiveKind kind) const { return options_.fixed_order && Reduces(kind); }
   bool UsesBoard(const CollectiveCall& call) const {
@@ -356,6 +367,10 @@ Status InProcessRank::Run(const CollectiveCall& call) {
     Copy(call);
     return {};
   }
+  return RunOrTellOthers([&] { return RunNow(call); }, [&] { return ToText(call); });
+}
+
+Status InProcessRank::RunNow(const CollectiveCall& call) {
   if (UsesBoard(call)) return RunOnBoard(call);
   const Result<const PlannedSchedule*> planned = Choose(call);
   if (!planned) return tl::unexpected(planned.error());
@@ -404,7 +419,7 @@ Status InProcessRank::RunDirectly(const CollectiveCall& call) {
 
 Status InProcessRank::Exchange(std::span<const Message> messages, const std::string& text) {
   const std::lock_guard running(running_);
-  return ExchangeNow(messages, text);
+  return RunOrTellOthers([&] { return ExchangeNow(messages, text); }, [&] { return text; });
 }
 
 Status InProcessRank::ExchangeNow(std::span<const Message> messages, const std::string& text) {

@@ -103,6 +103,7 @@ void Lanes::WakeOthers() {
 
 void Lanes::Break() {
   broken_ = true;
+  for (RingSender& sender : ring_senders_) sender.Revoke();
   transport_->Break();
 }
 

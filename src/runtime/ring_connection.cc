@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <thread>
 
 #include "tcp_frames.h"
 
@@ -180,6 +181,11 @@ bool RingSender::Save(uint64_t message, const Piece& source) {
   return true;
 }
 
+void RingSender::Revoke() {
+  channel_.state->revoked.store(1);
+  while (channel_.state->reading.load() != 0) std::this_thread::yield();
+}
+
 // --- Receiver ------------------------------------------------------------------------------------
 
 size_t RingReceiver::Available(uint64_t least) {
@@ -267,13 +273,19 @@ bool RingReceiver::ReadSender(std::byte* to, int64_t at, int64_t bytes) {
   return true;
 }
 
-void RingReceiver::TakeReferenced(const Target& target, int64_t body, int64_t& budget) {
-  const int64_t size = target.piece.element_bytes;
-  if (channel_.sender_process == getpid()) {
+// Either the sender sees that it is read, or this end that it is revoked: both write before they look.
+bool RingReceiver::TakeOwn(const Target& target, int64_t& budget) {
+  channel_.state->reading.store(1);
+  const bool may = channel_.state->revoked.load() == 0;
+  if (may)
     MovePacked(reinterpret_cast<const std::byte*>(address_) + cursor_.bytes, target, cursor_,
                budget);
-    return;
-  }
+  channel_.state->reading.store(0);
+  return may;
+}
+
+void RingReceiver::TakeReferenced(const Target& target, int64_t body, int64_t& budget) {
+  const int64_t size = target.piece.element_bytes;
   while (cursor_.bytes < body && budget >= size) {
     const Segment& segment = target.piece.segments[cursor_.segment];
     const ElementRange range = target.piece.RangeOf(segment);
@@ -307,8 +319,14 @@ Progress RingReceiver::TryTake(const Target& target, int64_t& budget) {
   const int64_t body = target.piece.Bytes();
   if (!referenced_)
     TakeFromRing(target, body, budget);
-  else if (claimed_ || Claim())
-    TakeReferenced(target, body, budget);
+  else if (claimed_ || Claim()) {
+    const bool is_own = channel_.sender_process == getpid();
+    if (!is_own) TakeReferenced(target, body, budget);
+    if (is_own ? !TakeOwn(target, budget) : channel_.state->revoked.load() != 0) {
+      health_ = PeerFailed(channel_.name, fmt::format("{} has given up", channel_.sender));
+      return Progress::kNothing;
+    }
+  }
   if (cursor_.bytes < body || (referenced_ && !claimed_))
     return budget < before ? Progress::kPart : Progress::kNothing;
   ++received_;

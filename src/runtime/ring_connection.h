@@ -8,6 +8,8 @@
 //             the sender: it is claimed and copied once, by the receiver (process_vm_readv, or plainly
 //             within a process), and released when that is done. As in shared_connection.h the sender may
 //             claim it first and save it elsewhere.
+//             A sender whose operation has failed revokes what it referenced before its caller has the memory back: what was
+//             read since does not count, and a receiver of the same process is waited for while it reads.
 //             Both `written` and `read` grow for ever; lines of 64 bytes keep every element of a message
 //             at a multiple of its size.
 // Trust       Whoever maps the ring may write anything into it: bytes are only ever copied or reduced,
@@ -36,8 +38,10 @@ struct RingState {
   };
 
   alignas(64) std::atomic<uint64_t> written{0};  // bytes, by the sender
-  alignas(64) std::atomic<uint64_t> read{0};     // bytes, by the receiver
-  std::atomic<uint64_t> taken{0};  // messages, by the receiver; stored where one was referenced
+  std::atomic<uint32_t> revoked{0};  // by the sender, for ever: references are no longer to be read
+  alignas(64) std::atomic<uint64_t> read{0};  // bytes, by the receiver
+  std::atomic<uint64_t> taken{0};    // messages, by the receiver; stored where one was referenced
+  std::atomic<uint32_t> reading{0};  // by a receiver of the sender's process: it reads a reference
   alignas(64) std::array<Reference, kWindow> references{};
 };
 
@@ -69,6 +73,8 @@ class RingSender final : public Connection {
 
   // Copies what the ring has room for. True: something was copied.
   bool Advance();
+  // What was referenced belongs to the caller again, for good.
+  void Revoke();
 
  private:
   struct Posted : PostedMessage {
@@ -112,6 +118,8 @@ class RingReceiver final : public Connection {
   void TakeFromRing(const Target& target, int64_t body, int64_t& budget);
   // False: the sender is saving it.
   bool Claim();
+  // Plainly, from memory of this process. False: it has been revoked.
+  bool TakeOwn(const Target& target, int64_t& budget);
   void TakeReferenced(const Target& target, int64_t body, int64_t& budget);
   // Reads from the sender's memory. False: that failed.
   bool ReadSender(std::byte* to, int64_t at, int64_t bytes);

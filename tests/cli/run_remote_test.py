@@ -18,6 +18,9 @@ TESTBED = pathlib.Path(__file__).resolve().parent.parent.parent / "scripts/testb
 SKIPPED = 77
 # How many ranks are killed, at random moments each: 200 by hand.
 KILLS = int(os.environ.get("TUTTI_TEST_KILLS", "5"))
+# Under the address sanitizer: what the MPI libraries leave behind at their end is theirs.
+MPI_ENVIRONMENT = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+                       OMPI_MCA_rmaps_base_oversubscribe="1", ASAN_OPTIONS="detect_leaks=0")
 
 
 def ranks_below(pid):
@@ -173,28 +176,34 @@ class RemoteTest(harness.CliTest):
             self.assertRegex(err, rf"tutti: error: rank {victim} \(127\.0\.0\.1\) ended: ")
             self.assert_gone(ranks)
 
+    def start_over_mpi(self, launcher, flavour):
+        """A run of two ranks under way (MPICH's ranks wait spinning: each has a core), and its ranks' processes by rank."""
+        ring = self.synth("ring(2)", "all-reduce", "ring")
+        running = subprocess.Popen([launcher, "-np", "2", harness.TUTTI, "run", ring, "--transport", "mpi", "--size", "1M", "-n", "1000000"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=MPI_ENVIRONMENT)
+        self.addCleanup(running.kill)
+        deadline = time.monotonic() + 60
+        ranks = {}
+        while len(ranks) < 2 and time.monotonic() < deadline:
+            time.sleep(0.05)
+            ranks = {rank: child for rank, several in ranks_below(running.pid).items() for child, _, words in several
+                     if f"tutti-mpi-rank-{flavour}" in words[0]}
+        self.assertEqual(sorted(ranks), [0, 1])
+        return running, ranks
+
+    def each_mpi(self):
+        """Launcher and flavour of each MPI library that a program of ranks was built for."""
+        found = [(launcher, flavour) for launcher, flavour in (("mpirun.openmpi", "openmpi"), ("mpirun.mpich", "mpich"))
+                 if shutil.which(launcher) and pathlib.Path(harness.TUTTI).with_name(f"tutti-mpi-rank-{flavour}").exists()]
+        if not found:
+            self.skipTest("no MPI")
+        return found
+
     def test_a_rank_over_mpi_that_is_killed_is_named_and_nobody_is_left(self):
-        environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
-                           OMPI_MCA_rmaps_base_oversubscribe="1")
         draw = random.Random(3)
-        started = 0
-        for launcher, flavour in (("mpirun.openmpi", "openmpi"), ("mpirun.mpich", "mpich")):
-            if shutil.which(launcher) is None or not pathlib.Path(harness.TUTTI).with_name(f"tutti-mpi-rank-{flavour}").exists():
-                continue
-            started += 1
+        for launcher, flavour in self.each_mpi():
             for _ in range(max(1, KILLS // 5)):
-                # MPICH's ranks wait spinning: two, so that each has a core.
-                ring = self.synth("ring(2)", "all-reduce", "ring")
-                running = subprocess.Popen([launcher, "-np", "2", harness.TUTTI, "run", ring, "--transport", "mpi", "--size", "1M", "-n",
-                                            "1000000"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
-                self.addCleanup(running.kill)
-                deadline = time.monotonic() + 60
-                ranks = {}
-                while len(ranks) < 2 and time.monotonic() < deadline:
-                    time.sleep(0.05)
-                    ranks = {rank: child for rank, several in ranks_below(running.pid).items() for child, _, words in several
-                             if f"tutti-mpi-rank-{flavour}" in words[0]}
-                self.assertEqual(sorted(ranks), [0, 1])
+                running, ranks = self.start_over_mpi(launcher, flavour)
                 time.sleep(draw.uniform(0, 1))
                 victim = draw.randrange(2)
                 os.kill(ranks[victim], signal.SIGKILL)
@@ -202,8 +211,16 @@ class RemoteTest(harness.CliTest):
                 self.assertNotEqual(running.returncode, 0)
                 self.assertRegex(err, rf"rank {victim} \(127\.0\.0\.1\) ended|host rank {victim}: .* signal 9|these ranks are not there")
                 self.assert_gone(ranks)
-        if started == 0:
-            self.skipTest("no MPI")
+
+    def test_a_rank_over_mpi_that_stands_still_is_named(self):
+        for launcher, flavour in self.each_mpi():
+            running, ranks = self.start_over_mpi(launcher, flavour)
+            time.sleep(1)  # until its iterations are under way
+            os.kill(ranks[1], signal.SIGSTOP)
+            out, err = running.communicate(timeout=60)
+            self.assertNotEqual(running.returncode, 0)
+            self.assertRegex(err, r"tutti: error: rank 1 \(127\.0\.0\.1\) has said nothing for [\d.]+ s")
+            self.assert_gone(ranks)
 
     def test_a_rank_that_stands_still_is_named(self):
         running, ranks = self.start()
@@ -250,25 +267,22 @@ class RemoteTest(harness.CliTest):
         running.communicate(timeout=60)
 
     def test_ranks_of_mpirun(self):
-        # Under the address sanitizer: what the MPI libraries leave behind at their end is theirs.
-        environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
-                           OMPI_MCA_rmaps_base_oversubscribe="1", ASAN_OPTIONS="detect_leaks=0")
         started = 0
         for launcher, name in (("mpirun.openmpi", "Open MPI"), ("mpirun.mpich", "Hydra")):
             if shutil.which(launcher) is None:
                 continue
             started += 1
             done = subprocess.run([launcher, "-np", "4", harness.TUTTI, "run", self.schedule, "--size", "64K", "-n", "2",
-                                   "--transport", "tcp"], capture_output=True, text=True, env=environment, timeout=120)
+                                   "--transport", "tcp"], capture_output=True, text=True, env=MPI_ENVIRONMENT, timeout=120)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(done.stdout.count(f"4 ranks of {name},"), 1)
             self.assertEqual(done.stdout.count("# Out of bounds values : 0 OK"), 1)
             done = subprocess.run([launcher, "-np", "3", harness.TUTTI, "run", self.schedule, "--size", "64K",
-                                   "--transport", "tcp"], capture_output=True, text=True, env=environment, timeout=120)
+                                   "--transport", "tcp"], capture_output=True, text=True, env=MPI_ENVIRONMENT, timeout=120)
             self.assertNotEqual(done.returncode, 0)
             self.assertIn(f"the plan is for 4 ranks, {name} started 3", done.stderr)
             done = subprocess.run([launcher, "-np", "4", harness.TUTTI, "run", self.schedule, "--size", "64K", "-n", "2"],
-                                  capture_output=True, text=True, env=environment, timeout=120)
+                                  capture_output=True, text=True, env=MPI_ENVIRONMENT, timeout=120)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(done.stdout.count("4 local ranks,"), 1)
             self.assertEqual(done.stdout.count("# Out of bounds values : 0 OK"), 1)
@@ -277,25 +291,17 @@ class RemoteTest(harness.CliTest):
 
     def test_messages_by_mpi(self):
         """The same bits as over shared memory, by each MPI library that the programs of ranks were built for."""
-        # Under the address sanitizer: what the MPI libraries leave behind at their end is theirs.
-        environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
-                           OMPI_MCA_rmaps_base_oversubscribe="1", ASAN_OPTIONS="detect_leaks=0")
-        started = 0
         ring = self.synth("ring(4)", "all-reduce", "bfb")
-        for launcher, flavour in (("mpirun.openmpi", "openmpi"), ("mpirun.mpich", "mpich")):
-            if shutil.which(launcher) is None or not pathlib.Path(harness.TUTTI).with_name(f"tutti-mpi-rank-{flavour}").exists():
-                continue
-            started += 1
-            run = ["run", ring, "--size", "100,1M", "-n", "2", "--fixed-order", "--json"]
+        run = ["run", ring, "--size", "100,1M", "-n", "2", "--fixed-order", "--json"]
+        local = self.json(*run)
+        for launcher, _ in self.each_mpi():
             done = subprocess.run([launcher, "-np", "4", harness.TUTTI, *run, "--transport", "mpi"], capture_output=True, text=True,
-                                  env=environment, timeout=300)
+                                  env=MPI_ENVIRONMENT, timeout=300)
             self.assertEqual(done.returncode, 0, done.stderr)
-            out, local = json.loads(done.stdout), self.json(*run)
+            out = json.loads(done.stdout)
             self.assertEqual(out["wrong"], 0)
             for here, there in zip(local["rows"], out["rows"]):
                 self.assertEqual(there["in_place"]["digest"], here["in_place"]["digest"])
-        if started == 0:
-            self.skipTest("no MPI")
 
     def test_ranks_of_torchrun(self):
         """What it sets, without it."""

@@ -81,15 +81,16 @@ TEST(Plans, AreProvenCorrect) {
       EXPECT_TRUE(CheckPlan(calibrate::FanOutPlan(ranks, rank, 7)).empty());
       EXPECT_TRUE(CheckPlan(calibrate::FanInPlan(ranks, rank, 7)).empty());
     }
+    EXPECT_TRUE(CheckPlan(calibrate::ShufflePlan(ranks, 7)).empty());
   }
 }
 
 // --- A network that is known --------------------------------------------------------------------
 
-// Links of their own, and what each rank brings out and in.
+// Links of their own, what each rank brings out and in, and what all do together.
 struct Network {
   int32_t ranks = 4;
-  double host = 1e18;
+  double host = 1e18, fabric = 1e18;
   double Alpha(int32_t from, int32_t to) const { return 1e-6 * (10 + from + 2 * to); }
   double Bandwidth(int32_t from, int32_t to) const { return 1e9 * (1 + from) / (1 + to); }
 };
@@ -105,6 +106,9 @@ Result<RunReport> RunOn(const Network& network, const Plan& plan, const RunOptio
   const auto way = [&](int32_t from, int32_t to) {
     return network.Alpha(from, to) + bytes(from, to) / network.Bandwidth(from, to);
   };
+  double total = 0;
+  for (int32_t from = 0; from < n; ++from)
+    for (int32_t to = 0; to < n; ++to) total += bytes(from, to);
   RunReport report;
   report.rank_times.resize(static_cast<size_t>(n));
   for (int32_t rank = 0; rank < n; ++rank) {
@@ -115,7 +119,8 @@ Result<RunReport> RunOn(const Network& network, const Plan& plan, const RunOptio
       out += bytes(rank, peer);
       in += bytes(peer, rank);
     }
-    if (plan.algorithm != "ping") time = std::max(out, in) / network.host;
+    if (plan.algorithm != "ping")
+      time = std::max(std::max(out, in) / network.host, total / network.fabric);
     report.rank_times[static_cast<size_t>(rank)].assign(static_cast<size_t>(options.iterations),
                                                         time);
   }
@@ -163,6 +168,18 @@ TEST(Calibrate, LinksThatShareAHostAreSaidToDoSo) {
     EXPECT_EQ(topology.host_bandwidth(rank), 500'000'000) << rank.value;
   // Two ranks have one link, which is its own limit.
   EXPECT_FALSE(ToTopology(CalibrateOn({.ranks = 2, .host = 0.1e9}).value())->has_host_limits());
+}
+
+// Behind leaves with few cables to the spines no rank alone notices what all together lack.
+TEST(Calibrate, WhatAllRanksShareLimitsEachOfThem) {
+  const Calibration calibration = CalibrateOn({.ranks = 4, .fabric = 0.8e9}).value();
+  const Topology topology = ToTopology(calibration).value();
+  for (const NodeId rank : topology.Ranks())
+    EXPECT_EQ(topology.host_bandwidth(rank), 200'000'000) << rank.value;
+  EXPECT_NEAR(calibration.ranks[1].in.median, 0.8e9, 1);
+  EXPECT_NEAR(calibration.ranks[1].all.median, 0.2e9, 1);
+  EXPECT_THAT(DescribeCalibration(calibration, "here"),
+              HasSubstr("while all do GB/s 0.2 (0.2 to 0.2)"));
 }
 
 // A host that is busy while the first messages go: they take longer than long ones.

@@ -336,22 +336,33 @@ TEST(CommunicatorTest, SplitOrdersByKeyAndRank) {
   });
 }
 
-TEST(CommunicatorTest, TheLibraryChoosesByPredictedTime) {
+std::filesystem::path NewFolder(const std::string& name) {
   const std::filesystem::path folder =
-      std::filesystem::path(testing::TempDir()) / ("tutti_library_" + std::to_string(getpid()));
+      std::filesystem::path(testing::TempDir()) / (name + std::to_string(getpid()));
   std::filesystem::create_directories(folder);
-  const auto add = [&folder](const char* network, const char* algorithm, CollectiveKind kind,
-                             const char* file) {
-    const Topology topology = ParseTopology(network).value();
-    const Collective collective = Collective::Make(kind, topology.num_ranks()).value();
-    const Schedule schedule =
-        RunSynthesizer(*FindSynthesizer(algorithm).value(), topology, collective, {}).value();
-    ASSERT_TRUE(WriteScheduleFile((folder / file).string(), topology, schedule));
+  return folder;
+}
+
+// An all-reduce.
+void AddSchedule(const std::filesystem::path& library, const char* network, const char* algorithm,
+                 const char* file) {
+  const Topology topology = ParseTopology(network).value();
+  const Collective collective =
+      Collective::Make(CollectiveKind::kAllReduce, topology.num_ranks()).value();
+  const Schedule schedule =
+      RunSynthesizer(*FindSynthesizer(algorithm).value(), topology, collective, {}).value();
+  ASSERT_TRUE(WriteScheduleFile((library / file).string(), topology, schedule));
+}
+
+TEST(CommunicatorTest, TheLibraryChoosesByPredictedTime) {
+  const std::filesystem::path folder = NewFolder("tutti_library_");
+  const auto add = [&folder](const char* network, const char* algorithm, const char* file) {
+    AddSchedule(folder, network, algorithm, file);
   };
   // Two steps over three links against six over one: of the same bandwidth in all the ring wins late.
-  add("complete(4)", "bfb", CollectiveKind::kAllReduce, "few_steps.sched");
-  add("ring(4,bw=100GB/s)", "ring", CollectiveKind::kAllReduce, "fast_links.sched");
-  add("ring(5)", "ring", CollectiveKind::kAllReduce, "of_others.sched");
+  add("complete(4)", "bfb", "few_steps.sched");
+  add("ring(4,bw=100GB/s)", "ring", "fast_links.sched");
+  add("ring(5)", "ring", "of_others.sched");
   RunRanks(4,
            [](Communicator& ranks) {
              const auto name = [&ranks](CollectiveKind kind, int64_t count) {
@@ -409,6 +420,17 @@ TEST(CommunicatorFixedOrderTest, TheSameBitsWhereverTheRanksAre) {
           return options;
         });
   EXPECT_EQ(sums.size(), 3u);
+}
+
+TEST(CommunicatorTest, LibrariesThatDifferAreNamed) {
+  const std::filesystem::path folder = NewFolder("tutti_libraries_");
+  AddSchedule(folder, "ring(2)", "ring", "ring.sched");
+  RunOneEach({{.timeout_s = 20}, {.timeout_s = 20, .schedules = folder.string()}},
+             [](const Result<Communicator>& joined) {
+               ASSERT_FALSE(joined);
+               EXPECT_THAT(joined.error().message, HasSubstr("the schedule libraries of ranks"));
+             });
+  std::filesystem::remove_all(folder);
 }
 
 TEST(CommunicatorFixedOrderTest, AllRanksHaveIt) {

@@ -9,11 +9,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <functional>
+#include <memory>
 #include <set>
 #include <string>
 #include <thread>
@@ -28,8 +32,21 @@
 namespace tutti {
 namespace {
 
+using testing::AllOf;
 using testing::AnyOf;
 using testing::HasSubstr;
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kIsSanitized = true;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+constexpr bool kIsSanitized = true;
+#else
+constexpr bool kIsSanitized = false;
+#endif
+#else
+constexpr bool kIsSanitized = false;
+#endif
 
 size_t OpenDescriptors() {
   size_t count = 0;
@@ -151,6 +168,59 @@ TEST(CommunicatorFaultsTest, DescriptorsThatRunOutAreNamed) {
                           return joined ? std::string("joined") : joined.error().message;
                         }),
                 AnyOf(HasSubstr("Too many open files"), HasSubstr("joined")));
+}
+
+// Bytes of address space that this process has.
+rlim_t AddressSpace() {
+  std::ifstream file("/proc/self/statm");
+  rlim_t pages = 0;
+  file >> pages;
+  return pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE));
+}
+
+// A rank that has no memory for its part of a collective: the others, who wait for it, hear that, and so does its caller.
+TEST(CommunicatorFaultsTest, MemoryThatRunsOutIsNamedToAll) {
+  if (kIsSanitized) GTEST_SKIP() << "a sanitizer ends a process without memory";
+  constexpr int64_t kCount = int64_t{64}
+                             << 20;  // which ranks below the root add up in memory of their own
+  constexpr rlim_t kLeft = rlim_t{2} << 20;
+  constexpr int32_t kRanks = 4, kPoor = 1;
+  for (const bool shared_memory : {true, false}) {
+    const UniqueId id = MakeUniqueId().value();
+    const CommunicatorOptions options{.timeout_s = 60, .shared_memory = shared_memory};
+    const auto sum = [&](int32_t rank) {
+      Communicator ranks = Communicator::Join(id, kRanks, rank, options).value();
+      // Pages that nobody writes take none.
+      const std::unique_ptr<std::byte, decltype(&std::free)> data(
+          static_cast<std::byte*>(std::calloc(kCount, 1)), &std::free);
+      const rlimit limit{AddressSpace() + kLeft, RLIM_INFINITY};
+      if (rank == kPoor) setrlimit(RLIMIT_AS, &limit);
+      const Status ran = ranks.Reduce(data.get(), rank == 0 ? data.get() : nullptr, kCount,
+                                      DataType::kUint8, ReduceOp::kSum, 0);
+      return ran ? std::string("it ran") : ran.error().message;
+    };
+    std::array<int, 2> ends{};
+    ASSERT_EQ(pipe(ends.data()), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(120);
+      const std::string text = sum(kPoor);
+      _exit(write(ends[1], text.data(), text.size()) < 0 ? 1 : 0);
+    }
+    close(ends[1]);
+    std::vector<std::thread> threads;
+    for (int32_t rank = 0; rank < kRanks; ++rank)
+      if (rank != kPoor)
+        threads.emplace_back([&sum, rank] {
+          EXPECT_THAT(sum(rank), AllOf(HasSubstr("rank 1"), HasSubstr("out of memory")));
+        });
+    for (std::thread& thread : threads) thread.join();
+    std::string text(4096, '\0');
+    text.resize(static_cast<size_t>(std::max<ssize_t>(0, read(ends[0], text.data(), text.size()))));
+    EXPECT_THAT(text, HasSubstr("out of memory"));
+    close(ends[0]);
+    EXPECT_EQ(waitpid(child, nullptr, 0), child);
+  }
 }
 
 // Who connects to the root and says anything but the hello of a rank is closed, and disturbs nobody.

@@ -6,11 +6,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <deque>
 #include <memory>
 #include <numeric>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "connection_cases.h"
@@ -162,6 +164,55 @@ TEST(RingConnectionTest, AReferencedMessageIsReleasedWhenItWasTaken) {
   EXPECT_EQ(sender.released(), 2u);
   EXPECT_EQ(to_small, small);
   EXPECT_EQ(to_large, large);
+}
+
+// A sender that has failed: its caller may do with the memory what it likes.
+TEST(RingConnectionTest, WhatIsRevokedIsNotRead) {
+  Ring ring;
+  ring.channel.reference_bytes = 100;
+  ring.channel.sender = "rank 7";
+  RingSender sender(ring.channel);
+  RingReceiver receiver(ring.channel);
+  std::vector<std::byte> small = Numbers(99), large = Numbers(100), to_small(99), to_large(100);
+  OneMessage out_small(small), out_large(large), in_small(to_small), in_large(to_large);
+  ASSERT_TRUE(sender.TryPost(out_small.piece()));
+  ASSERT_TRUE(sender.TryPost(out_large.piece()));
+  sender.Revoke();
+  int64_t budget = kNoBudget;
+  EXPECT_EQ(receiver.TryTake({in_small.piece(), nullptr}, budget), Progress::kDone);
+  EXPECT_EQ(to_small, small);  // from the ring
+  EXPECT_EQ(receiver.TryTake({in_large.piece(), nullptr}, budget), Progress::kNothing);
+  EXPECT_EQ(to_large, std::vector<std::byte>(100));
+  ASSERT_FALSE(receiver.health());
+  EXPECT_THAT(receiver.health().error().message, HasSubstr("rank 7 has given up"));
+}
+
+// A sender that fails again and again while a receiver of its process reads: what it read it was given before.
+TEST(RingConnectionTest, MemoryIsTheCallersOwnOnceItIsRevoked) {
+  constexpr int kRounds = 300;
+  constexpr size_t kBytes = size_t{256} << 10;
+  const std::vector<std::byte> wanted = Numbers(kBytes);
+  for (int round = 0; round < kRounds; ++round) {
+    Ring ring;
+    ring.channel.reference_bytes = 100;
+    RingSender sender(ring.channel);
+    RingReceiver receiver(ring.channel);
+    std::vector<std::byte> data = wanted, into(kBytes);
+    OneMessage out(data), in(into);
+    ASSERT_TRUE(sender.TryPost(out.piece()));
+    std::thread reads([&] {
+      while (receiver.health()) {
+        int64_t budget = 4096;
+        if (receiver.TryTake({in.piece(), nullptr}, budget) != Progress::kDone) continue;
+        EXPECT_EQ(into, wanted) << "round " << round;
+        return;
+      }
+    });
+    for (int i = 0; i < round * 20; ++i) sender.Advance();
+    sender.Revoke();
+    std::fill(data.begin(), data.end(), std::byte{0});
+    reads.join();
+  }
 }
 
 TEST(RingConnectionTest, WhatIsSavedMayBeOverwritten) {
