@@ -30,13 +30,14 @@ using Times = std::vector<double>;
 class Measurement {
  public:
   Measurement(const CalibrateOptions& options, const PlanRunner& run)
-      : options_(options), run_(run), progress_("calibrate", 5 * int64_t{options.num_ranks}) {}
+      : options_(options), run_(run), progress_("calibrate", 5 * int64_t{options.num_ranks} + 1) {}
 
   Result<Calibration> Measure() {
     for (const std::vector<Pair>& round : calibrate::Tournament(options_.num_ranks))
       if (const Status met = Meet(round); !met) return tl::unexpected(met.error());
     for (int32_t rank = 0; rank < options_.num_ranks; ++rank)
       if (const Status met = MeetAll(rank); !met) return tl::unexpected(met.error());
+    if (const Status met = AllMeet(); !met) return tl::unexpected(met.error());
     std::sort(pairs_.begin(), pairs_.end(), [](const PairMeasure& a, const PairMeasure& b) {
       return std::pair(a.from, a.to) < std::pair(b.from, b.to);
     });
@@ -140,12 +141,27 @@ class Measurement {
       const Result<std::vector<Times>> times = Run(plan, options_.large_bytes, options_.repeats);
       if (!times) return tl::unexpected(times.error());
       progress_.Add(1);
-      const Spread spread = SpreadOf((*times)[static_cast<size_t>(rank)]);
-      const double bytes = static_cast<double>(options_.large_bytes) * (ranks - 1);
-      (out ? measure.out : measure.in) = {bytes / spread.median, bytes / spread.high,
-                                          bytes / spread.low};
+      (out ? measure.out : measure.in) = RateToAll((*times)[static_cast<size_t>(rank)]);
     }
     return {};
+  }
+
+  Status AllMeet() {
+    const Result<std::vector<Times>> times =
+        Run(calibrate::ShufflePlan(options_.num_ranks, options_.large_bytes), options_.large_bytes,
+            options_.repeats);
+    if (!times) return tl::unexpected(times.error());
+    progress_.Add(1);
+    for (size_t rank = 0; rank < ranks_.size(); ++rank)
+      ranks_[rank].all = RateToAll((*times)[rank]);
+    return {};
+  }
+
+  // Bytes a second, of long messages to all others, or from all.
+  Spread RateToAll(const Times& times) const {
+    const Spread spread = SpreadOf(times);
+    const double bytes = static_cast<double>(options_.large_bytes) * (options_.num_ranks - 1);
+    return {bytes / spread.median, bytes / spread.high, bytes / spread.low};
   }
 
   CalibrateOptions options_;
@@ -202,9 +218,10 @@ Result<Topology> ToTopology(const Calibration& calibration) {
   for (int32_t rank = 0; rank < ranks; ++rank) {
     const auto r = static_cast<size_t>(rank);
     const RankMeasure& measure = calibration.ranks[r];
-    if (ranks > 2 && (measure.out.median < kShares * out[r] || measure.in.median < kShares * in[r]))
-      builder.SetHostBandwidth(NodeId{rank},
-                               std::llround(std::min(measure.out.median, measure.in.median)));
+    const double sent = std::min(measure.out.median, measure.all.median);
+    const double received = std::min(measure.in.median, measure.all.median);
+    if (ranks > 2 && (sent < kShares * out[r] || received < kShares * in[r]))
+      builder.SetHostBandwidth(NodeId{rank}, std::llround(std::min(sent, received)));
   }
   builder.SetName(fmt::format("calibrated({})", ranks));
   return std::move(builder).Build();
@@ -230,6 +247,7 @@ std::string DescribeCalibration(const Calibration& calibration, const std::strin
     fmt::format_to(std::back_inserter(text), "; {}:", rank);
     add("out GB/s", calibration.ranks[rank].out, 1e-9);
     add("in GB/s", calibration.ranks[rank].in, 1e-9);
+    add("while all do GB/s", calibration.ranks[rank].all, 1e-9);
   }
   return text;
 }

@@ -106,4 +106,12 @@ Plan FanInPlan(int32_t ranks, int32_t rank, int64_t bytes) {
   return std::move(builder).Build("fan-in");
 }
 
+Plan ShufflePlan(int32_t ranks, int64_t bytes) {
+  PlanBuilder builder(ranks, bytes);
+  for (int32_t from = 0; from < ranks; ++from)
+    for (int32_t to = 0; to < ranks; ++to)
+      if (to != from) builder.Add(from, to, bytes);
+  return std::move(builder).Build("shuffle");
+}
+
 }  // namespace tutti::calibrate

@@ -21,5 +21,7 @@ Plan PingPlan(int32_t ranks, const std::vector<Pair>& pairs, int64_t bytes);
 // `bytes` from `rank` to every other; or to it from every other.
 Plan FanOutPlan(int32_t ranks, int32_t rank, int64_t bytes);
 Plan FanInPlan(int32_t ranks, int32_t rank, int64_t bytes);
+// `bytes` from every rank to every other.
+Plan ShufflePlan(int32_t ranks, int64_t bytes);
 
 }  // namespace tutti::calibrate

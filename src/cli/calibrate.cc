@@ -39,7 +39,8 @@ Json JsonOf(const Calibration& calibration) {
                              {"alpha_s", JsonOf(pair.alpha_s)},
                              {"bandwidth", JsonOf(pair.bandwidth)}});
   for (const RankMeasure& rank : calibration.ranks)
-    json["with_all_others"].push_back({{"out", JsonOf(rank.out)}, {"in", JsonOf(rank.in)}});
+    json["with_all_others"].push_back(
+        {{"out", JsonOf(rank.out)}, {"in", JsonOf(rank.in)}, {"all", JsonOf(rank.all)}});
   return json;
 }
 
@@ -58,7 +59,7 @@ std::vector<std::string> RowOf(const std::string& what, const std::vector<Spread
 }
 
 void PrintSummary(const Calibration& calibration, const Topology& topology) {
-  std::vector<Spread> alphas, bandwidths, out, in;
+  std::vector<Spread> alphas, bandwidths, out, in, all;
   for (const PairMeasure& pair : calibration.pairs) {
     alphas.push_back(pair.alpha_s);
     bandwidths.push_back(pair.bandwidth);
@@ -66,12 +67,14 @@ void PrintSummary(const Calibration& calibration, const Topology& topology) {
   for (const RankMeasure& rank : calibration.ranks) {
     out.push_back(rank.out);
     in.push_back(rank.in);
+    all.push_back(rank.all);
   }
   Table table({"", "least", "median", "most", "widest interval"});
   table.AddRow(RowOf("alpha of a pair", alphas, Seconds));
   table.AddRow(RowOf("bandwidth of a pair", bandwidths, BytesPerSecond));
   table.AddRow(RowOf("a rank to all others at once", out, BytesPerSecond));
   table.AddRow(RowOf("a rank from all others at once", in, BytesPerSecond));
+  table.AddRow(RowOf("a rank while all send to all", all, BytesPerSecond));
   fmt::print("{}", table.ToString());
   const auto slower = [](const PairMeasure& a, const PairMeasure& b) {
     return a.bandwidth.median < b.bandwidth.median;

@@ -6,7 +6,8 @@
 //             times of one byte and of L: alpha = t(1) / 2, bandwidth = L / (t(L) - t(1)). All pairs
 //             of a round are at it together: what they share in the middle of the network counts.
 //             Then each rank alone sends to all others at once, and receives from all: what its own
-//             links share.
+//             links share. At last all ranks send to all others: what ranks share in the middle of the
+//             network, and what is lost where several flows meet.
 // Units       Seconds, bytes a second.
 // Spread      median, and an interval that holds the true median in at least 95 of 100 such
 //             measurements, by order statistics: nothing is assumed of the distribution. `high` of a
@@ -14,7 +15,7 @@
 //             A pair whose long messages are not slower than its short ones is measured again, three
 //             times at most, with twice as many repetitions each time (30 or more): work of others on
 //             the hosts may have delayed the short ones. What is written is the measurement that told.
-// Complexity  5 N runs of `repeats` repetitions, where none is repeated; O(N^2) memory, at most kMaxRanks
+// Complexity  5 N + 1 runs of `repeats` repetitions, where none is repeated; O(N^2) memory, at most kMaxRanks
 //             ranks.
 // Errors      those of the runs; kInfeasible: a pair whose long messages are not slower than its short
 //             ones, however often measured, named (`large_bytes` is too small for this network).
@@ -43,7 +44,8 @@ struct PairMeasure {
   Spread alpha_s, bandwidth;
 };
 struct RankMeasure {
-  Spread out, in;  // bytes/s, to and from all others at once
+  Spread out, in;  // bytes/s, to and from all others at once, alone
+  Spread all;      // bytes/s, each way, while all ranks send to all others
 };
 
 struct CalibrateOptions {
@@ -66,7 +68,8 @@ using PlanRunner = std::function<Result<RunReport>(const Plan& plan, const RunOp
 Result<Calibration> Calibrate(const CalibrateOptions& options, const PlanRunner& run);
 
 // Every pair a link with its medians. A rank has a host limit where all its links together carried less
-// than nine tenths of what they carry one by one: the less of what it sent and received.
+// than nine tenths of what they carry one by one: the least of what it sent and received, alone and
+// while all did.
 // kInfeasible: a figure beyond what links may have.
 Result<Topology> ToTopology(const Calibration& calibration);
 
