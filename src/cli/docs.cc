@@ -42,6 +42,9 @@ constexpr Variable kVariables[] = {
     {.names = "TUTTI_SILENCE",
      .description =
          "Seconds after which a silent process ends a communicator (default: 10), 0: never"},
+    {.names = "TUTTI_TCP_CONGESTION",
+     .description =
+         "TCP congestion control of connections between ranks, as the kernel names it: cubic"},
     {.names = "TUTTI_SERVICE",
      .description = "Socket of the daemon that runs a program's collectives"},
     {.names = "TUTTI_SERVICE_TOKEN", .description = "Who the program is, where the daemon asks"},

@@ -40,6 +40,11 @@ bool Register(int epoll, int fd, uint32_t& ready, int how = EPOLL_CTL_ADD) {
 
 }  // namespace
 
+bool SetCongestion(int fd, const std::string& name) {
+  return name.empty() || setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name.data(),
+                                    static_cast<socklen_t>(name.size())) == 0;
+}
+
 // --- Sender -------------------------------------------------------------------------------------
 
 TcpSender::TcpSender(const tcp::Hello& hello, const TcpOptions& options, int epoll,
@@ -88,6 +93,7 @@ int TcpSender::Dial(size_t route) {
   const int on = 1;
   setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  SetCongestion(fd, options_.congestion);  // which the transport has tried
   const bool under_way = BindSource(fd, route) && (ConnectTo(fd, to_) == 0 || errno == EINPROGRESS);
   if (under_way) return fd;
   const int why = errno;

@@ -19,6 +19,9 @@
 
 namespace tutti {
 
+// False: errno says why. Empty: it stays the kernel's default.
+bool SetCongestion(int fd, const std::string& name);
+
 class TcpSender final : public Connection {
  public:
   TcpSender(const tcp::Hello& hello, const TcpOptions& options, int epoll, const Endpoint& to,

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -36,6 +37,13 @@ Status TcpTransport::Open() {
   endpoint_ = {options_.address, 0};
   listener_ = ListenAt(endpoint_);
   if (listener_ < 0) return refused(("cannot listen at " + endpoint_.AddressText()).c_str());
+  if (const char* named = std::getenv("TUTTI_TCP_CONGESTION");
+      named != nullptr && options_.congestion.empty())
+    options_.congestion = named;
+  if (!SetCongestion(listener_, options_.congestion))
+    return InvalidArgument(
+        fmt::format("the kernel has no TCP congestion control '{}' for this process: {}",
+                    options_.congestion, std::strerror(errno)));
   epoll_event event{};
   // Data: null. Told once: who cannot be accepted for want of descriptors would be reported for ever.
   event.events = EPOLLIN | EPOLLET;

@@ -35,6 +35,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -88,6 +89,8 @@ struct TcpOptions {
   double silence_s = 0.02;   // 0: never
   int32_t max_failures = 0;  // 0: any number, and in vain for any time
   double in_vain_s = 10;     // of time in which this rank ran
+  // Congestion control of what is sent, as the kernel names it; empty: TUTTI_TCP_CONGESTION, else the kernel's default.
+  std::string congestion = {};
   std::function<void(const LostWay&)> on_lost = {};
   // Where bytes are counted that leave from such ports; must outlive the transport.
   std::function<int64_t*(const TcpPorts&)> counter_of = {};

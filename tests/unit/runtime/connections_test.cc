@@ -2,6 +2,8 @@
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -10,11 +12,13 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -435,6 +439,19 @@ class Nobody {
   Endpoint endpoint_;
 };
 
+// Descriptors of this process.
+std::set<int> TcpSockets(std::string_view congestion) {
+  std::set<int> found;
+  for (int fd = 0; fd < 1024; ++fd) {
+    std::array<char, 16> name{};
+    socklen_t size = name.size();
+    if (getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name.data(), &size) == 0 &&
+        congestion == name.data())
+      found.insert(fd);
+  }
+  return found;
+}
+
 TEST(ConnectionsTest, APeerThatIsNotThereIsNamedInTime) {
   const Plan plan = RingAllReduce(2);
   RanksInMemory ranks(plan, {.count = 8});
@@ -446,6 +463,26 @@ TEST(ConnectionsTest, APeerThatIsNotThereIsNamedInTime) {
   ASSERT_FALSE(ran.has_value());
   EXPECT_EQ(ran.error().code, ErrorCode::kPeerFailed);
   EXPECT_THAT(ran.error().message, HasSubstr("channel 0: "));
+}
+
+// Every kernel has reno, and lets every process take it.
+TEST(ConnectionsTest, MessagesGoByTheCongestionControlThatIsWanted) {
+  const std::set<int> before = TcpSockets("reno");
+  const auto mine = TcpTransport::Listen(0, {.congestion = "reno"}).value();
+  const auto other = TcpTransport::Listen(1, {}).value();
+  mine->SendTo(1, other->endpoint(), 0);
+  mine->Poll(1);
+  EXPECT_EQ(TcpSockets("reno").size(), before.size() + 2);  // what listens, and what sends
+  const Result<std::unique_ptr<TcpTransport>> none =
+      TcpTransport::Listen(3, {.congestion = "none"});
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_THAT(none.error().message,
+              HasSubstr("rank 3: the kernel has no TCP congestion control 'none'"));
+  setenv("TUTTI_TCP_CONGESTION", "none", 1);
+  EXPECT_FALSE(TcpTransport::Listen(3, {}));
+  EXPECT_TRUE(TcpTransport::Listen(3, {.congestion = "reno"}));
+  unsetenv("TUTTI_TCP_CONGESTION");
 }
 
 TEST(ConnectionsTest, WhyAConnectionCannotBeMadeIsSaid) {
