@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -122,13 +121,9 @@ std::unique_ptr<PeerLink> PeerLink::Connect(EventLoop& loop, const Endpoint& to,
 
 PeerLink::~PeerLink() {
   *alive_ = false;
-  if (connecting_ >= 0) {
-    loop_.Remove(connecting_);
-    close(connecting_);
-  }
+  CloseConnecting();
   if (link_) loop_.Remove(link_->fd());
   LeaveGateway();
-  CloseRedial();
   if (links_ != nullptr)
     if (const auto own = links_->find(id_); own != links_->end() && own->second == this)
       links_->erase(own);
@@ -265,12 +260,20 @@ void PeerLink::TakeOver(ControlLink link, int64_t number, int64_t heard) {
   if (*alive) Read();  // what came with the first frame
 }
 
-void PeerLink::CloseRedial() {
-  if (redial_ >= 0) close(redial_);
-  redial_ = -1;
+void PeerLink::CloseConnecting() {
+  if (connecting_ < 0) return;
+  loop_.Remove(connecting_);
+  close(std::exchange(connecting_, -1));
 }
 
-void PeerLink::Adopt() {
+void PeerLink::Adopt(int fd) {
+  silent_looks_ = 0;
+  if (connecting_ >= 0) {  // nothing was sent by the first one
+    CloseConnecting();
+    link_.emplace(fd);
+    Listen();
+    return Flush();
+  }
   if (link_) {
     loop_.Remove(link_->fd());
     // Closed when the other end has left it, too: else a reset of it might say that this daemon has gone.
@@ -278,8 +281,7 @@ void PeerLink::Adopt() {
     const linger at_once{.l_onoff = 1, .l_linger = 0};
     setsockopt(left_->fd(), SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
   }
-  link_.emplace(std::exchange(redial_, -1));
-  silent_looks_ = 0;
+  link_.emplace(fd);
   acked_bytes_ = 0;
   awaits_answer_ = true;  // until it says what it has heard
   ++number_;
@@ -297,32 +299,15 @@ void PeerLink::Beat(int64_t now_ns) {
   Flush();
 }
 
-std::optional<bool> PeerLink::IsRedialed(int& error) const {
-  pollfd ready{.fd = redial_, .events = POLLOUT, .revents = 0};
-  if (poll(&ready, 1, 0) <= 0) return std::nullopt;
-  socklen_t size = sizeof(error);
-  getsockopt(redial_, SOL_SOCKET, SO_ERROR, &error, &size);
-  return error == 0;
-}
-
-void PeerLink::DialAgain(int64_t now_ns) {
-  const Endpoint& to = through_.port != 0 ? through_ : remote_;
-  redial_ = TcpSocket(to, SOCK_NONBLOCK);
-  redial_since_ns_ = now_ns;
-  if (redial_ >= 0 && ConnectTo(redial_, to) != 0 && errno != EINPROGRESS) CloseRedial();
-}
-
 void PeerLink::Return(int64_t now_ns) {
   constexpr int64_t kFirstNs = 250'000'000, kMostNs = 2'000'000'000, kPatienceNs = 1'000'000'000;
   constexpr int64_t kMostDoublings = 3;
-  if (redial_ >= 0) {
-    int error = 0;
-    const std::optional<bool> is_there = IsRedialed(error);
-    if (is_there == true) return Adopt();
-    if (!is_there && now_ns - redial_since_ns_ < kPatienceNs) return;
-    CloseRedial();
+  if (redial_.has_begun()) {
+    if (ipc::Descriptor made = redial_.Take(); made.is_open()) return Adopt(made.Release());
+    if (redial_.is_under_way() && now_ns - redial_.since_ns() < kPatienceNs) return;
     why_lost_ = fmt::format("nobody could be reached at {}: {}", remote_.ToText(),
-                            std::strerror(is_there ? error : ETIMEDOUT));
+                            std::strerror(redial_.is_under_way() ? ETIMEDOUT : redial_.error()));
+    redial_.Close();
     ++losses_in_turn_;
     next_return_ns_ = 0;
   }
@@ -332,40 +317,41 @@ void PeerLink::Return(int64_t now_ns) {
   }
   if (now_ns < next_return_ns_) return;
   next_return_ns_ = 0;
-  DialAgain(now_ns);
-  if (redial_ < 0) ++losses_in_turn_;
+  redial_.Begin(through_.port != 0 ? through_ : remote_, 1, now_ns);
+}
+
+bool PeerLink::IsSilent() {
+  if (!link_) return true;
+  const std::optional<WireState> wire = LookAtWire(link_->fd());
+  if (!wire) return false;
+  const bool heard = wire->acked_bytes != acked_bytes_;
+  acked_bytes_ = wire->acked_bytes;
+  return !heard && (wire->unacked > 0 || wire->probes > 0);
 }
 
 void PeerLink::Watch(int64_t now_ns) {
   constexpr int kSilentLooks = 2;
+  constexpr size_t kRedials = 4;
   constexpr int64_t kRedialNs = 250'000'000;
   if (lost_) return;
   if (endures_ && made_here_ && !link_ && connecting_ < 0) return Return(now_ns);
-  if (!link_ || through_.port != 0) return;
+  if (through_.port != 0 || (!link_ && connecting_ < 0)) return;
   if (!made_here_) return Beat(now_ns);
-  const std::optional<WireState> wire = LookAtWire(link_->fd());
-  const bool waits = wire && (wire->unacked > 0 || wire->probes > 0);
-  const bool heard = wire && wire->acked_bytes != acked_bytes_;
-  if (wire) acked_bytes_ = wire->acked_bytes;
-  if (!waits || heard) {
+  if (!IsSilent()) {
     silent_looks_ = 0;
-    CloseRedial();
+    redial_.Close();
     return Beat(now_ns);
   }
   if (++silent_looks_ < kSilentLooks) return;
-  if (redial_ >= 0) {
-    int error = 0;
-    const std::optional<bool> is_there = IsRedialed(error);
-    if (is_there == true) return Adopt();
-    if (is_there == false) {
-      CloseRedial();
-      if (error == ECONNREFUSED)
-        return Lose(fmt::format("nobody is there any more at {}", remote_.ToText()));
-    }
-    if (now_ns - redial_since_ns_ < kRedialNs) return;
-    CloseRedial();
+  if (ipc::Descriptor made = redial_.Take(); made.is_open()) return Adopt(made.Release());
+  if (redial_.error() == ECONNREFUSED) {
+    refused_ = refused_ || connecting_ >= 0;
+    CloseConnecting();
+    redial_.Close();
+    return Lose(fmt::format("nobody is there any more at {}", remote_.ToText()));
   }
-  DialAgain(now_ns);
+  if (redial_.is_under_way() && now_ns - redial_.since_ns() < kRedialNs) return;
+  redial_.Begin(remote_, kRedials, now_ns);
 }
 
 void PeerLink::Send(const PeerFrame& frame) {
@@ -396,7 +382,7 @@ void PeerLink::Lose(const std::string& why) {
     link_.reset();
   }
   if (endures_) {
-    CloseRedial();
+    redial_.Close();
     left_.reset();
     unsent_.clear();
     awaits_answer_ = made_here_;  // nothing is sent until the other end has said what it has heard

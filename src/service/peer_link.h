@@ -2,9 +2,9 @@
 //
 // Model       Frames of a kind, words and texts, over the frames of runtime/control_link.h
 //             (docs/formats/wire.md). A link is made without waiting; frames sent before it is there follow.
-// Silence     Where the network drops what is sent, without a word, the daemon that made the link makes another connection (its
-//             port is another one, and so perhaps its way), and both send again what the other has not heard: each
-//             frame arrives once, in order. Frames are kept until they were heard of. Connections are numbered: what an older one
+// Silence     Where the network drops what is sent, without a word, the daemon that made the link makes another connection, the
+//             first of several that it tries at once (redial.h), and both send again what the other has not heard: each
+//             frame arrives once, in order. So it does where the first connection is not made. Frames are kept until they were heard of. Connections are numbered: what an older one
 //             brings late counts no more. A connection that is closed or reset is lost at once: then the other daemon has gone.
 // Enduring    A link of which others say when the other daemon has gone endures that, too: the daemon that made it makes another
 //             connection, at once, then after a quarter of a second and twice as long each time, up to two seconds.
@@ -26,6 +26,7 @@
 
 #include "control_link.h"
 #include "event_loop.h"
+#include "redial.h"
 
 namespace tutti::service {
 
@@ -135,15 +136,14 @@ class PeerLink {
   void TakeOver(ControlLink link, int64_t number, int64_t heard);
   void Resend();
   PeerFrame LinkFrame() const;
-  void CloseRedial();
-  void DialAgain(int64_t now_ns);
-  // True: the connection that was being made is there. Nothing: it is being made. False: it was not to be.
-  std::optional<bool> IsRedialed(int& error) const;
+  // Nothing comes back of what was sent, or of the first connection that is being made.
+  bool IsSilent();
+  void CloseConnecting();
   // Makes another connection, in place of one that was lost.
   void Return(int64_t now_ns);
   std::string WithFault(const std::string& why) const;
   // Another connection is there: over to it.
-  void Adopt();
+  void Adopt(int fd);
   void LeaveGateway();
 
   EventLoop& loop_;
@@ -166,8 +166,8 @@ class PeerLink {
   std::deque<std::string> unheard_;  // frames, as sent
   int64_t heard_ = 0;                // frames of this end that the other has heard
   int64_t received_ = 0, told_ = 0;  // frames of the other; what it was told of that
-  int redial_ = -1;
-  int64_t redial_since_ns_ = 0, next_beat_ns_ = 0;
+  Redial redial_;
+  int64_t next_beat_ns_ = 0;
   uint64_t acked_bytes_ = 0;
   int silent_looks_ = 0;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

@@ -11,6 +11,7 @@
 #include <limits>
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -274,6 +275,63 @@ TEST_F(Links, AConnectionThatNothingWasHeardOfIsReplacedToo) {
   });
   EXPECT_GE(accepted.size(), 2u);
   EXPECT_THAT(there, testing::ElementsAre(0, 1, 2));
+}
+
+// The network drops the first connection before it is made: one of those that are tried beside it takes its place.
+TEST_F(Links, AFirstConnectionThatIsNotMadeIsReplaced) {
+  const sock_filter nothing = BPF_STMT(BPF_RET | BPF_K, 0);
+  const sock_fprog drop{1, const_cast<sock_filter*>(&nothing)};
+  Endpoint at;
+  const ipc::Descriptor listener(ListenAt(at));
+  ASSERT_EQ(setsockopt(listener.fd(), SOL_SOCKET, SO_ATTACH_FILTER, &drop, sizeof(drop)), 0);
+  std::list<std::unique_ptr<PeerLink>> accepted;
+  std::vector<int64_t> there;
+  PeerLinks links;
+  loop_->Add(listener.fd(), 1, [&](uint32_t) {
+    const int fd = accept4(listener.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd < 0) return;
+    accepted.push_back(std::make_unique<PeerLink>(
+        *loop_, fd,
+        PeerLink::Handlers{
+            .frame = [&](const PeerFrame& frame) { there.push_back(frame.words[0]); },
+            .lost = [](const auto&) {}},
+        &links));
+  });
+  auto link = PeerLink::Connect(
+      *loop_, at,
+      {.frame = [](const PeerFrame&) {}, .lost = [](const auto& why) { ADD_FAILURE() << why; }});
+  for (int64_t i = 0; i < 3; ++i) link->Send({.kind = PeerKind::kCommit, .words = {i}});
+  int64_t now = 0;
+  link->Watch(now += 100'000'000);
+  const int none = 0;
+  setsockopt(listener.fd(), SOL_SOCKET, SO_DETACH_FILTER, &none, sizeof(none));
+  RunUntil([&] {
+    link->Watch(now += 100'000'000);
+    return there.size() == 3;
+  });
+  EXPECT_GE(accepted.size(), 2u) << "the kernel's own second attempt would be the only one";
+  EXPECT_THAT(there, testing::ElementsAre(0, 1, 2));
+}
+
+TEST_F(Links, AFirstConnectionThatIsNotMadeWhereNobodyIsThereAnyMoreIsLost) {
+  const sock_filter nothing = BPF_STMT(BPF_RET | BPF_K, 0);
+  const sock_fprog drop{1, const_cast<sock_filter*>(&nothing)};
+  Endpoint at;
+  std::optional<ipc::Descriptor> listener(ListenAt(at));
+  ASSERT_EQ(setsockopt(listener->fd(), SOL_SOCKET, SO_ATTACH_FILTER, &drop, sizeof(drop)), 0);
+  std::string lost;
+  auto link = PeerLink::Connect(
+      *loop_, at,
+      {.frame = [](const PeerFrame&) {}, .lost = [&](const std::string& why) { lost = why; }});
+  int64_t now = 0;
+  link->Watch(now += 100'000'000);
+  listener.reset();
+  RunUntil([&] {
+    link->Watch(now += 100'000'000);
+    return !lost.empty();
+  });
+  EXPECT_THAT(lost, testing::HasSubstr("nobody is there any more at 127.0.0.1:"));
+  EXPECT_TRUE(link->was_refused());
 }
 
 // The other end has gone over to another connection; what the one before brings comes later than that.
