@@ -284,9 +284,9 @@ TEST_F(Links, AFirstConnectionThatIsNotMadeIsReplaced) {
   Endpoint at;
   const ipc::Descriptor listener(ListenAt(at));
   ASSERT_EQ(setsockopt(listener.fd(), SOL_SOCKET, SO_ATTACH_FILTER, &drop, sizeof(drop)), 0);
+  PeerLinks links;
   std::list<std::unique_ptr<PeerLink>> accepted;
   std::vector<int64_t> there;
-  PeerLinks links;
   loop_->Add(listener.fd(), 1, [&](uint32_t) {
     const int fd = accept4(listener.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd < 0) return;
