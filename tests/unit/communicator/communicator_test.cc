@@ -356,13 +356,10 @@ void AddSchedule(const std::filesystem::path& library, const char* network, cons
 
 TEST(CommunicatorTest, TheLibraryChoosesByPredictedTime) {
   const std::filesystem::path folder = NewFolder("tutti_library_");
-  const auto add = [&folder](const char* network, const char* algorithm, const char* file) {
-    AddSchedule(folder, network, algorithm, file);
-  };
   // Two steps over three links against six over one: of the same bandwidth in all the ring wins late.
-  add("complete(4)", "bfb", "few_steps.sched");
-  add("ring(4,bw=100GB/s)", "ring", "fast_links.sched");
-  add("ring(5)", "ring", "of_others.sched");
+  AddSchedule(folder, "complete(4)", "bfb", "few_steps.sched");
+  AddSchedule(folder, "ring(4,bw=100GB/s)", "ring", "fast_links.sched");
+  AddSchedule(folder, "ring(5)", "ring", "of_others.sched");
   RunRanks(4,
            [](Communicator& ranks) {
              const auto name = [&ranks](CollectiveKind kind, int64_t count) {

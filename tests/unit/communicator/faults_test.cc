@@ -25,6 +25,7 @@
 
 #include "bootstrap.h"
 #include "endpoint.h"
+#include "support/sanitizers.h"
 #include "support/shared_memory.h"
 #include "tutti/base/random.h"
 #include "tutti/communicator.h"
@@ -34,18 +35,6 @@ namespace {
 
 using testing::AnyOf;
 using testing::HasSubstr;
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kIsSanitized = true;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-constexpr bool kIsSanitized = true;
-#else
-constexpr bool kIsSanitized = false;
-#endif
-#else
-constexpr bool kIsSanitized = false;
-#endif
 
 size_t OpenDescriptors() {
   size_t count = 0;
@@ -216,7 +205,8 @@ int WhoWereNotToldOfMemory(bool shared_memory) {
 
 // In a new process: what earlier tests have freed an allocator may keep.
 TEST(CommunicatorFaultsTest, MemoryThatRunsOutIsNamedToAll) {
-  if (kIsSanitized) GTEST_SKIP() << "a sanitizer ends a process without memory";
+  if (test_support::kHasAddressSanitizer || test_support::kHasThreadSanitizer)
+    GTEST_SKIP() << "a sanitizer ends a process without memory";
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   for (const bool shared_memory : {true, false})
     EXPECT_EXIT(_exit(WhoWereNotToldOfMemory(shared_memory)), testing::ExitedWithCode(0), "");

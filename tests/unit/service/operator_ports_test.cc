@@ -17,6 +17,7 @@
 
 #include "acceptor.h"
 #include "running_daemon.h"
+#include "support/sanitizers.h"
 
 namespace tutti::service {
 namespace {
@@ -259,11 +260,8 @@ TEST(RasTest, ReportsNameWhoIsMissing) {
 // --- Descriptors that run out --------------------------------------------------------------------
 
 TEST(AcceptorTest, WithoutDescriptorsItRestsUntilTheNextTick) {
-#ifdef __clang__
-#if __has_feature(address_sanitizer)
-  GTEST_SKIP() << "the sanitizers' look at virtual calls needs a descriptor itself";
-#endif
-#endif
+  if (test_support::kHasAddressSanitizer)
+    GTEST_SKIP() << "the sanitizers' look at virtual calls needs a descriptor itself";
   auto loop = EventLoop::Make();
   ASSERT_TRUE(loop);
   Endpoint at;
