@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -26,7 +27,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr uint64_t kIdMagic = 0x0002'4449'5454'5554;     // "TUTTID", version 2
-constexpr uint64_t kHelloMagic = 0x0003'4d4d'4f43'5454;  // "TTCOMM", version 3
+constexpr uint64_t kHelloMagic = 0x0004'4d4d'4f43'5454;  // "TTCOMM", version 4
 constexpr size_t kHelloWords = 6;
 constexpr int64_t kMaxSilenceMs = int64_t{1} << 40;
 constexpr std::chrono::milliseconds kRootLooks{1000};  // at least so often
@@ -201,7 +202,7 @@ class Root {
     if (spare_ >= 0) close(spare_);
     if (const int fd = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC); fd >= 0) {
       ControlLink link(fd);
-      static_cast<void>(link.Send(FrameType::kAbort, why));
+      SendAway(link, why);
     }
     spare_ = eventfd(0, EFD_CLOEXEC);
   }
@@ -250,7 +251,21 @@ class Root {
       }
       fault = fmt::format("rank {} has joined already", rank);
     }
-    static_cast<void>(link.Send(FrameType::kAbort, fault));
+    SendAway(link, fault);
+  }
+
+  // Closed with bytes unread the connection would be reset, and the other end might not hear why.
+  static void SendAway(ControlLink& link, const std::string& why) {
+    constexpr double kPatience_s = 0.2;
+    if (!link.Send(FrameType::kAbort, why)) return;
+    shutdown(link.fd(), SHUT_WR);
+    std::array<char, 4096> unread{};
+    for (const Deadline patience(kPatience_s); !patience.HasPassed();) {
+      pollfd ready{.fd = link.fd(), .events = POLLIN, .revents = 0};
+      if (poll(&ready, 1, static_cast<int>(patience.Left() * 1e3)) > 0 &&
+          recv(link.fd(), unread.data(), unread.size(), MSG_DONTWAIT) <= 0)
+        return;
+    }
   }
 
   void Hear(size_t rank) {

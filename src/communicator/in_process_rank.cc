@@ -197,7 +197,8 @@ Status InProcessRank::Join(const UniqueId& id) {
   party_.rank = rank_;
   party_.secret = root->secret;
   const uint64_t host = options_.shared_memory ? HostWord() : 0;
-  const auto at = ToWords(own), meets_at = ToWords(meeting_->endpoint());
+  const auto at = ToWords(own);
+  const auto meets_at = ToWords(meeting_->place());
   std::vector<int64_t> mine(at.begin(), at.end());
   mine.insert(mine.end(), {static_cast<int64_t>(book_->digest()), static_cast<int64_t>(host),
                            int64_t{options_.fixed_order}});
@@ -218,7 +219,7 @@ Status InProcessRank::Join(const UniqueId& id) {
           fmt::format("of ranks {} and {} one reduces in a fixed order", rank_, peer));
     peers.push_back(EndpointOfWords(words->data()));
     hosts.push_back(static_cast<uint64_t>((*words)[kEndpointWords + 1]));
-    party_.meetings.push_back(EndpointOfWords(words->data() + kEndpointWords + 3));
+    party_.meetings.push_back(MeetingPlaceOfWords(words->data() + kEndpointWords + 3));
   }
   Result<LocalRanks> local = MeetLocally(hosts, deadline);
   if (!local) return tl::unexpected(local.error());
@@ -441,7 +442,7 @@ Result<std::vector<std::string>> InProcessRank::Share(const std::string& mine,
 }
 
 Result<UniqueId> InProcessRank::MakeId() const {
-  const Result<bootstrap::Address> root = bootstrap::StartRoot(meeting_->endpoint().address);
+  const Result<bootstrap::Address> root = bootstrap::StartRoot(meeting_->place().endpoint.address);
   if (!root) return tl::unexpected(root.error());
   return bootstrap::Encode(*root);
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -9,7 +10,6 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <list>
 #include <optional>
 #include <thread>
@@ -23,7 +23,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int64_t kRegroupMagic = 0x0002'4750'5247'5454;  // "TTGRPG", version 2
+constexpr int64_t kRegroupMagic = 0x0003'4750'5247'5454;  // "TTGRPG", version 3
 constexpr size_t kRegroupWords = 6, kMostAskBytes = 4096;
 constexpr int kMeetTickMs = 20;
 
@@ -34,14 +34,15 @@ class Dial {
  public:
   enum class State : uint8_t { kWaits, kThere, kGone };
 
-  explicit Dial(const Endpoint& to) : to_(to) { Begin(); }
+  explicit Dial(const MeetingPlace& to) : to_(to), greeting_(to.Greeting()) { Begin(); }
   ~Dial() { Close(); }
   Dial(const Dial&) = delete;
   Dial& operator=(const Dial&) = delete;
 
   State Look() {
-    if (state_ == State::kWaits && fd_ < 0) Begin();
-    if (state_ == State::kWaits && fd_ >= 0) Finish();
+    if (state_ == State::kWaits && fd_ < 0 && Clock::now() >= next_try_) Begin();
+    if (state_ == State::kWaits && fd_ >= 0 && !is_connected_) Finish();
+    if (state_ == State::kWaits && is_connected_) ReadGreeting();
     if (state_ == State::kThere) {
       char byte = 0;
       const ssize_t bytes = recv(fd_, &byte, 1, MSG_DONTWAIT);
@@ -59,6 +60,8 @@ class Dial {
   int Take() { return std::exchange(fd_, -1); }
 
  private:
+  static constexpr std::chrono::milliseconds kPause{20};
+
   void Close() {
     if (fd_ >= 0) close(fd_);
     fd_ = -1;
@@ -66,12 +69,16 @@ class Dial {
   void Begin() {
     Close();
     state_ = State::kWaits;
-    fd_ = TcpSocket(to_, SOCK_NONBLOCK);
+    is_connected_ = false;
+    greeted_ = 0;
+    next_try_ = Clock::now() + kPause;
+    fd_ = TcpSocket(to_.endpoint, SOCK_NONBLOCK);
     if (fd_ < 0) return;
-    if (ConnectTo(fd_, to_) != 0 && errno != EINPROGRESS) Failed(errno);
+    if (ConnectTo(fd_, to_.endpoint) != 0 && errno != EINPROGRESS) Failed(errno);
   }
   void Failed(int error) {
     Close();
+    is_connected_ = false;
     if (error == ECONNREFUSED || error == ECONNRESET) state_ = State::kGone;
   }
   void Finish() {
@@ -82,14 +89,29 @@ class Dial {
     getsockopt(fd_, SOL_SOCKET, SO_ERROR, &error, &size);
     if (error != 0) return Failed(error);
     // A free port of this host may have been connected to itself.
-    if (LocalEndOf(fd_) == to_) return Failed(ECONNREFUSED);
-    state_ = State::kThere;
+    if (LocalEndOf(fd_) == to_.endpoint) return Failed(ECONNREFUSED);
+    is_connected_ = true;
+  }
+  // The process says it at once; one that is stopped says nothing, and another program something else, or leaves.
+  void ReadGreeting() {
+    std::array<char, 64> bytes{};
+    const size_t wanted = std::min(bytes.size(), greeting_.size() - greeted_);
+    const ssize_t got = recv(fd_, bytes.data(), wanted, MSG_DONTWAIT);
+    if (got < 0 && WouldBlock()) return;
+    if (got <= 0) return Failed(ECONNABORTED);  // to be tried again: why it left is not known
+    const auto size = static_cast<size_t>(got);
+    if (greeting_.compare(greeted_, size, bytes.data(), size) != 0) return Failed(ECONNREFUSED);
+    greeted_ += size;
+    if (greeted_ == greeting_.size()) state_ = State::kThere;
   }
 
-  Endpoint to_;
+  MeetingPlace to_;
+  std::string greeting_;
+  size_t greeted_ = 0;  // bytes of it that have come
   int fd_ = -1;
+  bool is_connected_ = false;
   State state_ = State::kWaits;
-  Clock::time_point since_ = Clock::now();
+  Clock::time_point since_ = Clock::now(), next_try_ = since_;
 };
 
 // Of a frame with a decision; it names each rank at most once.
@@ -184,21 +206,26 @@ Result<std::optional<Regrouped>> Follow(int fd, int32_t leader, const Meeting::P
 class Meeting::Lead {
  public:
   Lead(Meeting& meeting, const Party& party, const RegroupAsk& ask)
-      : listener_(meeting.listener_),
+      : door_(*meeting.door_),
         party_(party),
         roll_(static_cast<int32_t>(party.meetings.size())),
         dials_(party.meetings.size()) {
     entered_ = roll_.Enter(party.rank, ask);
-    for (ControlLink& link : meeting.early_) guests_.push_back({std::move(link)});
-    meeting.early_.clear();
+    door_.Notify(came_);
   }
+  ~Lead() {
+    door_.Notify(-1);
+    if (came_ >= 0) close(came_);
+  }
+  Lead(const Lead&) = delete;
+  Lead& operator=(const Lead&) = delete;
 
   Result<Regrouped> Run(const std::function<Result<UniqueId>()>& make_id, const Deadline& deadline,
                         const std::atomic<bool>& stop) {
     while (true) {
       if (!entered_) return Refuse(entered_.error());
       if (stop) return Refuse(StoppedEarly());
-      Accept();
+      for (ControlLink& link : door_.Take()) guests_.push_back({std::move(link)});
       for (auto guest = guests_.begin(); guest != guests_.end();)
         guest = Hear(*guest) ? std::next(guest) : guests_.erase(guest);
       if (learned_) return Pass(*learned_);
@@ -218,14 +245,6 @@ class Meeting::Lead {
     int32_t rank = -1;
     bool is_ahead = false;  // of the party that some of this one's became
   };
-
-  void Accept() {
-    while (true) {
-      const int fd = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
-      if (fd < 0) return;
-      guests_.push_back({ControlLink(fd)});
-    }
-  }
 
   // False: it has left, or was sent away.
   bool Hear(Guest& guest) {
@@ -320,10 +339,12 @@ class Meeting::Lead {
   }
 
   void Wait() {
-    std::vector<pollfd> ready = {{.fd = listener_, .events = POLLIN, .revents = 0}};
+    std::vector<pollfd> ready = {{.fd = came_, .events = POLLIN, .revents = 0}};
     for (const Guest& guest : guests_)
       ready.push_back({.fd = guest.link.fd(), .events = POLLIN, .revents = 0});
     poll(ready.data(), ready.size(), kMeetTickMs);
+    uint64_t times = 0;
+    if (ready[0].revents != 0) static_cast<void>(read(came_, &times, sizeof(times)));
   }
 
   Result<Regrouped> Decide(const std::function<Result<UniqueId>()>& make_id) {
@@ -347,7 +368,8 @@ class Meeting::Lead {
   }
 
   static constexpr std::string_view kWithout = "the other ranks have gone on without this one";
-  int listener_;
+  MeetingDoor& door_;
+  const int came_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);  // guests; without one, a tick later
   const Party& party_;
   Roll roll_;
   std::optional<Regrouped> learned_;
@@ -358,15 +380,12 @@ class Meeting::Lead {
 };
 
 Result<std::shared_ptr<Meeting>> Meeting::Open(const IpAddress& address) {
-  Endpoint endpoint{address, 0};
-  const int listener = ListenAt(endpoint);
-  if (listener < 0)
-    return MakeError(ErrorCode::kIo, fmt::format("cannot listen at {}: {}", endpoint.AddressText(),
-                                                 std::strerror(errno)));
-  return std::shared_ptr<Meeting>(new Meeting(listener, endpoint));
+  Result<std::shared_ptr<MeetingDoor>> door = MeetingDoor::Open(address);
+  if (!door) return tl::unexpected(door.error());
+  return std::shared_ptr<Meeting>(new Meeting(std::move(*door)));
 }
 
-Meeting::~Meeting() { close(listener_); }
+Meeting::~Meeting() { door_->Close(); }
 
 Result<Meeting::Party> Meeting::Descend(const Party& party, const Regrouped& decision) {
   const auto root = bootstrap::Decode(decision.id);
@@ -411,18 +430,16 @@ Result<Regrouped> Meeting::Regroup(const Party& party, const RegroupAsk& ask,
 }
 
 std::optional<int32_t> Meeting::WhoWaits(const JobSecret& secret) {
-  while (true) {
-    const int fd = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
-    if (fd < 0) break;
-    early_.emplace_back(fd);
-  }
-  for (auto link = early_.begin(); link != early_.end();) {
-    bool has_gone = false;
-    const auto hello = LookAtHello(link->fd(), has_gone);
-    if (hello && hello->secret == secret) return hello->rank;
-    link = has_gone ? early_.erase(link) : std::next(link);
-  }
-  return std::nullopt;
+  std::optional<int32_t> rank;
+  door_->WithWaiting([&](std::list<ControlLink>& waiting) {
+    for (auto link = waiting.begin(); link != waiting.end() && !rank;) {
+      bool has_gone = false;
+      const auto hello = LookAtHello(link->fd(), has_gone);
+      if (hello && hello->secret == secret) rank = hello->rank;
+      link = has_gone ? waiting.erase(link) : std::next(link);
+    }
+  });
+  return rank;
 }
 
 struct MeetingWatch::Watched {

@@ -1,28 +1,26 @@
 // Meeting: where the process of a rank is found again when its communicator has failed, and how the ranks that are left regroup
 // (regroup.h) without the process that made the unique id.
 //
-// Model       A socket that listens as long as the rank's communicator, or any that was made of it by regrouping,
-//             lives. Nobody accepts until this rank regroups; that connections are made nevertheless, and refused
-//             once the process has ended, tells others whether it is there. A rank follows the lowest one that is.
-//             A child process that was forked keeps the socket open, and so its parent's rank from being seen gone.
+// Model       A door (meeting_door.h) that is open as long as the rank's communicator, or any that was made of it by regrouping,
+//             lives. Who is greeted there knows that the process runs; who is refused, or greeted by somebody else,
+//             that it has ended; who hears nothing for kSilence_s, nothing. A rank follows the lowest one that is there.
 // Descent     A party that was made by regrouping knows the decision it was made by. Who is still of the party before
 //             that and is named by the decision hears it, whichever of both leads; who is not named is sent away. So
 //             those that a leader told before it ended and those that it did not find each other
 //             (docs/adr/0109-who-heard-a-decision-carries-it-on.md).
 // Frames      those of control_link.h: hello, share, shared, abort (docs/formats/wire.md).
 // Trust       Who knows the communicator's secret is a rank.
-// Threads     One at a time.
+// Threads     One at a time, beside the one that greets at the door.
 #pragma once
 
 #include <atomic>
 #include <functional>
-#include <list>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
-#include "control_link.h"
-#include "endpoint.h"
+#include "meeting_door.h"
 #include "regroup.h"
 #include "tutti/base/deadline.h"
 #include "tutti/base/result.h"
@@ -32,13 +30,13 @@ namespace tutti {
 
 class Meeting {
  public:
-  // How long nothing may come back from a host before it counts as cut off.
+  // How long nothing may come back from a process before it counts as cut off, or stopped.
   static constexpr double kSilence_s = 3;
 
   // What a communicator knows of its ranks.
   struct Party {
     int32_t rank = 0;
-    std::vector<Endpoint> meetings;  // by rank
+    std::vector<MeetingPlace> meetings;  // by rank
     JobSecret secret{};
     // What it was made by, where nobody new came with it: the secret of the party before it, and the decision.
     JobSecret before{};
@@ -52,7 +50,7 @@ class Meeting {
   Meeting(const Meeting&) = delete;
   Meeting& operator=(const Meeting&) = delete;
 
-  const Endpoint& endpoint() const { return endpoint_; }
+  const MeetingPlace& place() const { return door_->place(); }
   // Waits until those who are there agree, until `deadline` or `stop`. `make_id` is called by the leader.
   Result<Regrouped> Regroup(const Party& party, const RegroupAsk& ask,
                             const std::function<Result<UniqueId>()>& make_id,
@@ -62,11 +60,9 @@ class Meeting {
 
  private:
   class Lead;
-  Meeting(int listener, const Endpoint& endpoint) : listener_(listener), endpoint_(endpoint) {}
+  explicit Meeting(std::shared_ptr<MeetingDoor> door) : door_(std::move(door)) {}
 
-  int listener_;
-  Endpoint endpoint_;
-  std::list<ControlLink> early_;  // that have come before this rank led
+  std::shared_ptr<MeetingDoor> door_;
 };
 
 // What the rank that leads looks at while those of its decision join the new communicator: nobody waits for one that will
@@ -75,7 +71,7 @@ class MeetingWatch {
  public:
   struct Member {
     int32_t rank = 0;  // of the new communicator
-    Endpoint meeting;
+    MeetingPlace meeting;
   };
   // Of the party with that secret; `own` is where its first rank is met.
   MeetingWatch(std::shared_ptr<Meeting> own, const JobSecret& secret, std::vector<Member> members);

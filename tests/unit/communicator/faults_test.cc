@@ -318,7 +318,7 @@ TEST(RootTest, WhoSaysLateWhoItIsIsHeard) {
   ControlLink link(fd);
   std::this_thread::sleep_for(std::chrono::milliseconds(1500));
   ASSERT_TRUE(
-      link.Send(FrameType::kHello, {0x0003'4d4d'4f43'5454, static_cast<int64_t>(root.secret[0]),
+      link.Send(FrameType::kHello, {0x0004'4d4d'4f43'5454, static_cast<int64_t>(root.secret[0]),
                                     static_cast<int64_t>(root.secret[1]), 0, 1, 0}));
   ASSERT_TRUE(link.Send(FrameType::kShare, "here"));
   const Result<std::optional<Frame>> frame = link.Receive(1000, 60'000);

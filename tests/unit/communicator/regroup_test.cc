@@ -17,7 +17,6 @@
 #include <vector>
 
 #include "bootstrap.h"
-#include "meeting.h"
 #include "ranks_in_threads.h"
 #include "tutti/base/random.h"
 
@@ -298,119 +297,6 @@ TEST(GrowTest, OfOneThatHasFailedThoseGrowThatAreLeft) {
   newcomer.join();
 }
 
-// --- Meetings ------------------------------------------------------------------------------------
-
-// Four ranks of which rank 0 led and ended: it had told some that 0, 1 and 2 go on. Rank 3 was not there.
-class MeetingTest : public testing::Test {
- protected:
-  static constexpr int32_t kRanks = 4;
-  static constexpr IpAddress kLoopback = IpAddress(INADDR_LOOPBACK);
-
-  MeetingTest() {
-    for (int32_t rank = 0; rank < kRanks; ++rank)
-      meetings_.push_back(Meeting::Open(kLoopback).value());
-    for (const auto& meeting : meetings_) old_.meetings.push_back(meeting->endpoint());
-    meetings_[0].reset();
-    old_.secret = {11, 12};
-    decision_.id = bootstrap::Encode({{kLoopback, 1}, {21, 22}});
-  }
-  // As who did not hear of it.
-  Result<Regrouped> RegroupOld(int32_t rank) {
-    Meeting::Party party = old_;
-    party.rank = rank;
-    return Regroup(rank, party);
-  }
-  // As who did.
-  Result<Regrouped> RegroupNew(int32_t rank) {
-    return Regroup(rank, Meeting::Descend(old_, *decision_.For(rank)).value());
-  }
-
-  Regrouped decision_{.id = {}, .num_ranks = 3, .rank = 0, .survivors = {0, 1, 2}};
-
-  Result<Regrouped> Regroup(int32_t rank, const Meeting::Party& party) {
-    const std::atomic<bool> never = false;
-    const std::function<Result<UniqueId>()> make_id = [] {
-      return Result<UniqueId>(bootstrap::Encode({{kLoopback, 2}, {31, 32}}));
-    };
-    return meetings_[static_cast<size_t>(rank)]->Regroup(party, {}, make_id, Deadline(60), never);
-  }
-
-  std::vector<std::shared_ptr<Meeting>> meetings_;
-  Meeting::Party old_;
-};
-
-TEST_F(MeetingTest, WhoLeadsAndDidNotHearADecisionLearnsIt) {
-  std::thread told([this] {
-    const auto both = RegroupNew(2);
-    ASSERT_TRUE(both) << both.error().message;
-    EXPECT_EQ(both->rank, 1);
-    EXPECT_EQ(both->survivors, (std::vector<int32_t>{1, 2}));  // of the three
-  });
-  const auto learned = RegroupOld(1);
-  ASSERT_TRUE(learned) << learned.error().message;
-  EXPECT_EQ(learned->rank, 1);
-  EXPECT_EQ(learned->id.bytes, decision_.id.bytes);
-  EXPECT_EQ(learned->survivors, decision_.survivors);
-  const auto both = RegroupNew(1);
-  ASSERT_TRUE(both) << both.error().message;
-  EXPECT_EQ(both->rank, 0);
-  EXPECT_EQ(both->num_ranks, 2);
-  told.join();
-}
-
-TEST_F(MeetingTest, WhoFollowsAndDidNotHearADecisionLearnsIt) {
-  std::thread told([this] {
-    const auto both = RegroupNew(1);
-    ASSERT_TRUE(both) << both.error().message;
-    EXPECT_EQ(both->rank, 0);
-    EXPECT_EQ(both->survivors, (std::vector<int32_t>{1, 2}));
-  });
-  Result<Regrouped> learned = RegroupOld(2);
-  ASSERT_TRUE(learned) << learned.error().message;
-  EXPECT_EQ(learned->rank, 2);
-  EXPECT_EQ(learned->survivors, decision_.survivors);
-  learned = RegroupNew(2);
-  ASSERT_TRUE(learned) << learned.error().message;
-  EXPECT_EQ(learned->rank, 1);
-  told.join();
-}
-
-TEST_F(MeetingTest, WhoIsNotNamedByTheDecisionIsSentAway) {
-  std::thread leads([this] { EXPECT_TRUE(RegroupNew(1)); });
-  EXPECT_EQ(RegroupOld(3).error().message, "the other ranks have gone on without this one");
-  EXPECT_TRUE(RegroupNew(2));
-  leads.join();
-}
-
-// One of the new party could not join, though its process lives: the first one, which waits for it there, hears of that.
-TEST_F(MeetingTest, WhoRegroupsAlreadyEndsTheJoiningOfTheFirst) {
-  Meeting::Party party = Meeting::Descend(old_, *decision_.For(1)).value();
-  party.rank = 0;  // as if the first had been the one that leads
-  party.meetings = {meetings_[1]->endpoint(), meetings_[2]->endpoint()};
-  MeetingWatch watch(meetings_[1], party.secret, {{1, party.meetings[1]}});
-  MeetingWatch of_another(meetings_[1], {5, 6}, {{1, party.meetings[1]}});
-  EXPECT_TRUE(watch.Look());
-  std::thread again([&] {
-    Meeting::Party same = party;
-    same.rank = 1;
-    const auto both = Regroup(2, same);
-    ASSERT_TRUE(both) << both.error().message;
-    EXPECT_EQ(both->rank, 1);
-  });
-  Status seen;
-  for (const Deadline deadline(60); seen && !deadline.HasPassed();) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    seen = watch.Look();
-  }
-  EXPECT_EQ(seen ? "nobody" : seen.error().message, "rank 1 could not join");
-  EXPECT_TRUE(of_another.Look());
-  // What it has asked is heard by the one that leads.
-  const auto both = Regroup(1, party);
-  ASSERT_TRUE(both) << both.error().message;
-  EXPECT_EQ(both->num_ranks, 2);
-  again.join();
-}
-
 // --- Processes -----------------------------------------------------------------------------------
 
 // Daemons that ranks have in turn, rank r the (r mod n)-th.
@@ -507,6 +393,36 @@ void KillAndGoOn(int32_t num_ranks, const std::vector<int32_t>& victims, uint32_
 TEST(RegroupProcessTest, AnyRankThatIsKilledIsDoneWithout) {
   for (int32_t victim = 0; victim < 3; ++victim)
     KillAndGoOn(3, {victim}, static_cast<uint32_t>(victim));
+}
+
+// Nothing but silence tells of it: more than half of all are left, and need no time-out.
+TEST(RegroupProcessTest, ARankThatIsStoppedIsDoneWithout) {
+  for (const int32_t stops : {0, 2}) {
+    const UniqueId id = MakeUniqueId().value();
+    const CommunicatorOptions options{.timeout_s = 0, .silence_s = 4};
+    const pid_t victim = fork();
+    if (victim == 0) {
+      alarm(120);
+      const Result<Communicator> ranks = Communicator::Join(id, 3, stops, options);
+      if (ranks) raise(SIGSTOP);
+      _exit(0);
+    }
+    std::vector<std::thread> threads;
+    for (int32_t rank = 0; rank < 3; ++rank)
+      if (rank != stops)
+        threads.emplace_back([&id, &options, rank] {
+          Communicator ranks = Communicator::Join(id, 3, rank, options).value();
+          ASSERT_FALSE(ranks.Barrier());
+          const auto left = ranks.Shrink();
+          ASSERT_TRUE(left) << left.error().message;
+          CheckThatItWorks(**left, 2);
+        });
+    for (std::thread& thread : threads) thread.join();
+    kill(victim, SIGCONT);
+    int status = 0;
+    ASSERT_EQ(waitpid(victim, &status, 0), victim);
+    EXPECT_EQ(status, 0);
+  }
 }
 
 // `count` of `num_ranks`, drawn, in order.
