@@ -1,73 +1,31 @@
 // A tenant's process that says anything, to a daemon that runs: packets, raw messages, slots and tails of its queue. It may be
 // refused or ended; the daemon answers an honest one all the while.
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <cstring>
-#include <filesystem>
-#include <string>
-#include <thread>
 
-#include "support/raw_tenant.h"
-#include "tutti/service/daemon.h"
+#include "served_daemon.h"
+#include "tutti/ipc/layout.h"
+#include "tutti/ipc/packet.h"
 
 namespace {
 
+using tutti::fuzz::Bytes;
+using tutti::fuzz::ServedDaemon;
 using tutti::ipc::Kind;
 using tutti::ipc::Packet;
 using tutti::ipc::Slot;
 using tutti::test_support::RawTenant;
 
-struct Served {
-  std::string folder =
-      (std::filesystem::temp_directory_path() / ("tutti-session-fuzz-" + std::to_string(getpid())))
-          .string();
-  tutti::service::Daemon daemon;
-  std::thread thread;
-  RawTenant honest;
-
-  Served() : daemon(Start()), thread([this] { daemon.Run(); }), honest(folder + "/s") {}
-  ~Served() {
-    daemon.Stop();
-    thread.join();
-    std::filesystem::remove_all(folder);
-  }
-  tutti::service::Daemon Start() const {
-    auto started = tutti::service::Daemon::Start(
-        {.socket = folder + "/s", .admin = folder + "/a", .listen = "127.0.0.1"});
-    if (!started) std::abort();
-    return std::move(*started);
-  }
-};
-
-class Bytes {
- public:
-  Bytes(const uint8_t* data, size_t size) : data_(data), size_(size) {}
-  bool empty() const { return size_ == 0; }
-  template <class Value>
-  Value Take() {
-    Value value{};
-    const size_t size = std::min(sizeof(value), size_);
-    std::memcpy(&value, data_, size);
-    data_ += size;
-    size_ -= size;
-    return value;
-  }
-
- private:
-  const uint8_t* data_;
-  size_t size_;
-};
-
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  static Served served;
-  if (!served.honest.is_welcome()) std::abort();
-  RawTenant tenant(served.folder + "/s");
+  static ServedDaemon served("tutti-session-fuzz");
+  static RawTenant honest = served.Come();
+  if (!honest.is_welcome()) std::abort();
+  RawTenant tenant = served.Come();
   if (!tenant.is_welcome()) std::abort();
   Bytes bytes(data, size);
   uint64_t sequence = 0, slot_number = 0;
@@ -105,17 +63,18 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       }
       case 5: {  // so that there is something to be wrong with
         tenant.Send({.kind = Kind::kAllocate, .words = {4096}});
-        const Packet id = served.honest.AskOf({.kind = Kind::kMakeId});
+        const Packet id = honest.AskOf({.kind = Kind::kMakeId});
         tenant.Send({.kind = Kind::kJoin, .words = {1, 0}, .text = id.text});
         break;
       }
     }
     tenant.Ring();
+    served.Work();
   }
   // Whatever came of it, the daemon has read it when it answers this, or it has closed.
   if (tenant.Send({.kind = Kind::kWhy, .request = 99}))
     while (const auto answer = tenant.Receive())
       if (answer->packet.request == 99) break;
-  if (served.honest.AskOf({.kind = Kind::kMakeId}).kind != Kind::kIdMade) std::abort();
+  if (honest.AskOf({.kind = Kind::kMakeId}).kind != Kind::kIdMade) std::abort();
   return 0;
 }

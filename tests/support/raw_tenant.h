@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -19,7 +20,10 @@ namespace tutti::test_support {
 
 class RawTenant {
  public:
-  explicit RawTenant(const std::string& socket, const std::string& token = "") {
+  // `drive` is called before an answer is waited for: it lets a daemon of this thread work.
+  explicit RawTenant(
+      const std::string& socket, const std::string& token = "", std::function<void()> drive = [] {})
+      : drive_(std::move(drive)) {
     Result<ipc::Descriptor> connected = ipc::Connect(socket, ipc::SocketKind::kPackets);
     if (!connected) return;
     socket_ = std::move(*connected);
@@ -47,6 +51,7 @@ class RawTenant {
   }
   // The next that comes; nothing: the daemon has closed.
   std::optional<ipc::Received> Receive() const {
+    drive_();
     Result<std::optional<ipc::Received>> received = ipc::Receive(socket_.fd(), true, true);
     if (!received || !*received) return std::nullopt;
     return std::move(**received);
@@ -83,6 +88,7 @@ class RawTenant {
   bool has_room() const { return tail_ - status().head.load() < ipc::kSlots; }
 
  private:
+  std::function<void()> drive_;
   ipc::Descriptor socket_, doorbell_;
   ipc::Memory commands_, status_;
   std::string why_not_ = "no service";

@@ -1,0 +1,77 @@
+// A daemon of the service that works where somebody waits for it: in the fuzzer's own thread, so that an input takes no longer
+// than what it asks for.
+#pragma once
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "core.h"
+#include "support/raw_tenant.h"
+#include "tutti/service/daemon.h"
+#include "unit/service/prompt_planner.h"
+
+namespace tutti::fuzz {
+
+class ServedDaemon {
+ public:
+  explicit ServedDaemon(const std::string& name)
+      : folder_((std::filesystem::temp_directory_path() / (name + "-" + std::to_string(getpid())))
+                    .string()) {
+    auto started = service::Daemon::Core::Start(
+        {.socket = folder_ + "/s", .admin = folder_ + "/a", .listen = "127.0.0.1"},
+        {.planner = std::make_unique<service::PromptPlanner>()});
+    if (!started) std::abort();
+    daemon_ = std::move(*started);
+  }
+  ~ServedDaemon() {
+    daemon_.reset();
+    std::filesystem::remove_all(folder_);
+  }
+  ServedDaemon(const ServedDaemon&) = delete;
+  ServedDaemon& operator=(const ServedDaemon&) = delete;
+
+  // What never ends is left to the next time.
+  void Work() const {
+    constexpr int kMostRounds = 64;
+    for (int round = 0; round < kMostRounds && daemon_->RunOnce(); ++round) {
+    }
+  }
+  test_support::RawTenant Come() const {
+    return test_support::RawTenant(folder_ + "/s", "", [this] { Work(); });
+  }
+
+ private:
+  std::string folder_;
+  std::unique_ptr<service::Daemon::Core> daemon_;
+};
+
+// What an input says, in order; zeros behind its end.
+class Bytes {
+ public:
+  Bytes(const uint8_t* data, size_t size) : data_(data), size_(size) {}
+  bool empty() const { return size_ == 0; }
+  template <class Value>
+  Value Take() {
+    Value value{};
+    const size_t size = std::min(sizeof(value), size_);
+    std::memcpy(&value, data_, size);
+    data_ += size;
+    size_ -= size;
+    return value;
+  }
+
+ private:
+  const uint8_t* data_;
+  size_t size_;
+};
+
+}  // namespace tutti::fuzz
