@@ -56,11 +56,21 @@ Status CheckMemory(const std::string& what, int64_t needed_bytes, int64_t availa
                                MemoryText(needed_bytes), MemoryText(available_bytes)));
 }
 
+void PreferHugePages(void* begin, size_t bytes) {
+  constexpr uintptr_t kPage = 4096;
+  constexpr size_t kWorthIt = size_t{4} << 20;
+  if (bytes < kWorthIt) return;
+  const auto address = reinterpret_cast<uintptr_t>(begin);
+  const uintptr_t first = (address + kPage - 1) / kPage * kPage;
+  const uintptr_t last = (address + bytes) / kPage * kPage;
+  // Without them, small pages serve as well, only slower.
+  ::madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);
+}
+
 Pages::Pages(size_t bytes) : bytes_(std::max<size_t>(bytes, 1)) {
   data_ = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (data_ == MAP_FAILED) throw std::bad_alloc();
-  // Without it, small pages serve as well, only slower.
-  ::madvise(data_, bytes_, MADV_HUGEPAGE);
+  PreferHugePages(data_, bytes_);
 }
 
 Pages::~Pages() { ::munmap(data_, bytes_); }

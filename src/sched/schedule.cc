@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "tutti/base/check.h"
+#include "tutti/base/memory.h"
 #include "tutti/base/units.h"
 
 namespace tutti {
@@ -20,7 +21,9 @@ void SortBySteps(Schedule& schedule) {
   }
   if (sorted) return;
   std::partial_sum(next.begin(), next.end(), next.begin());
-  std::vector<Transfer> ordered(schedule.transfers.size());
+  std::vector<Transfer> ordered;
+  ReserveLarge(ordered, schedule.transfers.size());
+  ordered.resize(schedule.transfers.size());
   for (const Transfer& transfer : schedule.transfers)
     ordered[next[static_cast<size_t>(transfer.step)]++] = transfer;
   schedule.transfers = std::move(ordered);

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "tutti/base/check.h"
+#include "tutti/base/memory.h"
 
 namespace tutti {
 namespace {
@@ -317,7 +318,7 @@ Schedule Reverse(const Schedule& schedule, const std::vector<LinkId>& link_map,
   Schedule result = WithoutTransfers(schedule, schedule.collective.Reversed());
   result.topology_fingerprint = new_topology_fingerprint;
   const Turned turned(schedule.collective, link_map);
-  result.transfers.reserve(schedule.transfers.size());
+  ReserveLarge(result.transfers, schedule.transfers.size());
   for (auto it = schedule.transfers.rbegin(); it != schedule.transfers.rend(); ++it) {
     result.transfers.push_back(turned(*it));
     result.transfers.back().step = schedule.num_steps - 1 - it->step;
@@ -360,29 +361,27 @@ Schedule ReverseTimed(const Topology& topology, const Schedule& schedule,
   return result;
 }
 
-Result<Schedule> Rename(const Schedule& schedule, const std::vector<NodeId>& node_map,
+Result<Schedule> Rename(Schedule schedule, const std::vector<NodeId>& node_map,
                         const std::vector<LinkId>& link_map, uint64_t new_topology_fingerprint) {
   if (const Status maps = CheckMaps(schedule, node_map, link_map); !maps)
     return tl::unexpected(maps.error());
   Result<Collective> renamed = RenameCollective(schedule.collective, node_map);
   if (!renamed) return tl::unexpected(renamed.error());
-  Schedule result = WithoutTransfers(schedule, std::move(*renamed));
-  result.topology_fingerprint = new_topology_fingerprint;
-  result.transfers = schedule.transfers;
-  result.start_ps = schedule.start_ps;
   const int32_t n = schedule.collective.num_ranks();
   // The shards of groups are numbered by positions in them.
   const bool by_number = !schedule.collective.has_groups();
   const bool by_pair = by_number && schedule.collective.is_all_to_all();
   const bool by_rank = by_number && !by_pair && schedule.collective.num_shards() == n;
   const auto image = [&](int32_t rank) { return node_map[static_cast<size_t>(rank)].value; };
-  for (Transfer& transfer : result.transfers) {
+  for (Transfer& transfer : schedule.transfers) {
     transfer.link = link_map[transfer.link.index()];
     const int32_t shard = transfer.shard.value;
     if (by_rank) transfer.shard.value = image(shard);
     if (by_pair) transfer.shard.value = image(shard / n) * n + image(shard % n);
   }
-  return result;
+  schedule.collective = *std::move(renamed);
+  schedule.topology_fingerprint = new_topology_fingerprint;
+  return schedule;
 }
 
 Result<std::vector<LinkId>> LinkMapOf(const Topology& from, const Topology& to,
@@ -433,7 +432,7 @@ Result<Schedule> Join(const Schedule& first, const Schedule& second, const Colle
   result.algorithm = JointName(first, second);
   result.units_per_shard = *units;
   result.num_steps = std::max(first.num_steps, delay + second.num_steps);
-  result.transfers.reserve(first.transfers.size() + second.transfers.size());
+  ReserveLarge(result.transfers, first.transfers.size() + second.transfers.size());
   for (const Transfer& transfer : first.transfers)
     AppendMoved(result.transfers, transfer, *units / first.units_per_shard, 0, 0);
   for (const Transfer& transfer : second.transfers)
@@ -490,7 +489,7 @@ Result<Schedule> ConcatenateTimed(const Topology& topology, const Schedule& firs
   Schedule result = WithoutTransfers(first, collective);
   result.algorithm = JointName(first, second);
   result.units_per_shard = *units;
-  result.transfers.reserve(first.transfers.size() + second.transfers.size());
+  ReserveLarge(result.transfers, first.transfers.size() + second.transfers.size());
   for (const Transfer& transfer : first.transfers)
     AppendMoved(result.transfers, transfer, *units / first.units_per_shard, 0, 0);
   for (const Transfer& transfer : second.transfers)
@@ -540,7 +539,7 @@ Result<Schedule> SplitHalves(const Schedule& first, const Schedule& second) {
   result.algorithm = JointName(first, second);
   result.units_per_shard = *units * 2;
   result.num_steps = std::max(first.num_steps, second.num_steps);
-  result.transfers.reserve(first.transfers.size() + second.transfers.size());
+  ReserveLarge(result.transfers, first.transfers.size() + second.transfers.size());
   auto next = second.transfers.begin();
   const auto append_second_before = [&](int64_t step) {
     for (; next != second.transfers.end() && next->step < step; ++next)

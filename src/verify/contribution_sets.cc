@@ -118,12 +118,18 @@ void ContributionSets::AddTo(SetRef bits, SetRef set) {
     into[Word(set.value)] |= Bit(set.value);
   } else if (set.form == Form::kBits) {
     const uint64_t* from = Words(set);
-    int32_t total = 0;
+    uint64_t common = 0;
     for (size_t w = 0; w < num_words_; ++w) {
+      common |= into[w] & from[w];
       into[w] |= from[w];
-      total += std::popcount(into[w]);
     }
-    count = total;
+    // As is usual, none was in both.
+    if (common == 0) {
+      count += Count(set);
+      return;
+    }
+    count = 0;
+    for (size_t w = 0; w < num_words_; ++w) count += std::popcount(into[w]);
   }
 }
 

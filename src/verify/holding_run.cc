@@ -35,7 +35,8 @@ void HoldingRun::Run(ShardId shard, Findings& findings) {
   const std::span<const uint32_t> transfers = problem_.OfShard(shard);
   const bool must_arrive = problem_.collective().weight(shard) > 0;
   if (transfers.empty() && !must_arrive) return;
-  intervals_.Assign(problem_, transfers);
+  intervals_.Assign(transfers.size(),
+                    [&](size_t i) -> const Transfer& { return problem_.transfer(transfers[i]); });
   const size_t count = intervals_.count();
   const size_t cells = static_cast<size_t>(problem_.topology().num_nodes()) * count;
   if (arrived_.size() < cells) arrived_.resize(cells, kAtTheEnd);

@@ -21,13 +21,15 @@ class Intervals {
     if (units_ <= kTableLimit) index_of_.assign(static_cast<size_t>(units_) + 1, kNone);
   }
 
-  void Assign(const Problem& problem, std::span<const uint32_t> transfers) {
+  // `transfer_at(i)`: the i-th of `count`.
+  template <class TransferAt>
+  void Assign(size_t count, const TransferAt& transfer_at) {
     Clear();
     Mark(0);
     Mark(units_);
-    for (uint32_t index : transfers) {
-      Mark(problem.transfer(index).begin);
-      Mark(problem.transfer(index).end);
+    for (size_t i = 0; i < count; ++i) {
+      Mark(transfer_at(i).begin);
+      Mark(transfer_at(i).end);
     }
     std::sort(bounds_.begin(), bounds_.end());
     bounds_.erase(std::unique(bounds_.begin(), bounds_.end()), bounds_.end());

@@ -9,6 +9,7 @@
 // Complexity  O(transfers + shards) to build; 4 bytes a transfer, 8 more when timed.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -17,6 +18,9 @@
 #include "tutti/sched/schedule.h"
 
 namespace tutti::verify {
+
+inline int64_t StartOfStep(int32_t step) { return 2 * int64_t{step}; }
+inline int64_t ArrivalOfStep(int32_t step) { return StartOfStep(step) + 1; }
 
 class Problem {
  public:
@@ -39,13 +43,14 @@ class Problem {
     return {order_.data() + first, last - first};
   }
   int64_t Start(uint32_t index) const {
-    return timed() ? schedule_.start_ps[index] : 2 * int64_t{transfer(index).step};
+    return timed() ? schedule_.start_ps[index] : StartOfStep(transfer(index).step);
   }
   int64_t Arrival(uint32_t index) const {
-    return timed() ? arrival_ps_[index] : 2 * int64_t{transfer(index).step} + 1;
+    return timed() ? arrival_ps_[index] : ArrivalOfStep(transfer(index).step);
   }
 
  private:
+  void CheckTransfer(size_t index, Findings& findings);
   void GroupByShard();
   void ComputeArrivals();
 
@@ -53,6 +58,7 @@ class Problem {
   const Collective& collective_;
   const Schedule& schedule_;
   std::vector<bool> sound_;
+  std::atomic<bool> descends_ = false;  // somewhere against S3
   std::vector<uint32_t> order_;
   std::vector<size_t> first_;
   std::vector<int64_t> arrival_ps_;

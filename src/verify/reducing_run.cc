@@ -19,10 +19,10 @@ void ReducingRun::Run(ShardId shard, Findings& findings, Probe* probe) {
   Start(shard);
   size_t arrived = 0;
   for (size_t local = 0; local < transfers_.size(); ++local) {
-    const int64_t now = problem_.Start(transfers_[local]);
+    const int64_t now = StartOf(local);
     // What takes no time at all arrives after it was sent nevertheless.
     while (arrived < by_arrival_.size() && by_arrival_[arrived] < local &&
-           problem_.Arrival(transfers_[by_arrival_[arrived]]) <= now)
+           ArrivalOf(by_arrival_[arrived]) <= now)
       Arrive(by_arrival_[arrived++], findings, probe);
     Send(local, findings);
   }
@@ -34,7 +34,14 @@ void ReducingRun::Run(ShardId shard, Findings& findings, Probe* probe) {
 void ReducingRun::Start(ShardId shard) {
   const std::span<const uint32_t> transfers = transfers_ = problem_.OfShard(shard);
   const Collective::Ranks contributors = problem_.collective().contributors(shard);
-  intervals_.Assign(problem_, transfers);
+  sent_.clear();
+  for (size_t i = 0; i < transfers.size(); ++i) {
+    constexpr size_t kAhead = 16;
+    if (i + kAhead < transfers.size())
+      __builtin_prefetch(&problem_.transfer(transfers[i + kAhead]));
+    sent_.push_back(problem_.transfer(transfers[i]));
+  }
+  intervals_.Assign(sent_.size(), [this](size_t i) -> const Transfer& { return sent_[i]; });
   const size_t count = intervals_.count();
   held_.clear();
   for (NodeId node : problem_.topology().Nodes())
@@ -46,15 +53,14 @@ void ReducingRun::Start(ShardId shard) {
   by_arrival_.resize(transfers.size());
   std::iota(by_arrival_.begin(), by_arrival_.end(), uint32_t{0});
   if (problem_.timed())
-    std::stable_sort(by_arrival_.begin(), by_arrival_.end(), [this](uint32_t a, uint32_t b) {
-      return problem_.Arrival(transfers_[a]) < problem_.Arrival(transfers_[b]);
-    });
+    std::stable_sort(by_arrival_.begin(), by_arrival_.end(),
+                     [this](uint32_t a, uint32_t b) { return ArrivalOf(a) < ArrivalOf(b); });
   first_carried_.clear();
   carried_.clear();
 }
 
 void ReducingRun::Send(size_t local, Findings& findings) {
-  const Transfer& transfer = problem_.transfer(transfers_[local]);
+  const Transfer& transfer = sent_[local];
   const NodeId tail = problem_.topology().tail(transfer.link);
   const size_t row = tail.index() * intervals_.count(), end = intervals_.IndexOf(transfer.end);
   first_carried_.push_back(carried_.size());
@@ -62,12 +68,11 @@ void ReducingRun::Send(size_t local, Findings& findings) {
     carried_.push_back(sets_.Share(held_[row + i]));
     if (sets_.Count(carried_.back()) == 0) faults_.Add(ViolationKind::kNotHeld, i, intervals_);
   }
-  faults_.Flush(problem_, transfers_[local], tail, problem_.Start(transfers_[local]), findings);
+  faults_.Flush(problem_, transfers_[local], tail, StartOf(local), findings);
 }
 
 void ReducingRun::Arrive(size_t local, Findings& findings, Probe* probe) {
-  const uint32_t index = transfers_[local];
-  const Transfer& transfer = problem_.transfer(index);
+  const Transfer& transfer = sent_[local];
   const NodeId head = problem_.topology().head(transfer.link);
   const size_t row = head.index() * intervals_.count(), end = intervals_.IndexOf(transfer.end);
   size_t from = first_carried_[local];
@@ -82,38 +87,34 @@ void ReducingRun::Arrive(size_t local, Findings& findings, Probe* probe) {
         ReduceInto(cell, i, carried);
       else
         CopyInto(cell, local, i, carried);
-      last_writer_[cell] = index;
+      last_writer_[cell] = static_cast<int64_t>(local);
       if (probe != nullptr && probe->transfer < 0 && probe->node == head &&
           intervals_.begin(i) <= probe->unit && probe->unit < intervals_.end(i) &&
           sets_.Contains(held_[cell], probe->contributor))
-        probe->transfer = index;
+        probe->transfer = transfers_[local];
     }
     sets_.Release(carried);
   }
-  faults_.Flush(problem_, index, head, problem_.Start(index), findings);
+  faults_.Flush(problem_, transfers_[local], head, StartOf(local), findings);
 }
 
 // Two writes of one instant have no order; only reductions do not mind.
 bool ReducingRun::Clashes(size_t cell, size_t local) const {
-  const int64_t other = last_writer_[cell];
-  if (other < 0) return false;
-  const auto before = static_cast<uint32_t>(other);
-  const uint32_t index = transfers_[local];
-  return problem_.Arrival(before) == problem_.Arrival(index) &&
-         (problem_.transfer(before).op == TransferOp::kCopy ||
-          problem_.transfer(index).op == TransferOp::kCopy);
+  if (last_writer_[cell] < 0) return false;
+  const auto before = static_cast<size_t>(last_writer_[cell]);
+  return ArrivalOf(before) == ArrivalOf(local) &&
+         (sent_[before].op == TransferOp::kCopy || sent_[local].op == TransferOp::kCopy);
 }
 
 void ReducingRun::AddClash(size_t cell, size_t local, size_t interval, SetRef carried) {
-  const bool copies =
-      problem_.transfer(transfers_[local]).op == TransferOp::kCopy &&
-      problem_.transfer(static_cast<uint32_t>(last_writer_[cell])).op == TransferOp::kCopy;
+  const auto before = static_cast<size_t>(last_writer_[cell]);
+  const bool copies = sent_[local].op == TransferOp::kCopy && sent_[before].op == TransferOp::kCopy;
   const bool same = copies && sets_.Equal(held_[cell], carried);
-  const NodeId head = problem_.topology().head(problem_.transfer(transfers_[local]).link);
+  const NodeId head = problem_.topology().head(sent_[local].link);
   if (same && !problem_.topology().is_rank(head)) return;
   Finding* finding = faults_.Add(
       same ? ViolationKind::kRedundantDelivery : ViolationKind::kOverwrite, interval, intervals_);
-  if (finding != nullptr) finding->other = last_writer_[cell];
+  if (finding != nullptr) finding->other = LastWriter(cell);
 }
 
 void ReducingRun::ReduceInto(size_t cell, size_t interval, SetRef carried) {
@@ -127,11 +128,11 @@ void ReducingRun::ReduceInto(size_t cell, size_t interval, SetRef carried) {
 
 void ReducingRun::CopyInto(size_t cell, size_t local, size_t interval, SetRef carried) {
   const SetRef before = held_[cell];
-  const NodeId head = problem_.topology().head(problem_.transfer(transfers_[local]).link);
+  const NodeId head = problem_.topology().head(sent_[local].link);
   if (sets_.Equal(before, carried)) {
     if (!problem_.topology().is_rank(head)) return;  // once more, for another receiver
     Finding* finding = faults_.Add(ViolationKind::kRedundantDelivery, interval, intervals_);
-    if (finding != nullptr) finding->other = last_writer_[cell];
+    if (finding != nullptr) finding->other = LastWriter(cell);
     return;
   }
   // A switch has no contribution to lose: it forwards one value after the other.

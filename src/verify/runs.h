@@ -67,11 +67,23 @@ class ReducingRun {
 
  private:
   void Start(ShardId shard);
+  int64_t StartOf(size_t local) const {
+    return problem_.timed() ? problem_.Start(transfers_[local]) : StartOfStep(sent_[local].step);
+  }
+  int64_t ArrivalOf(size_t local) const {
+    return problem_.timed() ? problem_.Arrival(transfers_[local])
+                            : ArrivalOfStep(sent_[local].step);
+  }
   void Send(size_t local, Findings& findings);
   void Arrive(size_t local, Findings& findings, Probe* probe);
   void CopyInto(size_t cell, size_t local, size_t interval, SetRef carried);
   void ReduceInto(size_t cell, size_t interval, SetRef carried);
   bool Clashes(size_t cell, size_t local) const;
+  // The index of the transfer that wrote last, or -1.
+  int64_t LastWriter(size_t cell) const {
+    const int64_t local = last_writer_[cell];
+    return local < 0 ? -1 : int64_t{transfers_[static_cast<size_t>(local)]};
+  }
   void AddClash(size_t cell, size_t local, size_t interval, SetRef carried);
   void CheckEnd(ShardId shard, Findings& findings) const;
   void Finish();
@@ -80,8 +92,10 @@ class ReducingRun {
   Intervals intervals_;
   ContributionSets sets_;
   std::vector<SetRef> held_;          // [node, interval]
-  std::vector<int64_t> last_writer_;  // [node, interval]: index of a transfer, or -1
+  std::vector<int64_t> last_writer_;  // [node, interval]: a place in transfers_, or -1
   std::span<const uint32_t> transfers_;
+  std::vector<Transfer>
+      sent_;  // the same, side by side: the schedule has those of a shard far apart
   std::vector<uint32_t> by_arrival_;  // places in transfers_
   std::vector<size_t> first_carried_;
   std::vector<SetRef> carried_;  // what each transfer took along, interval by interval

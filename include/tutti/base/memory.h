@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include "tutti/base/result.h"
 
@@ -20,6 +21,17 @@ std::string MemoryText(int64_t bytes);
 // kResourceExhausted where more is needed than there is: "`what` needs 41.2 GiB of memory, 20.1 GiB
 // are available".
 Status CheckMemory(const std::string& what, int64_t needed_bytes, int64_t available_bytes);
+
+// Asks for huge pages where that range has some: to fill small ones costs a fault for each. No effect on what stands there.
+void PreferHugePages(void* begin, size_t bytes);
+
+// Room for so many before they are filled.
+template <class T>
+void ReserveLarge(std::vector<T>& values, size_t size) {
+  if (size <= values.capacity()) return;
+  values.reserve(size);
+  PreferHugePages(values.data(), size * sizeof(T));
+}
 
 // Zeroed pages, in huge ones where the system has them: every access to a table that is read at
 // random would miss the translation of small ones. Throws std::bad_alloc as vectors do.

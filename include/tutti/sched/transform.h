@@ -32,7 +32,7 @@ Schedule ReverseTimed(const Topology& topology, const Schedule& schedule,
 // node_map[u] is the node that u becomes, link_map[l] the link that l becomes; the root, shards and
 // the demand follow the ranks. kInvalidArgument: ranks are not permuted among themselves, or a link
 // has no image or shares it. Also for timed schedules. (Definition 7.)
-Result<Schedule> Rename(const Schedule& schedule, const std::vector<NodeId>& node_map,
+Result<Schedule> Rename(Schedule schedule, const std::vector<NodeId>& node_map,
                         const std::vector<LinkId>& link_map, uint64_t new_topology_fingerprint);
 
 // The links that go with `node_map`, an isomorphism from `from` to `to` that keeps bandwidth and

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "tutti/base/check.h"
+#include "tutti/base/memory.h"
 #include "tutti/graph/distance.h"
 
 namespace tutti::classic {
@@ -37,6 +38,9 @@ ForwardBuilder::ForwardBuilder(const Topology& topology, const Collective& colle
   delivery_.assign(static_cast<size_t>(collective.num_shards()) *
                        static_cast<size_t>(topology.num_nodes()) * static_cast<size_t>(units),
                    kAbsent);
+  // Each piece goes to each node but its own at most.
+  ReserveLarge(transfers_, delivery_.size() - static_cast<size_t>(collective.num_shards()) *
+                                                  static_cast<size_t>(units));
   for (ShardId shard : collective.Shards())
     for (int32_t unit = 0; unit < units; ++unit)
       delivery_[Slot(collective.contributors(shard).one, shard, unit)] = kInitial;
@@ -169,23 +173,28 @@ Schedule FinishSchedule(const Topology& topology, const Collective& collective,
   schedule.algorithm = algorithm;
   schedule.seed = seed;
 
-  int32_t last = -1;
-  for (const Transfer& transfer : transfers) last = std::max(last, transfer.step);
-  std::vector<int32_t> step_of(static_cast<size_t>(last) + 1, 0);
-  for (const Transfer& transfer : transfers) step_of[static_cast<size_t>(transfer.step)] = 1;
+  std::vector<int32_t> step_of;  // first whether it is used
+  for (const Transfer& transfer : transfers) {
+    const auto step = static_cast<size_t>(transfer.step);
+    if (step >= step_of.size()) step_of.resize(step + 1, 0);
+    step_of[step] = 1;
+  }
   for (int32_t& used : step_of) used = used == 0 ? 0 : schedule.num_steps++;
-  for (Transfer& transfer : transfers) transfer.step = step_of[static_cast<size_t>(transfer.step)];
+  if (static_cast<size_t>(schedule.num_steps) < step_of.size())
+    for (Transfer& transfer : transfers)
+      transfer.step = step_of[static_cast<size_t>(transfer.step)];
 
   schedule.transfers = std::move(transfers);
   SortBySteps(schedule);
-  size_t kept = 0;
+  size_t kept = 0, seen = 0;
   for (const Transfer& transfer : schedule.transfers) {
     Transfer* before = kept > 0 ? &schedule.transfers[kept - 1] : nullptr;
     if (before != nullptr && before->step == transfer.step && before->shard == transfer.shard &&
         before->link == transfer.link && before->end == transfer.begin)
       before->end = transfer.end;
-    else
-      schedule.transfers[kept++] = transfer;
+    else if (const size_t at = kept++; at != seen)
+      schedule.transfers[at] = transfer;
+    ++seen;
   }
   schedule.transfers.resize(kept);
   return schedule;

@@ -8,6 +8,7 @@
 
 #include "tutti/base/cancel.h"
 #include "tutti/base/parallel.h"
+#include "tutti/base/random.h"
 #include "unit/verify/hand_schedules.h"
 
 namespace tutti {
@@ -349,6 +350,52 @@ TEST(VerifierProperty, ReportIsTheSameOnAnyNumberOfThreads) {
     EXPECT_EQ(report.num_violations, alone.num_violations);
     for (size_t i = 0; i < alone.violations.size(); ++i)
       EXPECT_EQ(report.violations.at(i).message, alone.violations[i].message);
+  }
+}
+
+// Large enough that transfers are grouped block by block, and broken in every way that the grouping looks at.
+TEST(VerifierProperty, LargeReportsAreTheSameOnAnyNumberOfThreads) {
+  constexpr int32_t kRanks = 200;
+  const Topology ring = hand::Ring(kRanks, false);
+  const Schedule sound = hand::RingAllReduce(ring);
+  ASSERT_GT(sound.transfers.size(), 70'000u);
+  const auto judge = [&](const Schedule& schedule, int threads) {
+    SetNumThreads(threads);
+    VerifyReport report = Verify(ring, schedule.collective, schedule, {200});
+    SetNumThreads(0);
+    return report;
+  };
+  for (const int threads : {1, 2, 5}) EXPECT_TRUE(judge(sound, threads).verified()) << threads;
+  for (uint64_t seed = 0; seed < 4; ++seed) {
+    Random random(seed);
+    Schedule broken = sound;
+    for (int fault = 0; fault < 20; ++fault) {
+      Transfer& transfer = broken.transfers[random.Below(broken.transfers.size())];
+      switch (random.Below(4)) {
+        case 0:
+          transfer.step = static_cast<int32_t>(random.Below(2 * kRanks - 2));
+          break;
+        case 1:
+          transfer.link = LinkId{kRanks + 1};
+          break;
+        case 2:
+          transfer.op = transfer.op == TransferOp::kCopy ? TransferOp::kReduce : TransferOp::kCopy;
+          break;
+        case 3:
+          transfer = broken.transfers[random.Below(broken.transfers.size())];
+          break;
+      }
+    }
+    const VerifyReport alone = judge(broken, 1);
+    ASSERT_GT(alone.num_violations, 20) << seed;
+    for (const int threads : {2, 5}) {
+      const VerifyReport report = judge(broken, threads);
+      EXPECT_EQ(report.num_violations, alone.num_violations);
+      EXPECT_EQ(report.deliveries, alone.deliveries);
+      ASSERT_EQ(report.violations.size(), alone.violations.size());
+      for (size_t i = 0; i < alone.violations.size(); ++i)
+        EXPECT_EQ(report.violations[i].message, alone.violations[i].message) << seed;
+    }
   }
 }
 
