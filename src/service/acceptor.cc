@@ -39,11 +39,14 @@ void Acceptor::Accept() {
     if (!is_short) return;  // who came has gone again
     ++without_;
   }
-  if (!came.is_open() || --left_ <= 0) {
-    rests_ = true;
-    loop_.Remove(listener_.fd());
-  }
+  if (!came.is_open() || --left_ <= 0) Rest();
   if (came.is_open()) accepted_(std::move(came));
+}
+
+void Acceptor::Rest() {
+  if (rests_) return;
+  rests_ = true;
+  loop_.Remove(listener_.fd());
 }
 
 void Acceptor::Tick() {

@@ -28,6 +28,8 @@ class Acceptor {
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
 
+  // Until the next tick, where who has come is to be heard first: others wait in the queue.
+  void Rest();
   // Now and then: goes on where it rests.
   void Tick();
   bool rests() const { return rests_; }

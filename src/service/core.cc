@@ -100,6 +100,7 @@ Status Daemon::Core::Listen() {
   };
   accept(listeners->tenants, &Core::AcceptTenant);
   accept(listeners->peers, &Core::AcceptPeer);
+  peers_acceptor_ = acceptors_.back().get();
   accept(listeners->admin, &Core::AcceptOperator);
   Result<std::unique_ptr<OperatorPorts>> ports =
       OperatorPorts::Start(*this, std::move(listeners->metrics), std::move(listeners->ras));
@@ -141,7 +142,9 @@ void Daemon::Core::AcceptTenant(ipc::Descriptor socket) {
 }
 
 void Daemon::Core::AcceptPeer(ipc::Descriptor socket) {
-  if (strangers_.size() >= kMaxStrangers) return;
+  // In a burst, those that have been heard would stay until the next tick.
+  if (strangers_.size() >= kMaxStrangers) RemoveStrangersHeard();
+  if (strangers_.size() >= kMaxStrangers) peers_acceptor_->Rest();
   Stranger& stranger = strangers_.emplace_back();
   stranger.until_ns = NowNs() + kStrangerNs;
   stranger.link = std::make_unique<PeerLink>(
@@ -395,8 +398,12 @@ void Daemon::Core::Tick(int64_t now_ns) {
   if (options_.tick) options_.tick();
 }
 
-void Daemon::Core::RemoveEnded() {
+void Daemon::Core::RemoveStrangersHeard() {
   strangers_.remove_if([](const Stranger& stranger) { return stranger.done; });
+}
+
+void Daemon::Core::RemoveEnded() {
+  RemoveStrangersHeard();
   operators_.remove_if([](const auto& connection) { return connection->is_over(); });
   for (auto at = sessions_.begin(); at != sessions_.end();) {
     if ((*at)->is_open()) {

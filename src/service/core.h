@@ -103,6 +103,7 @@ class Daemon::Core final : public SessionHost, public AdminHost {
   bool Sleep();
   void Tick(int64_t now_ns);
   void RemoveEnded();
+  void RemoveStrangersHeard();
   void Log(const std::string& line) const {
     if (options_.log) options_.log(line);
   }
@@ -145,6 +146,7 @@ class Daemon::Core final : public SessionHost, public AdminHost {
   int64_t next_tick_ns_ = 0;
   int64_t started_ns_ = 0, rounds_ = 0, sleeps_ = 0, slept_ns_ = 0;
   std::vector<std::unique_ptr<Acceptor>> acceptors_;
+  Acceptor* peers_acceptor_ = nullptr;  // one of them
   std::unique_ptr<OperatorPorts> ports_;
 };
 

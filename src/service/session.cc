@@ -318,10 +318,11 @@ void Session::Take(const ipc::Slot& slot) {
   Line* line = FindLine(slot.line);
   if (line == nullptr || !line->joined || slot.reserved != 0 || slot.zero != decltype(slot.zero){})
     return Close(fmt::format("a command for line {} is malformed", slot.line));
+  // What was queued behind the command that failed.
+  if (line->failure) return;
   if (slot.sequence != line->sequence + 1)
     return Close(fmt::format("command {} of line {}: wanted {}", slot.sequence, slot.line,
                              line->sequence + 1));
-  if (line->failure) return;
   Status taken;
   switch (slot.opcode) {
     case ipc::Opcode::kCollective:

@@ -84,6 +84,7 @@ class RawTenant {
     commands().slots[tail_ % ipc::kSlots] = slot;
     commands().page.tail.store(++tail_);
   }
+  uint64_t submitted() const { return tail_; }
   // Whether another slot has room.
   bool has_room() const { return tail_ - status().head.load() < ipc::kSlots; }
 

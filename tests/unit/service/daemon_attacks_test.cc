@@ -194,6 +194,29 @@ TEST(DaemonAttacks, LargeMemoryIsGivenBackBesideTheThreadAndAllOfItAtTheEnd) {
   EXPECT_EQ(counted, 0);
 }
 
+// More within a tick than strangers may wait to be heard.
+TEST(DaemonAttacks, AsManyAsComeAtOnceJoin) {
+  constexpr int kThreads = 4, kJoins = 100;
+  RunningDaemon daemon("burst");
+  std::atomic<int> joined = 0;
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < kThreads; ++thread)
+    threads.emplace_back([&] {
+      RawTenant tenant(daemon.socket());
+      ASSERT_TRUE(tenant.is_welcome());
+      for (int join = 0; join < kJoins; ++join) {
+        const std::string id = tenant.AskOf({.kind = ipc::Kind::kMakeId}).text;
+        const ipc::Packet answer = tenant.AskOf(JoinOf(id, 1, 0));
+        ASSERT_EQ(answer.kind, ipc::Kind::kJoined) << join << ": " << answer.text;
+        ++joined;
+        tenant.Send({.kind = ipc::Kind::kLeave, .words = {answer.words[0]}});
+        ASSERT_TRUE(tenant.Receive());
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(joined, kThreads * kJoins);
+}
+
 TEST(DaemonAttacks, StrangersAtTheControlPortAreClosed) {
   RunningDaemon daemon("control");
   const std::string address = daemon.Ask("status")["address"];
