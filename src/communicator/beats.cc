@@ -1,20 +1,16 @@
 #include "beats.h"
 
-#include <unistd.h>
-
-#include <atomic>
 #include <chrono>
 #include <thread>
 #include <vector>
 
+#include "of_this_process.h"
+
 namespace tutti::bootstrap {
 namespace {
 
-// Never destroyed: its thread may outlive whoever would do it, and a child that was forked has the object and no
-// thread.
 class BeatThread {
  public:
-  // Once, by who makes it known to others.
   void Begin() {
     std::thread([this] {
       while (true) {
@@ -23,7 +19,6 @@ class BeatThread {
       }
     }).detach();
   }
-  bool is_of_this_process() const { return getpid() == process_; }
   void Add(const std::shared_ptr<BeatingLink>& link) {
     const std::lock_guard lock(mutex_);
     links_.push_back(link);
@@ -44,24 +39,12 @@ class BeatThread {
     }
   }
 
-  const pid_t process_ = getpid();
   std::mutex mutex_;
   std::vector<std::weak_ptr<BeatingLink>> links_;
 };
 
 }  // namespace
 
-void BeatOn(const std::shared_ptr<BeatingLink>& link) {
-  // No lock, which another thread might have held when this process was forked.
-  static std::atomic<BeatThread*> known{nullptr};
-  BeatThread* beats = known.load();
-  while (beats == nullptr || !beats->is_of_this_process()) {
-    auto fresh = std::make_unique<BeatThread>();
-    if (!known.compare_exchange_strong(beats, fresh.get())) continue;
-    beats = fresh.release();
-    beats->Begin();
-  }
-  beats->Add(link);
-}
+void BeatOn(const std::shared_ptr<BeatingLink>& link) { OfThisProcess<BeatThread>().Add(link); }
 
 }  // namespace tutti::bootstrap

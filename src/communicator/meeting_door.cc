@@ -6,13 +6,14 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "of_this_process.h"
 
 namespace tutti {
 namespace {
@@ -32,17 +33,16 @@ bool HasSpoken(const ControlLink& link, bool& has_gone) {
   return bytes > 0;
 }
 
-// Never destroyed: its thread may outlive whoever would do it, and a child that was forked has the object and no
-// thread.
 class Greeter {
  public:
-  // Once, by who makes it known to others.
+  ~Greeter() {
+    if (changed_ >= 0) close(changed_);
+  }
   void Begin() {
     std::thread([this] {
       while (true) GreetOnce();
     }).detach();
   }
-  bool is_of_this_process() const { return getpid() == process_; }
   void Add(const std::shared_ptr<MeetingDoor>& door) {
     const std::lock_guard lock(mutex_);
     doors_.push_back(door);
@@ -73,24 +73,10 @@ class Greeter {
     if (!has_room) std::this_thread::sleep_for(std::chrono::milliseconds(kPauseMs));
   }
 
-  const pid_t process_ = getpid();
   const int changed_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   std::mutex mutex_;
   std::vector<std::weak_ptr<MeetingDoor>> doors_;
 };
-
-Greeter& GreeterOfThisProcess() {
-  // No lock, which another thread might have held when this process was forked.
-  static std::atomic<Greeter*> known{nullptr};
-  Greeter* greeter = known.load();
-  while (greeter == nullptr || !greeter->is_of_this_process()) {
-    auto fresh = std::make_unique<Greeter>();
-    if (!known.compare_exchange_strong(greeter, fresh.get())) continue;
-    greeter = fresh.release();
-    greeter->Begin();
-  }
-  return *greeter;
-}
 
 }  // namespace
 
@@ -120,7 +106,7 @@ Result<std::shared_ptr<MeetingDoor>> MeetingDoor::Open(const IpAddress& address)
     return MakeError(ErrorCode::kIo, fmt::format("cannot listen at {}: {}", endpoint.AddressText(),
                                                  std::strerror(errno)));
   auto door = std::make_shared<MeetingDoor>(listener, MeetingPlace{endpoint, DrawSecret()});
-  GreeterOfThisProcess().Add(door);
+  OfThisProcess<Greeter>().Add(door);
   return door;
 }
 

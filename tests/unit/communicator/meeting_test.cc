@@ -260,7 +260,7 @@ TEST_F(MeetingStrangerTest, WhoSaysNothingIsMissingAndNotGone) {
 }
 
 // A child that was forked ends its copies; the parent is met all the same.
-TEST(MeetingDoorTest, AChildThatEndsClosesNothing) {
+TEST(MeetingDoorProcessTest, AChildThatEndsClosesNothing) {
   const auto door = MeetingDoor::Open(IpAddress(INADDR_LOOPBACK)).value();
   const pid_t child = fork();
   if (child == 0) {
@@ -281,7 +281,7 @@ TEST(MeetingDoorTest, AChildThatEndsClosesNothing) {
 }
 
 // A door that is opened in a child is answered by a thread of the child's.
-TEST(MeetingDoorTest, AChildHasAThreadOfItsOwn) {
+TEST(MeetingDoorProcessTest, AChildHasAThreadOfItsOwn) {
   const auto of_parent = MeetingDoor::Open(IpAddress(INADDR_LOOPBACK)).value();
   const pid_t child = fork();
   if (child == 0) {

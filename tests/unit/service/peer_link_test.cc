@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <functional>
 #include <iterator>
 #include <limits>
 #include <list>
@@ -236,6 +237,32 @@ TEST_F(Links, OneThatEnduresIsSoughtMoreSeldomTheLongerNobodyIsThere) {
   EXPECT_LE(came_ms.back() - came_ms[came_ms.size() - 2], 2'200);
 }
 
+void LetThrough(int listener) {
+  const int none = 0;
+  setsockopt(listener, SOL_SOCKET, SO_DETACH_FILTER, &none, sizeof(none));
+}
+
+// Links to a listening socket, and the first word of each frame that came on any.
+struct Listening {
+  Listening(EventLoop& loop, int listener) {
+    loop.Add(listener, 1, [this, &loop, listener](uint32_t) {
+      const int fd = accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+      if (fd < 0) return;
+      if (accepted.empty()) accepts_first();
+      accepted.push_back(std::make_unique<PeerLink>(
+          loop, fd,
+          PeerLink::Handlers{
+              .frame = [this](const PeerFrame& frame) { words.push_back(frame.words[0]); },
+              .lost = [](const auto&) {}},
+          &links));
+    });
+  }
+  std::function<void()> accepts_first = [] {};
+  PeerLinks links;
+  std::list<std::unique_ptr<PeerLink>> accepted;
+  std::vector<int64_t> words;
+};
+
 // What the first connection was to bring is lost before anything of it was heard.
 TEST_F(Links, AConnectionThatNothingWasHeardOfIsReplacedToo) {
   // Packets longer than any header of TCP are dropped: it is made, and brings nothing.
@@ -248,22 +275,9 @@ TEST_F(Links, AConnectionThatNothingWasHeardOfIsReplacedToo) {
   Endpoint at;
   const ipc::Descriptor listener(ListenAt(at));
   ASSERT_EQ(setsockopt(listener.fd(), SOL_SOCKET, SO_ATTACH_FILTER, &drop, sizeof(drop)), 0);
-  PeerLinks links;
-  std::list<std::unique_ptr<PeerLink>> accepted;
-  std::vector<int64_t> there;
-  loop_->Add(listener.fd(), 1, [&](uint32_t) {
-    const int fd = accept4(listener.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (fd < 0) return;
-    // The next one has not the filter, which this one has kept.
-    const int none = 0;
-    setsockopt(listener.fd(), SOL_SOCKET, SO_DETACH_FILTER, &none, sizeof(none));
-    accepted.push_back(std::make_unique<PeerLink>(
-        *loop_, fd,
-        PeerLink::Handlers{
-            .frame = [&](const PeerFrame& frame) { there.push_back(frame.words[0]); },
-            .lost = [](const auto&) {}},
-        &links));
-  });
+  Listening all(*loop_, listener.fd());
+  // The next one has not the filter, which the first one has kept.
+  all.accepts_first = [&] { LetThrough(listener.fd()); };
   auto link = PeerLink::Connect(
       *loop_, at,
       {.frame = [](const PeerFrame&) {}, .lost = [](const auto& why) { ADD_FAILURE() << why; }});
@@ -271,10 +285,10 @@ TEST_F(Links, AConnectionThatNothingWasHeardOfIsReplacedToo) {
   int64_t now = 0;
   RunUntil([&] {
     link->Watch(now += 100'000'000);
-    return there.size() == 3;
+    return all.words.size() == 3;
   });
-  EXPECT_GE(accepted.size(), 2u);
-  EXPECT_THAT(there, testing::ElementsAre(0, 1, 2));
+  EXPECT_GE(all.accepted.size(), 2u);
+  EXPECT_THAT(all.words, testing::ElementsAre(0, 1, 2));
 }
 
 // The network drops the first connection before it is made: one of those that are tried beside it takes its place.
@@ -284,33 +298,20 @@ TEST_F(Links, AFirstConnectionThatIsNotMadeIsReplaced) {
   Endpoint at;
   const ipc::Descriptor listener(ListenAt(at));
   ASSERT_EQ(setsockopt(listener.fd(), SOL_SOCKET, SO_ATTACH_FILTER, &drop, sizeof(drop)), 0);
-  PeerLinks links;
-  std::list<std::unique_ptr<PeerLink>> accepted;
-  std::vector<int64_t> there;
-  loop_->Add(listener.fd(), 1, [&](uint32_t) {
-    const int fd = accept4(listener.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (fd < 0) return;
-    accepted.push_back(std::make_unique<PeerLink>(
-        *loop_, fd,
-        PeerLink::Handlers{
-            .frame = [&](const PeerFrame& frame) { there.push_back(frame.words[0]); },
-            .lost = [](const auto&) {}},
-        &links));
-  });
+  const Listening all(*loop_, listener.fd());
   auto link = PeerLink::Connect(
       *loop_, at,
       {.frame = [](const PeerFrame&) {}, .lost = [](const auto& why) { ADD_FAILURE() << why; }});
   for (int64_t i = 0; i < 3; ++i) link->Send({.kind = PeerKind::kCommit, .words = {i}});
   int64_t now = 0;
   link->Watch(now += 100'000'000);
-  const int none = 0;
-  setsockopt(listener.fd(), SOL_SOCKET, SO_DETACH_FILTER, &none, sizeof(none));
+  LetThrough(listener.fd());
   RunUntil([&] {
     link->Watch(now += 100'000'000);
-    return there.size() == 3;
+    return all.words.size() == 3;
   });
-  EXPECT_GE(accepted.size(), 2u) << "the kernel's own second attempt would be the only one";
-  EXPECT_THAT(there, testing::ElementsAre(0, 1, 2));
+  EXPECT_GE(all.accepted.size(), 2u) << "the kernel's own second attempt would be the only one";
+  EXPECT_THAT(all.words, testing::ElementsAre(0, 1, 2));
 }
 
 TEST_F(Links, AFirstConnectionThatIsNotMadeWhereNobodyIsThereAnyMoreIsLost) {
