@@ -57,7 +57,8 @@ class Greeter {
     {
       const std::lock_guard lock(mutex_);
       for (const std::weak_ptr<MeetingDoor>& each : doors_)
-        if (auto door = each.lock()) doors.push_back(std::move(door));
+        if (auto door = each.lock(); door != nullptr && !door->is_closed())
+          doors.push_back(std::move(door));
       doors_.assign(doors.begin(), doors.end());
     }
     std::vector<pollfd> ready = {{.fd = changed_, .events = POLLIN, .revents = 0}};

@@ -13,6 +13,7 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <functional>
 #include <list>
 #include <memory>
@@ -65,6 +66,7 @@ class MeetingDoor {
 
   // For the thread that greets.
   int listener() const { return listener_; }
+  bool is_closed() const { return is_closed_; }
   // All that have come. False: the process has no room for another descriptor.
   bool Greet();
 
@@ -75,7 +77,7 @@ class MeetingDoor {
   std::mutex mutex_;
   std::list<ControlLink> waiting_;  // in the order they came
   int event_ = -1;
-  bool is_closed_ = false;
+  std::atomic<bool> is_closed_ = false;
 };
 
 }  // namespace tutti
