@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <chrono>
 #include <list>
+#include <map>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -34,7 +35,11 @@ class Dial {
  public:
   enum class State : uint8_t { kWaits, kThere, kGone };
 
-  explicit Dial(const MeetingPlace& to) : to_(to), greeting_(to.Greeting()) { Begin(); }
+  // `silent_since`: of an earlier one that heard nothing.
+  explicit Dial(const MeetingPlace& to, Clock::time_point silent_since = Clock::now())
+      : to_(to), greeting_(to.Greeting()), since_(silent_since) {
+    Begin();
+  }
   ~Dial() { Close(); }
   Dial(const Dial&) = delete;
   Dial& operator=(const Dial&) = delete;
@@ -57,6 +62,7 @@ class Dial {
     return state_ == State::kWaits &&
            std::chrono::duration<double>(Clock::now() - since_).count() > Meeting::kSilence_s;
   }
+  Clock::time_point since() const { return since_; }
   int Take() { return std::exchange(fd_, -1); }
 
  private:
@@ -111,7 +117,7 @@ class Dial {
   int fd_ = -1;
   bool is_connected_ = false;
   State state_ = State::kWaits;
-  Clock::time_point since_ = Clock::now(), next_try_ = since_;
+  Clock::time_point since_, next_try_ = since_;
 };
 
 // Of a frame with a decision; it names each rank at most once.
@@ -205,9 +211,12 @@ Result<std::optional<Regrouped>> Follow(int fd, int32_t leader, const Meeting::P
 // The leader's part.
 class Meeting::Lead {
  public:
-  Lead(Meeting& meeting, const Party& party, const RegroupAsk& ask)
+  // `silent`: ranks that this one would have followed and heard nothing of, and since when.
+  Lead(Meeting& meeting, const Party& party, const RegroupAsk& ask,
+       std::map<int32_t, Clock::time_point> silent)
       : door_(*meeting.door_),
         party_(party),
+        silent_(std::move(silent)),
         roll_(static_cast<int32_t>(party.meetings.size())),
         dials_(party.meetings.size()) {
     entered_ = roll_.Enter(party.rank, ask);
@@ -313,6 +322,17 @@ class Meeting::Lead {
     return decision;
   }
 
+  // Who was silent is not waited for as long again, but may answer.
+  Clock::time_point SinceFor(int32_t rank) {
+    constexpr std::chrono::milliseconds kOnceMore{500};
+    const Clock::time_point now = Clock::now();
+    const auto known = silent_.extract(rank);
+    if (known.empty()) return now;
+    return std::max(known.mapped(), now + kOnceMore -
+                                        std::chrono::duration_cast<Clock::duration>(
+                                            std::chrono::duration<double>(kSilence_s)));
+  }
+
   // True: of all that are missing it is known that they will not come.
   bool LookForMissing() {
     bool all_known = true;
@@ -324,7 +344,7 @@ class Meeting::Lead {
         continue;
       }
       if (dial == nullptr)
-        dial = std::make_unique<Dial>(party_.meetings[static_cast<size_t>(rank)]);
+        dial = std::make_unique<Dial>(party_.meetings[static_cast<size_t>(rank)], SinceFor(rank));
       const Dial::State state = dial->Look();
       if (state == Dial::State::kGone) {
         roll_.SetGone(rank);
@@ -371,6 +391,7 @@ class Meeting::Lead {
   MeetingDoor& door_;
   const int came_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);  // guests; without one, a tick later
   const Party& party_;
+  std::map<int32_t, Clock::time_point> silent_;
   Roll roll_;
   std::optional<Regrouped> learned_;
   Status entered_;           // an error: somebody asks for something else
@@ -408,6 +429,7 @@ Result<Regrouped> Meeting::Regroup(const Party& party, const RegroupAsk& ask,
                                    const Deadline& deadline, const std::atomic<bool>& stop) {
   // So often a port may be somebody else's that closes at once.
   constexpr int kMostTries = 3;
+  std::map<int32_t, Clock::time_point> silent;
   for (int32_t leader = 0; leader < party.rank; ++leader) {
     if (std::binary_search(ask.excluded.begin(), ask.excluded.end(), leader)) continue;
     for (int tries = 0; tries < kMostTries; ++tries) {
@@ -417,6 +439,7 @@ Result<Regrouped> Meeting::Regroup(const Party& party, const RegroupAsk& ask,
            state = dial.Look())
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
       if (stop) return tl::unexpected(StoppedEarly());
+      if (dial.IsSilent()) silent[leader] = dial.since();
       if (state != Dial::State::kThere) break;
       const double left = deadline.Left();
       Result<std::optional<Regrouped>> followed =
@@ -426,7 +449,7 @@ Result<Regrouped> Meeting::Regroup(const Party& party, const RegroupAsk& ask,
       if (left > 0 && deadline.Left() <= left / 2) break;  // it lives, and does not ask
     }
   }
-  return Lead(*this, party, ask).Run(make_id, deadline, stop);
+  return Lead(*this, party, ask, std::move(silent)).Run(make_id, deadline, stop);
 }
 
 std::optional<int32_t> Meeting::WhoWaits(const JobSecret& secret) {
