@@ -97,7 +97,7 @@ class Neighbour {
   }
   // An all-reduce of the next communicator. False: the queue is full, or as many wait as the daemon takes.
   bool Submit(uint64_t elements) {
-    if (!HasRoom() || Waiting(lines_[next_]) >= kMostWaiting) return false;
+    if (!tenant_.has_room(kRanks) || Waiting(lines_[next_]) >= kMostWaiting) return false;
     for (uint64_t rank = 0; rank < kRanks; ++rank) {
       Line& line = lines_[next_ + rank];
       ipc::Slot slot;
@@ -137,9 +137,6 @@ class Neighbour {
   static constexpr uint64_t kMostWaiting = 1000;
   uint64_t Waiting(const Line& line) const {
     return line.sequence - tenant_.status().lines[line.line].completed.load();
-  }
-  bool HasRoom() const {
-    return tenant_.submitted() + kRanks - tenant_.status().head.load() <= ipc::kSlots;
   }
 
   RawTenant tenant_;

@@ -9,9 +9,11 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <mutex>
 #include <tuple>
 #include <vector>
 
+#include "tutti/base/parallel.h"
 #include "tutti/verify/verifier.h"
 
 namespace tutti::verify {
@@ -76,5 +78,17 @@ class Findings {
   int64_t count_ = 0;
   std::vector<Finding> kept_;
 };
+
+// body(begin, end, found) on disjoint blocks that cover [0, count), as ParallelFor; what each finds goes to `findings`.
+template <class Body>
+void FindInBlocks(Findings& findings, int64_t count, int64_t grain, const Body& body) {
+  std::mutex mutex;
+  ParallelFor(count, grain, [&](int64_t begin, int64_t end) {
+    Findings found(findings.limit());
+    body(begin, end, found);
+    const std::lock_guard lock(mutex);
+    findings.Merge(found);
+  });
+}
 
 }  // namespace tutti::verify

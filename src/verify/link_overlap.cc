@@ -1,10 +1,7 @@
 #include "link_overlap.h"
 
 #include <algorithm>
-#include <mutex>
 #include <vector>
-
-#include "tutti/base/parallel.h"
 
 namespace tutti::verify {
 namespace {
@@ -50,20 +47,18 @@ void CheckLinkOverlaps(const Problem& problem, Findings& findings) {
   for (uint32_t i = 0; i < transfers.size(); ++i)
     if (problem.sound(i)) order[next[transfers[i].link.index()]++] = i;
 
-  std::mutex mutex;
-  ParallelFor(problem.topology().num_links(), kLinkGrain, [&](int64_t begin, int64_t end) {
-    Findings found(findings.limit());
-    for (int64_t l = begin; l < end; ++l) {
-      const std::span<uint32_t> of_link(order.data() + first[static_cast<size_t>(l)],
-                                        order.data() + first[static_cast<size_t>(l) + 1]);
-      std::stable_sort(of_link.begin(), of_link.end(), [&problem](uint32_t a, uint32_t b) {
-        return problem.Start(a) < problem.Start(b);
+  FindInBlocks(
+      findings, problem.topology().num_links(), kLinkGrain,
+      [&](int64_t begin, int64_t end, Findings& found) {
+        for (int64_t l = begin; l < end; ++l) {
+          const std::span<uint32_t> of_link(order.data() + first[static_cast<size_t>(l)],
+                                            order.data() + first[static_cast<size_t>(l) + 1]);
+          std::stable_sort(of_link.begin(), of_link.end(), [&problem](uint32_t a, uint32_t b) {
+            return problem.Start(a) < problem.Start(b);
+          });
+          CheckLink(problem, of_link, found);
+        }
       });
-      CheckLink(problem, of_link, found);
-    }
-    const std::lock_guard lock(mutex);
-    findings.Merge(found);
-  });
 }
 
 }  // namespace tutti::verify

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <mutex>
 #include <utility>
 
 #include "structure.h"
@@ -28,15 +27,11 @@ Problem::Problem(const Topology& topology, const Collective& collective, const S
   sound_.resize(static_cast<size_t>(count));
   // Blocks of whole words of sound_.
   constexpr int64_t kWord = 64;
-  std::mutex mutex;
-  ParallelFor((count + kWord - 1) / kWord, kTransferGrain / kWord,
-              [&](int64_t first, int64_t last) {
-                Findings found(findings.limit());
-                for (int64_t i = first * kWord; i < std::min(last * kWord, count); ++i)
-                  CheckTransfer(static_cast<size_t>(i), found);
-                const std::lock_guard lock(mutex);
-                findings.Merge(found);
-              });
+  FindInBlocks(findings, (count + kWord - 1) / kWord, kTransferGrain / kWord,
+               [&](int64_t first, int64_t last, Findings& found) {
+                 for (int64_t i = first * kWord; i < std::min(last * kWord, count); ++i)
+                   CheckTransfer(static_cast<size_t>(i), found);
+               });
   GroupByShard();
   if (timed()) ComputeArrivals();
 }
@@ -85,8 +80,8 @@ void Problem::GroupByShard() {
       if (sound_[i]) order_[next[block][transfers[i].shard.index()]++] = static_cast<uint32_t>(i);
   });
   // Only a schedule that breaks S3 needs sorting; it is reported and run all the same.
-  const auto earlier = [this](uint32_t a, uint32_t b) { return Start(a) < Start(b); };
   if (!descends_) return;
+  const auto earlier = [this](uint32_t a, uint32_t b) { return Start(a) < Start(b); };
   for (size_t s = 0; s < shards; ++s) {
     const auto begin = order_.begin() + static_cast<std::ptrdiff_t>(first_[s]);
     const auto end = order_.begin() + static_cast<std::ptrdiff_t>(first_[s + 1]);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <mutex>
 #include <utility>
 
 #include "link_overlap.h"
@@ -11,7 +10,6 @@
 #include "runs.h"
 #include "structure.h"
 #include "tutti/base/cancel.h"
-#include "tutti/base/parallel.h"
 #include "tutti/base/progress.h"
 
 namespace tutti {
@@ -30,18 +28,14 @@ template <class Run>
 void RunShards(const Problem& problem, Findings& findings) {
   const int64_t num_shards = problem.collective().num_shards();
   const int64_t mean = problem.num_sound() / num_shards + 1;
-  std::mutex mutex;
   ProgressScope progress("verify", num_shards);
-  ParallelFor(num_shards, std::max<int64_t>(1, kTransfersPerTask / mean),
-              [&](int64_t begin, int64_t end) {
-                Findings found(findings.limit());
-                Run run(problem);
-                for (int64_t s = begin; s < end && !CancelRequested(); ++s)
-                  run.Run(ShardId{static_cast<int32_t>(s)}, found);
-                progress.Add(end - begin);
-                const std::lock_guard lock(mutex);
-                findings.Merge(found);
-              });
+  FindInBlocks(findings, num_shards, std::max<int64_t>(1, kTransfersPerTask / mean),
+               [&](int64_t begin, int64_t end, Findings& found) {
+                 Run run(problem);
+                 for (int64_t s = begin; s < end && !CancelRequested(); ++s)
+                   run.Run(ShardId{static_cast<int32_t>(s)}, found);
+                 progress.Add(end - begin);
+               });
 }
 
 }  // namespace

@@ -84,9 +84,10 @@ class RawTenant {
     commands().slots[tail_ % ipc::kSlots] = slot;
     commands().page.tail.store(++tail_);
   }
-  uint64_t submitted() const { return tail_; }
-  // Whether another slot has room.
-  bool has_room() const { return tail_ - status().head.load() < ipc::kSlots; }
+  // Whether so many slots have room.
+  bool has_room(uint64_t slots = 1) const {
+    return tail_ + slots - status().head.load() <= ipc::kSlots;
+  }
 
  private:
   std::function<void()> drive_;
