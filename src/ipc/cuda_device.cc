@@ -12,13 +12,8 @@
 namespace tutti::ipc {
 namespace {
 
-struct CloseLibrary {
-  void operator()(void* library) const { dlclose(library); }
-};
-
-// The driver, and what it said.
+// The driver, and what it said. Its library is never closed: it has threads of its own.
 struct LoadedDriver {
-  std::unique_ptr<void, CloseLibrary> library;
   cuda::Driver call;
 
   Status Checked(cuda::Result result, const char* what) const {
@@ -32,12 +27,12 @@ struct LoadedDriver {
 
 Result<LoadedDriver> LoadDriver(const std::string& name) {
   LoadedDriver driver;
-  driver.library.reset(dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL));
-  if (driver.library == nullptr)
+  void* library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr)
     return MakeError(ErrorCode::kInfeasible, fmt::format("no CUDA driver: {}", dlerror()));
   const char* missing = nullptr;
   const auto find = [&](auto& function, const char* symbol) {
-    void* found = dlsym(driver.library.get(), symbol);
+    void* found = dlsym(library, symbol);
     if (found == nullptr) missing = symbol;
     std::memcpy(&function, &found, sizeof(found));
   };
@@ -68,15 +63,40 @@ Result<LoadedDriver> LoadDriver(const std::string& name) {
   return driver;
 }
 
+// A device's primary context, which is shared with what else uses CUDA in this process; kept while memory or events of it live.
+class Context {
+ public:
+  Context(const LoadedDriver& driver, cuda::DeviceNumber device, cuda::Context context)
+      : driver_(driver), device_(device), context_(context) {}
+  ~Context() { driver_.call.PrimaryCtxRelease(device_); }
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  const cuda::Driver& call() const { return driver_.call; }
+  Status Checked(cuda::Result result, const char* what) const {
+    return driver_.Checked(result, what);
+  }
+  // For the thread that calls: another device, or none, may be its current one.
+  Status Enter() const { return Checked(call().CtxSetCurrent(context_), "cuCtxSetCurrent"); }
+
+ private:
+  LoadedDriver driver_;
+  cuda::DeviceNumber device_;
+  cuda::Context context_;
+};
+
+using SharedContext = std::shared_ptr<const Context>;
+
 class CudaMemory final : public DeviceMemory {
  public:
-  CudaMemory(const cuda::Driver& call, cuda::Pointer pointer, int64_t bytes, bool is_own)
-      : call_(call), pointer_(pointer), bytes_(bytes), is_own_(is_own) {}
+  CudaMemory(SharedContext context, cuda::Pointer pointer, int64_t bytes, bool is_own)
+      : context_(std::move(context)), pointer_(pointer), bytes_(bytes), is_own_(is_own) {}
   ~CudaMemory() override {
+    if (!context_->Enter()) return;
     if (is_own_)
-      call_.MemFree(pointer_);
+      context_->call().MemFree(pointer_);
     else
-      call_.IpcCloseMemHandle(pointer_);
+      context_->call().IpcCloseMemHandle(pointer_);
   }
   CudaMemory(const CudaMemory&) = delete;
   CudaMemory& operator=(const CudaMemory&) = delete;
@@ -86,7 +106,7 @@ class CudaMemory final : public DeviceMemory {
   cuda::Pointer At(int64_t offset) const { return pointer_ + static_cast<cuda::Pointer>(offset); }
 
  private:
-  const cuda::Driver& call_;
+  SharedContext context_;
   cuda::Pointer pointer_;
   int64_t bytes_;
   bool is_own_;
@@ -94,25 +114,30 @@ class CudaMemory final : public DeviceMemory {
 
 class CudaEvent final : public DeviceEvent {
  public:
-  CudaEvent(const LoadedDriver& driver, cuda::Event event) : driver_(driver), event_(event) {}
-  ~CudaEvent() override { driver_.call.EventDestroy(event_); }
+  CudaEvent(SharedContext context, cuda::Event event)
+      : context_(std::move(context)), event_(event) {}
+  ~CudaEvent() override {
+    if (context_->Enter()) context_->call().EventDestroy(event_);
+  }
   CudaEvent(const CudaEvent&) = delete;
   CudaEvent& operator=(const CudaEvent&) = delete;
 
   Status Record() override {
-    return driver_.Checked(driver_.call.EventRecord(event_, nullptr), "cuEventRecord");
+    if (Status entered = context_->Enter(); !entered) return entered;
+    return context_->Checked(context_->call().EventRecord(event_, nullptr), "cuEventRecord");
   }
   Result<bool> HasHappened() const override {
-    const cuda::Result result = driver_.call.EventQuery(event_);
+    if (Status entered = context_->Enter(); !entered) return tl::unexpected(entered.error());
+    const cuda::Result result = context_->call().EventQuery(event_);
     if (result == cuda::kNotReady) return false;
-    if (Status checked = driver_.Checked(result, "cuEventQuery"); !checked)
+    if (Status checked = context_->Checked(result, "cuEventQuery"); !checked)
       return tl::unexpected(checked.error());
     return true;
   }
   cuda::Event event() const { return event_; }
 
  private:
-  const LoadedDriver& driver_;
+  SharedContext context_;
   cuda::Event event_;
 };
 
@@ -130,31 +155,27 @@ cuda::IpcHandle IpcHandleOf(const DeviceHandle& from) {
 
 class CudaDevice final : public Device {
  public:
-  CudaDevice(LoadedDriver driver, cuda::DeviceNumber device, cuda::Context context,
-             std::string name)
-      : driver_(std::move(driver)), device_(device), context_(context), name_(std::move(name)) {}
-  ~CudaDevice() override { driver_.call.PrimaryCtxRelease(device_); }
-  CudaDevice(const CudaDevice&) = delete;
-  CudaDevice& operator=(const CudaDevice&) = delete;
+  CudaDevice(SharedContext context, std::string name)
+      : context_(std::move(context)), name_(std::move(name)) {}
 
   DeviceKind kind() const override { return DeviceKind::kCuda; }
   std::string name() const override { return name_; }
 
   Result<std::unique_ptr<DeviceMemory>> Allocate(int64_t bytes) override {
     if (bytes < 1) return InvalidArgument(fmt::format("{} bytes of device memory", bytes));
-    if (Status checked = Enter(); !checked) return tl::unexpected(checked.error());
+    if (Status checked = context_->Enter(); !checked) return tl::unexpected(checked.error());
     cuda::Pointer pointer = 0;
-    const cuda::Result result = driver_.call.MemAlloc(&pointer, static_cast<size_t>(bytes));
-    if (Status checked = driver_.Checked(result, "cuMemAlloc"); !checked)
+    const cuda::Result result = context_->call().MemAlloc(&pointer, static_cast<size_t>(bytes));
+    if (Status checked = context_->Checked(result, "cuMemAlloc"); !checked)
       return Within(fmt::format("{} bytes of {}", bytes, name_), checked.error());
-    return std::make_unique<CudaMemory>(driver_.call, pointer, bytes, true);
+    return std::make_unique<CudaMemory>(context_, pointer, bytes, true);
   }
   Result<DeviceHandle> Export(const DeviceMemory& memory) override {
-    if (Status checked = Enter(); !checked) return tl::unexpected(checked.error());
+    if (Status checked = context_->Enter(); !checked) return tl::unexpected(checked.error());
     cuda::IpcHandle handle{};
     const cuda::Pointer pointer = static_cast<const CudaMemory&>(memory).At(0);
-    if (Status checked =
-            driver_.Checked(driver_.call.IpcGetMemHandle(&handle, pointer), "cuIpcGetMemHandle");
+    if (Status checked = context_->Checked(context_->call().IpcGetMemHandle(&handle, pointer),
+                                           "cuIpcGetMemHandle");
         !checked)
       return tl::unexpected(checked.error());
     return HandleOf(handle, memory.bytes());
@@ -162,28 +183,28 @@ class CudaDevice final : public Device {
   Result<std::unique_ptr<DeviceMemory>> Open(const DeviceHandle& handle) override {
     if (handle.kind != DeviceKind::kCuda || handle.bytes < 1)
       return InvalidArgument("the handle is not of CUDA memory");
-    if (Status checked = Enter(); !checked) return tl::unexpected(checked.error());
+    if (Status checked = context_->Enter(); !checked) return tl::unexpected(checked.error());
     cuda::Pointer pointer = 0;
-    const cuda::Result result =
-        driver_.call.IpcOpenMemHandle(&pointer, IpcHandleOf(handle), cuda::kLazyEnablePeerAccess);
-    if (Status checked = driver_.Checked(result, "cuIpcOpenMemHandle"); !checked)
+    const cuda::Result result = context_->call().IpcOpenMemHandle(&pointer, IpcHandleOf(handle),
+                                                                  cuda::kLazyEnablePeerAccess);
+    if (Status checked = context_->Checked(result, "cuIpcOpenMemHandle"); !checked)
       return tl::unexpected(checked.error());
-    return std::make_unique<CudaMemory>(driver_.call, pointer, handle.bytes, false);
+    return std::make_unique<CudaMemory>(context_, pointer, handle.bytes, false);
   }
   Result<std::unique_ptr<DeviceEvent>> MakeEvent() override {
-    if (Status checked = Enter(); !checked) return tl::unexpected(checked.error());
+    if (Status checked = context_->Enter(); !checked) return tl::unexpected(checked.error());
     cuda::Event event = nullptr;
     const cuda::Result result =
-        driver_.call.EventCreate(&event, cuda::kEventDisableTiming | cuda::kEventInterprocess);
-    if (Status checked = driver_.Checked(result, "cuEventCreate"); !checked)
+        context_->call().EventCreate(&event, cuda::kEventDisableTiming | cuda::kEventInterprocess);
+    if (Status checked = context_->Checked(result, "cuEventCreate"); !checked)
       return tl::unexpected(checked.error());
-    return std::make_unique<CudaEvent>(driver_, event);
+    return std::make_unique<CudaEvent>(context_, event);
   }
   Result<DeviceHandle> ExportEvent(const DeviceEvent& event) override {
     cuda::IpcHandle handle{};
     const cuda::Event of = static_cast<const CudaEvent&>(event).event();
-    if (Status checked =
-            driver_.Checked(driver_.call.IpcGetEventHandle(&handle, of), "cuIpcGetEventHandle");
+    if (Status checked = context_->Checked(context_->call().IpcGetEventHandle(&handle, of),
+                                           "cuIpcGetEventHandle");
         !checked)
       return tl::unexpected(checked.error());
     return HandleOf(handle, 0);
@@ -191,27 +212,27 @@ class CudaDevice final : public Device {
   Result<std::unique_ptr<DeviceEvent>> OpenEvent(const DeviceHandle& handle) override {
     if (handle.kind != DeviceKind::kCuda || handle.bytes != 0)
       return InvalidArgument("the handle is of no CUDA event");
-    if (Status checked = Enter(); !checked) return tl::unexpected(checked.error());
+    if (Status checked = context_->Enter(); !checked) return tl::unexpected(checked.error());
     cuda::Event event = nullptr;
-    const cuda::Result result = driver_.call.IpcOpenEventHandle(&event, IpcHandleOf(handle));
-    if (Status checked = driver_.Checked(result, "cuIpcOpenEventHandle"); !checked)
+    const cuda::Result result = context_->call().IpcOpenEventHandle(&event, IpcHandleOf(handle));
+    if (Status checked = context_->Checked(result, "cuIpcOpenEventHandle"); !checked)
       return tl::unexpected(checked.error());
-    return std::make_unique<CudaEvent>(driver_, event);
+    return std::make_unique<CudaEvent>(context_, event);
   }
 
   Status CopyIn(DeviceMemory& to, int64_t offset, const void* from, int64_t bytes) override {
     if (Status checked = CheckRange(to, offset, bytes); !checked) return checked;
-    if (Status checked = Enter(); !checked) return checked;
-    return driver_.Checked(driver_.call.MemcpyHtoD(static_cast<CudaMemory&>(to).At(offset), from,
-                                                   static_cast<size_t>(bytes)),
-                           "cuMemcpyHtoD");
+    if (Status checked = context_->Enter(); !checked) return checked;
+    return context_->Checked(context_->call().MemcpyHtoD(static_cast<CudaMemory&>(to).At(offset),
+                                                         from, static_cast<size_t>(bytes)),
+                             "cuMemcpyHtoD");
   }
   Status CopyOut(const DeviceMemory& from, int64_t offset, void* to, int64_t bytes) override {
     if (Status checked = CheckRange(from, offset, bytes); !checked) return checked;
-    if (Status checked = Enter(); !checked) return checked;
-    return driver_.Checked(
-        driver_.call.MemcpyDtoH(to, static_cast<const CudaMemory&>(from).At(offset),
-                                static_cast<size_t>(bytes)),
+    if (Status checked = context_->Enter(); !checked) return checked;
+    return context_->Checked(
+        context_->call().MemcpyDtoH(to, static_cast<const CudaMemory&>(from).At(offset),
+                                    static_cast<size_t>(bytes)),
         "cuMemcpyDtoH");
   }
   Status Reduce(DeviceMemory& to, int64_t to_offset, const DeviceMemory& from, int64_t from_offset,
@@ -236,14 +257,7 @@ class CudaDevice final : public Device {
   }
 
  private:
-  // Set for the thread that calls: another device may be its current one.
-  Status Enter() const {
-    return driver_.Checked(driver_.call.CtxSetCurrent(context_), "cuCtxSetCurrent");
-  }
-
-  LoadedDriver driver_;
-  cuda::DeviceNumber device_;
-  cuda::Context context_;
+  SharedContext context_;
   std::string name_;
 };
 
@@ -275,7 +289,8 @@ Result<std::unique_ptr<Device>> OpenCudaDevice(int32_t number, const std::string
           driver->Checked(call.PrimaryCtxRetain(&context, device), "cuDevicePrimaryCtxRetain");
       !checked)
     return tl::unexpected(checked.error());
-  return std::make_unique<CudaDevice>(std::move(*driver), device, context, name.data());
+  return std::make_unique<CudaDevice>(std::make_shared<const Context>(*driver, device, context),
+                                      name.data());
 }
 
 }  // namespace tutti::ipc

@@ -9,7 +9,9 @@
 // Errors      kInfeasible: there is no such device or driver here, with what was looked for. kResourceExhausted: its memory is
 //             full. kIo: what the driver said, with the call. kInvalidArgument: a range beyond the memory, a handle
 //             of another kind.
-// Threads     One a device object; objects of one device in several threads do not disturb each other.
+// Threads     One a device object; objects of one device in several threads do not disturb each other. Memory and events end
+//             in any thread.
+// Processes   One that was forked from a process with an open CUDA device cannot use CUDA until it executes a program.
 // Reference   [mccs] 4.1 memory handles, events; CUDA driver API, "cuIpc"
 #pragma once
 
@@ -34,7 +36,7 @@ struct DeviceHandle {
   std::array<std::byte, 64> opaque = {};  // of CUDA
 };
 
-// Freed at its end: given back by who allocated it, closed by who opened it. It must not outlive its device.
+// Freed at its end: given back by who allocated it, closed by who opened it.
 class DeviceMemory {
  public:
   virtual ~DeviceMemory() = default;

@@ -100,6 +100,7 @@ int cuMemAlloc_v2(uint64_t* pointer, size_t bytes) {
   return kSuccess;
 }
 int cuMemFree_v2(uint64_t pointer) {
+  if (current == nullptr) return kInvalidContext;
   const auto found = parts.find(pointer);
   if (found == parts.end() || !found->second.is_own) return kInvalidValue;
   Unmap(found->second);
@@ -133,6 +134,7 @@ int cuIpcOpenMemHandle_v2(uint64_t* pointer, Handle handle, unsigned) {
   return kSuccess;
 }
 int cuIpcCloseMemHandle(uint64_t pointer) {
+  if (current == nullptr) return kInvalidContext;
   const auto found = parts.find(pointer);
   if (found == parts.end() || found->second.is_own) return kInvalidValue;
   Unmap(found->second);
@@ -148,11 +150,13 @@ int cuEventCreate(FakeEvent** event, unsigned flags) {
   return kSuccess;
 }
 int cuEventDestroy_v2(FakeEvent* event) {
+  if (current == nullptr) return kInvalidContext;
   Unmap(event->part);
   delete event;
   return kSuccess;
 }
 int cuEventRecord(FakeEvent* event, void*) {
+  if (current == nullptr) return kInvalidContext;
   event->looks_left->store(1);
   return kSuccess;
 }
