@@ -1,19 +1,19 @@
 // Devices: one suite for the host and for CUDA, whose driver is a fake over host memory, or the true one where there is one.
 #include "tutti/ipc/device.h"
 
-#include <fcntl.h>
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
+
+#include "tutti/base/process.h"
 
 namespace tutti::ipc {
 namespace {
@@ -31,37 +31,22 @@ void AddFloats(void* dst, const void* a, const void* b, int64_t count) {
     static_cast<float*>(dst)[i] = static_cast<const float*>(a)[i] + static_cast<const float*>(b)[i];
 }
 
-std::string Hex(const std::array<std::byte, 64>& bytes) {
-  std::string text;
-  for (const std::byte byte : bytes) text += fmt::format("{:02x}", static_cast<unsigned>(byte));
-  return text;
-}
-
-// What device_peer, another program, made of the handles; see there. Not a fork: CUDA does not survive one.
+// What device_peer, another program, made of the handles: its exit status. Not a fork: CUDA does not survive one.
 int OpenInPeer(const std::string& device, const DeviceHandle& memory, const DeviceHandle& event) {
-  const std::string program =
-      std::filesystem::read_symlink("/proc/self/exe").parent_path() / "device_peer";
-  std::vector<std::string> words = {program,
-                                    device,
-                                    std::to_string(memory.bytes),
-                                    std::to_string(memory.file.fd()),
-                                    Hex(memory.opaque),
-                                    std::to_string(event.bytes),
-                                    std::to_string(event.file.fd()),
-                                    Hex(event.opaque)};
-  std::vector<char*> arguments;
-  for (std::string& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  const pid_t child = fork();
-  if (child == 0) {
-    for (const int fd : {memory.file.fd(), event.file.fd()})
-      if (fd >= 0) fcntl(fd, F_SETFD, 0);
-    execv(program.c_str(), arguments.data());
-    _exit(127);
+  const Result<std::string> program = FindProgram("device_peer", "it is built with the tests");
+  if (!program) return -1;
+  std::vector<std::string> words = {*program, device};
+  std::string opaque;
+  std::vector<Descriptor> inherited;
+  for (const DeviceHandle* handle : {&memory, &event}) {
+    words.push_back(std::to_string(handle->bytes));
+    // A copy outlives the start of a program.
+    inherited.emplace_back(handle->file.is_open() ? dup(handle->file.fd()) : -1);
+    words.push_back(std::to_string(inherited.back().fd()));
+    opaque.append(reinterpret_cast<const char*>(handle->opaque.data()), handle->opaque.size());
   }
-  int status = -1;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 255;
+  const auto ended = RunProcess(words, [](std::string_view, ProcessStream) {}, {.input = opaque});
+  return ended && ended->signal == 0 ? ended->status : -1;
 }
 
 struct DeviceCase {
