@@ -17,7 +17,7 @@
 #include "core.h"
 #include "support/raw_tenant.h"
 #include "tutti/service/daemon.h"
-#include "unit/service/prompt_planner.h"
+#include "unit/service/prompt_worker.h"
 
 namespace tutti::fuzz {
 
@@ -28,7 +28,7 @@ class ServedDaemon {
                     .string()) {
     auto started = service::Daemon::Core::Start(
         {.socket = folder_ + "/s", .admin = folder_ + "/a", .listen = "127.0.0.1"},
-        {.planner = std::make_unique<service::PromptPlanner>()});
+        {.planner = std::make_unique<service::PromptWorker>()});
     if (!started) std::abort();
     daemon_ = std::move(*started);
   }

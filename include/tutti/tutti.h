@@ -9,8 +9,10 @@
  *           calling thread and returns when this rank's part is complete.
  *           Between tuttiGroupStart and tuttiGroupEnd calls are only noted; tuttiGroupEnd starts them. Messages
  *           (tuttiSend, tuttiRecv) of a group run all at once, whatever their order.
- * Memory    Any address of the program may be given. tuttiMemAlloc is there for programs that also run under a
- *           service, which sees no other memory.
+ * Memory    Any address of the program may be given, of the host or of a CUDA device (whoever allocated it there; the
+ *           data goes by way of the host). What a kernel is to have written has to be there when the operation starts: on
+ *           the device's default stream, or synchronised. tuttiMemAlloc and tuttiMemAllocDevice are there for
+ *           programs that also run under a service, which works on no other memory in place.
  * Units     Counts are elements, as NCCL counts them: of the whole buffer for AllReduce, Broadcast and Reduce, of
  *           one rank's block for the others.
  * Schedules TUTTI_SCHEDULES or tuttiConfig_t.schedules: a folder of schedule files (docs/guide/library.md).
@@ -152,7 +154,9 @@ TUTTI_DECLARE(tuttiResult_t, tuttiCommCount, (tuttiComm_t comm, int* count));
 TUTTI_DECLARE(tuttiResult_t, tuttiCommUserRank, (tuttiComm_t comm, int* rank));
 
 TUTTI_DECLARE(tuttiResult_t, tuttiMemAlloc, (void** ptr, size_t bytes)); /* at a multiple of 4096 */
-TUTTI_DECLARE(tuttiResult_t, tuttiMemFree, (void* ptr));
+/* Zeros on a CUDA device, by its number in this process; an address of the device. */
+TUTTI_DECLARE(tuttiResult_t, tuttiMemAllocDevice, (void** ptr, size_t bytes, int device));
+TUTTI_DECLARE(tuttiResult_t, tuttiMemFree, (void* ptr)); /* of either */
 
 TUTTI_DECLARE(tuttiResult_t, tuttiAllReduce,
               (const void* sendbuff, void* recvbuff, size_t count, tuttiDataType_t datatype,

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "c_call.h"
+#include "device_allocations.h"
 #include "service_client.h"
 
 namespace tutti::c_api {
@@ -48,17 +49,29 @@ tuttiResult_t Join(tuttiComm_t* comm, int num_ranks, const Result<UniqueId>& id,
   return Give(Communicator::Join(*id, num_ranks, rank, options), comm);
 }
 
+// No number of bytes that a program may ask for is too large to be refused as one.
+int64_t Bounded(size_t bytes) {
+  constexpr size_t kMaxAllocation = size_t{1} << 46;
+  return static_cast<int64_t>(std::min(bytes, kMaxAllocation));
+}
+
 tuttiResult_t AllocateOfService(const std::string& socket, void** memory, size_t bytes) {
   return Guarded([&] {
     const auto client = ServiceClient::Get(socket);
     if (!client) return Fail(client.error());
-    constexpr size_t kMaxAllocation = size_t{1} << 46;
-    const Result<void*> made =
-        (*client)->Allocate(static_cast<int64_t>(std::min(bytes, kMaxAllocation)));
+    const Result<void*> made = (*client)->Allocate(Bounded(bytes));
     if (!made) return Fail(made.error());
     *memory = *made;
     return tuttiSuccess;
   });
+}
+
+Result<void*> AllocateOnDevice(int device, int64_t bytes) {
+  const std::string socket = ServiceSocket();
+  if (socket.empty()) return DeviceAllocations::OfThisProcess().Allocate(device, bytes);
+  const auto client = ServiceClient::Get(socket);
+  if (!client) return tl::unexpected(client.error());
+  return (*client)->AllocateOnDevice(bytes, device);
 }
 
 }  // namespace
@@ -276,8 +289,19 @@ TUTTI_DEFINE(tuttiResult_t, tuttiMemAlloc, (void** ptr, size_t bytes)) {
   return tuttiSuccess;
 }
 
+TUTTI_DEFINE(tuttiResult_t, tuttiMemAllocDevice, (void** ptr, size_t bytes, int device)) {
+  return Guarded([&] {
+    if (ptr == nullptr) return Refuse("ptr is NULL");
+    const tutti::Result<void*> made = AllocateOnDevice(device, Bounded(std::max<size_t>(bytes, 1)));
+    if (!made) return Fail(made.error());
+    *ptr = *made;
+    return tuttiSuccess;
+  });
+}
+
 TUTTI_DEFINE(tuttiResult_t, tuttiMemFree, (void* ptr)) {
   if (tutti::ServiceClient::FreeOfAny(ptr)) return tuttiSuccess;
+  if (tutti::DeviceAllocations::OfThisProcess().Free(ptr)) return tuttiSuccess;
   std::free(ptr);
   return tuttiSuccess;
 }

@@ -67,8 +67,8 @@ class InProcessRank final : public Communicator::Rank {
     if (idle) static_cast<void>(BeHealthy("nothing"));
   }
 
-  Status Run(const CollectiveCall& call) override;
-  Status Exchange(std::span<const Message> messages, const std::string& text) override;
+  Status RunHere(const CollectiveCall& call) override;
+  Status ExchangeHere(std::span<const Message> messages, const std::string& text) override;
   Result<std::vector<std::string>> Share(const std::string& mine, const std::string& text) override;
   Result<std::string> ScheduleFor(const CollectiveCall& call) override;
   Result<UniqueId> MakeId() const override;
@@ -359,7 +359,7 @@ Result<const PlannedSchedule*> InProcessRank::Choose(const CollectiveCall& call)
                        lanes_->common_area() != nullptr && !HasFixedOrder(call.kind));
 }
 
-Status InProcessRank::Run(const CollectiveCall& call) {
+Status InProcessRank::RunHere(const CollectiveCall& call) {
   const std::lock_guard running(running_);
   if (Status checked = CheckCall(call, rank_, num_ranks_); !checked) return checked;
   if (aborted_ || has_failed_)
@@ -418,7 +418,7 @@ Status InProcessRank::RunDirectly(const CollectiveCall& call) {
   return ExchangeNow(DirectMessages(call, rank_, num_ranks_), ToText(call));
 }
 
-Status InProcessRank::Exchange(std::span<const Message> messages, const std::string& text) {
+Status InProcessRank::ExchangeHere(std::span<const Message> messages, const std::string& text) {
   const std::lock_guard running(running_);
   return RunOrTellOthers([&] { return ExchangeNow(messages, text); }, [&] { return text; });
 }

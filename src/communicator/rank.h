@@ -1,5 +1,7 @@
 // One rank of a communicator, whoever runs its operations: this process, or a service.
 //
+// Memory      Operations run on memory of the host. What lies on a CUDA device goes through such memory, unless the rank
+//             takes it as it is (device_staging.h).
 // Threads     One at a time, but for Abort() and health().
 // Errors      Those of communicator.h.
 #pragma once
@@ -13,6 +15,7 @@
 #include <vector>
 
 #include "collective_call.h"
+#include "device_staging.h"
 #include "regroup.h"
 #include "tutti/base/deadline.h"
 #include "tutti/base/result.h"
@@ -39,9 +42,9 @@ class Communicator::Rank {
     return {};
   }
   virtual void Abort() = 0;
-  virtual Status Run(const CollectiveCall& call) = 0;
+  Status Run(const CollectiveCall& call);
   // `text` names the messages in errors.
-  virtual Status Exchange(std::span<const Message> messages, const std::string& text) = 0;
+  Status Exchange(std::span<const Message> messages, const std::string& text);
   // What each rank said, by rank; at most 4,096 bytes of each.
   virtual Result<std::vector<std::string>> Share(const std::string& mine,
                                                  const std::string& text) = 0;
@@ -54,6 +57,14 @@ class Communicator::Rank {
   virtual Result<std::unique_ptr<Rank>> JoinAgain(const Regrouped& regrouped) = 0;
 
  protected:
+  friend class DeviceStaging;
+  virtual Status RunHere(const CollectiveCall& call) = 0;
+  virtual Status ExchangeHere(std::span<const Message> messages, const std::string& text) = 0;
+  // Memory of a device that RunHere and ExchangeHere understand.
+  virtual bool Understands(const void* /*of_device*/, int64_t /*bytes*/) const { return false; }
+  // Memory of the host that operations use in place.
+  virtual Result<std::shared_ptr<std::byte>> AllocateHost(int64_t bytes);
+
   // For the only rank there is.
   static void Copy(const CollectiveCall& call);
 
@@ -68,6 +79,7 @@ class Communicator::Rank {
   CommunicatorOptions options_;
 
  private:
+  DeviceStaging staging_{*this};
   mutable std::mutex fault_mutex_;
   std::optional<Error> fault_;
 };

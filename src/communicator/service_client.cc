@@ -177,6 +177,30 @@ Result<void*> ServiceClient::Allocate(int64_t bytes) {
   return data;
 }
 
+Result<void*> ServiceClient::AllocateOnDevice(int64_t bytes, int32_t number) {
+  const Result<std::unique_ptr<ipc::Device>> device = ipc::OpenCudaDevice(number);
+  if (!device) return tl::unexpected(device.error());
+  const Result<ipc::Packet> answer = Ask(
+      {.kind = Kind::kAllocate, .words = {static_cast<uint64_t>(bytes)}, .text = (*device)->uuid()},
+      Deadline(kAllocation_s));
+  if (!answer) return tl::unexpected(answer.error());
+  const auto buffer = static_cast<uint32_t>(answer->words[0]);
+  ipc::DeviceHandle handle{.kind = ipc::DeviceKind::kCuda,
+                           .bytes = static_cast<int64_t>(answer->words[1])};
+  if (answer->kind != Kind::kAllocated || answer->text.size() != handle.opaque.size())
+    return Gone();
+  std::memcpy(handle.opaque.data(), answer->text.data(), handle.opaque.size());
+  Result<std::unique_ptr<ipc::DeviceMemory>> memory = (*device)->Open(handle);
+  if (!memory) {
+    GiveBack(buffer);
+    return tl::unexpected(memory.error());
+  }
+  auto* data = reinterpret_cast<std::byte*>((*memory)->address());
+  const std::lock_guard lock(memory_mutex_);
+  owned_.emplace(data, Owned{buffer, handle.bytes, {}, std::move(*memory)});
+  return data;
+}
+
 bool ServiceClient::Free(void* memory) {
   uint32_t buffer = ipc::kNoBuffer;
   {
@@ -184,6 +208,7 @@ bool ServiceClient::Free(void* memory) {
     const auto found = owned_.find(static_cast<std::byte*>(memory));
     if (found == owned_.end()) return false;
     buffer = found->second.buffer;
+    // A device's is closed here before who allocated it frees it.
     owned_.erase(found);
   }
   GiveBack(buffer);
@@ -203,7 +228,8 @@ std::optional<ServiceClient::Place> ServiceClient::Find(const void* memory, int6
   --found;
   const int64_t offset = begin - found->first;
   if (offset + bytes > found->second.bytes) return std::nullopt;
-  return Place{found->second.buffer, static_cast<uint64_t>(offset)};
+  return Place{found->second.buffer, static_cast<uint64_t>(offset),
+               found->second.of_device != nullptr};
 }
 
 bool ServiceClient::Submit(std::span<const ipc::Slot> slots) {

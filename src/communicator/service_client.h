@@ -21,6 +21,7 @@
 #include "tutti/base/deadline.h"
 #include "tutti/base/result.h"
 #include "tutti/communicator.h"
+#include "tutti/ipc/device.h"
 #include "tutti/ipc/layout.h"
 #include "tutti/ipc/socket.h"
 
@@ -35,6 +36,7 @@ class ServiceClient {
   struct Place {
     uint32_t buffer = ipc::kNoBuffer;
     uint64_t offset = 0;
+    bool of_device = false;
   };
 
   static Result<std::shared_ptr<ServiceClient>> Get(const std::string& socket);
@@ -46,6 +48,9 @@ class ServiceClient {
   Status Tell(ipc::Packet packet);
 
   Result<void*> Allocate(int64_t bytes);
+  // Memory of the number-th CUDA device of this process, whatever its number is for the daemon; its address there. It is at
+  // most read and written here by copies and kernels.
+  Result<void*> AllocateOnDevice(int64_t bytes, int32_t number);
   // False: it is none of ours.
   bool Free(void* memory);
   // The same of any daemon's that this process has known, whether or not it is still there.
@@ -66,7 +71,8 @@ class ServiceClient {
   struct Owned {
     uint32_t buffer = 0;
     int64_t bytes = 0;
-    ipc::Memory memory;
+    ipc::Memory memory = {};
+    std::unique_ptr<ipc::DeviceMemory> of_device = nullptr;
   };
 
   ServiceClient() = default;

@@ -1,5 +1,5 @@
 // A rank whose operations a service runs: commands go to the daemon of its host, which reads and writes the
-// process's service memory. Buffers elsewhere are copied into such memory and back.
+// process's service memory, of the host or of a device. Buffers elsewhere are copied into such memory and back.
 
 #include <fmt/format.h>
 
@@ -69,8 +69,12 @@ class ServiceRank final : public Communicator::Rank {
     aborted_ = true;
     static_cast<void>(TellAbort("aborted"));
   }
-  Status Run(const CollectiveCall& call) override;
-  Status Exchange(std::span<const Message> messages, const std::string& text) override;
+  Status RunHere(const CollectiveCall& call) override;
+  Status ExchangeHere(std::span<const Message> messages, const std::string& text) override;
+  bool Understands(const void* of_device, int64_t bytes) const override {
+    return num_ranks_ > 1 && client_->Find(of_device, bytes);
+  }
+  Result<std::shared_ptr<std::byte>> AllocateHost(int64_t bytes) override;
   Result<std::vector<std::string>> Share(const std::string& mine, const std::string& text) override;
   Result<std::string> ScheduleFor(const CollectiveCall&) override {
     return num_ranks_ == 1 ? "copy" : "the service's";
@@ -90,8 +94,13 @@ class ServiceRank final : public Communicator::Rank {
   Status TellAbort(const std::string& why) {
     return client_->Tell({.kind = Kind::kAbort, .words = {*line_}, .text = why});
   }
-  // Where the daemon finds the bytes: in place, or in `stage`, filled where they are read.
+  // Where the daemon finds the bytes: in place, or in `stage`, filled where they are read. The daemon's copies do not
+  // wait for what the program gave its device, so this does.
   Result<Place> PlaceOf(const void* data, int64_t bytes, Stage& stage, bool is_read);
+  static Status Settle(const void* data, const Place& place) {
+    ipc::CudaPointers* cuda = place.of_device ? ipc::CudaPointers::OfThisProcess() : nullptr;
+    return cuda == nullptr ? Status{} : cuda->WaitFor(data);
+  }
   // Until the command is complete.
   Status Wait(const std::string& text);
   // Why the daemon says that it failed.
@@ -125,11 +134,22 @@ Status ServiceRank::Join(const UniqueId& id) {
 Result<ServiceRank::Place> ServiceRank::PlaceOf(const void* data, int64_t bytes, Stage& stage,
                                                 bool is_read) {
   if (bytes == 0) return Place{};
-  if (const std::optional<Place> found = client_->Find(data, bytes)) return *found;
+  if (const std::optional<Place> found = client_->Find(data, bytes)) {
+    if (const Status settled = Settle(data, *found); !settled)
+      return tl::unexpected(settled.error());
+    return *found;
+  }
   const Result<std::byte*> staged = stage.OfSize(bytes);
   if (!staged) return tl::unexpected(staged.error());
   if (is_read) std::memcpy(*staged, data, static_cast<size_t>(bytes));
   return *client_->Find(*staged, bytes);
+}
+
+Result<std::shared_ptr<std::byte>> ServiceRank::AllocateHost(int64_t bytes) {
+  const Result<void*> made = client_->Allocate(bytes);
+  if (!made) return tl::unexpected(made.error());
+  return std::shared_ptr<std::byte>(static_cast<std::byte*>(*made),
+                                    [client = client_](std::byte* at) { client->Free(at); });
 }
 
 Error ServiceRank::Reason(const std::string& text) {
@@ -172,7 +192,7 @@ Status ServiceRank::Wait(const std::string& text) {
   }
 }
 
-Status ServiceRank::Run(const CollectiveCall& call) {
+Status ServiceRank::RunHere(const CollectiveCall& call) {
   const std::lock_guard running(running_);
   return RunNow(call);
 }
@@ -211,7 +231,7 @@ Status ServiceRank::RunNow(const CollectiveCall& call) {
   return {};
 }
 
-Status ServiceRank::Exchange(std::span<const Message> messages, const std::string& text) {
+Status ServiceRank::ExchangeHere(std::span<const Message> messages, const std::string& text) {
   const std::lock_guard running(running_);
   if (Status checked = CheckMessages(messages, rank_, num_ranks_); !checked) return checked;
   if (Status healthy = health(); !healthy) return healthy;
@@ -222,7 +242,10 @@ Status ServiceRank::Exchange(std::span<const Message> messages, const std::strin
   std::array<int64_t, 2> staged_bytes{};
   for (const Message& message : messages) {
     places.push_back(message.bytes == 0 ? Place{} : client_->Find(message.data, message.bytes));
-    if (!places.back()) staged_bytes[message.is_send ? 0 : 1] += padded(message.bytes);
+    if (!places.back())
+      staged_bytes[message.is_send ? 0 : 1] += padded(message.bytes);
+    else if (Status settled = Settle(message.data, *places.back()); !settled)
+      return settled;
   }
   std::array<std::byte*, 2> staged{};
   for (size_t side = 0; side < 2; ++side) {

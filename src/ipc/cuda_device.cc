@@ -1,98 +1,32 @@
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <optional>
 #include <utility>
 #include <vector>
 
-#include "cuda_driver.h"
+#include "cuda_context.h"
 #include "tutti/ipc/device.h"
 
 namespace tutti::ipc {
 namespace {
 
-// The driver, and what it said. Its library is never closed: it has threads of its own.
-struct LoadedDriver {
-  cuda::Driver call;
+using cuda::Entered;
+using cuda::SharedContext;
 
-  Status Checked(cuda::Result result, const char* what) const {
-    if (result == cuda::kSuccess) return {};
-    const char* text = nullptr;
-    if (call.GetErrorString(result, &text) != cuda::kSuccess || text == nullptr) text = "unknown";
-    return MakeError(result == cuda::kOutOfMemory ? ErrorCode::kResourceExhausted : ErrorCode::kIo,
-                     fmt::format("{}: error {} ({})", what, result, text));
-  }
-};
+// Smaller pieces share a block of the driver's, all of which whoever opens a handle of one can read and write.
+constexpr int64_t kBlockBytes = int64_t{2} << 20;
 
-Result<LoadedDriver> LoadDriver(const std::string& name) {
-  LoadedDriver driver;
-  void* library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr)
-    return MakeError(ErrorCode::kInfeasible, fmt::format("no CUDA driver: {}", dlerror()));
-  const char* missing = nullptr;
-  const auto find = [&](auto& function, const char* symbol) {
-    void* found = dlsym(library, symbol);
-    if (found == nullptr) missing = symbol;
-    std::memcpy(&function, &found, sizeof(found));
-  };
-  cuda::Driver& call = driver.call;
-  find(call.Init, "cuInit");
-  find(call.DeviceGetCount, "cuDeviceGetCount");
-  find(call.DeviceGet, "cuDeviceGet");
-  find(call.DeviceGetName, "cuDeviceGetName");
-  find(call.PrimaryCtxRetain, "cuDevicePrimaryCtxRetain");
-  find(call.PrimaryCtxRelease, "cuDevicePrimaryCtxRelease_v2");
-  find(call.CtxSetCurrent, "cuCtxSetCurrent");
-  find(call.MemAlloc, "cuMemAlloc_v2");
-  find(call.MemFree, "cuMemFree_v2");
-  find(call.MemcpyHtoD, "cuMemcpyHtoD_v2");
-  find(call.MemcpyDtoH, "cuMemcpyDtoH_v2");
-  find(call.IpcGetMemHandle, "cuIpcGetMemHandle");
-  find(call.IpcOpenMemHandle, "cuIpcOpenMemHandle_v2");
-  find(call.IpcCloseMemHandle, "cuIpcCloseMemHandle");
-  find(call.EventCreate, "cuEventCreate");
-  find(call.EventDestroy, "cuEventDestroy_v2");
-  find(call.EventRecord, "cuEventRecord");
-  find(call.EventQuery, "cuEventQuery");
-  find(call.IpcGetEventHandle, "cuIpcGetEventHandle");
-  find(call.IpcOpenEventHandle, "cuIpcOpenEventHandle");
-  find(call.GetErrorString, "cuGetErrorString");
-  if (missing != nullptr)
-    return MakeError(ErrorCode::kInfeasible, fmt::format("{} has no {}", name, missing));
-  return driver;
-}
-
-// A device's primary context, which is shared with what else uses CUDA in this process; kept while memory or events of it live.
-class Context {
- public:
-  Context(const LoadedDriver& driver, cuda::DeviceNumber device, cuda::Context context)
-      : driver_(driver), device_(device), context_(context) {}
-  ~Context() { driver_.call.PrimaryCtxRelease(device_); }
-  Context(const Context&) = delete;
-  Context& operator=(const Context&) = delete;
-
-  const cuda::Driver& call() const { return driver_.call; }
-  Status Checked(cuda::Result result, const char* what) const {
-    return driver_.Checked(result, what);
-  }
-  // For the thread that calls: another device, or none, may be its current one.
-  Status Enter() const { return Checked(call().CtxSetCurrent(context_), "cuCtxSetCurrent"); }
-
- private:
-  LoadedDriver driver_;
-  cuda::DeviceNumber device_;
-  cuda::Context context_;
-};
-
-using SharedContext = std::shared_ptr<const Context>;
-
+// Of the device, freed or closed at its end.
 class CudaMemory final : public DeviceMemory {
  public:
   CudaMemory(SharedContext context, cuda::Pointer pointer, int64_t bytes, bool is_own)
       : context_(std::move(context)), pointer_(pointer), bytes_(bytes), is_own_(is_own) {}
   ~CudaMemory() override {
-    if (!context_->Enter()) return;
+    const Entered in(*context_);
+    if (!in.status()) return;
     if (is_own_)
       context_->call().MemFree(pointer_);
     else
@@ -103,6 +37,7 @@ class CudaMemory final : public DeviceMemory {
 
   int64_t bytes() const override { return bytes_; }
   std::byte* data() const override { return nullptr; }
+  uint64_t address() const override { return pointer_; }
   cuda::Pointer At(int64_t offset) const { return pointer_ + static_cast<cuda::Pointer>(offset); }
 
  private:
@@ -112,25 +47,50 @@ class CudaMemory final : public DeviceMemory {
   bool is_own_;
 };
 
+// Of the host, which the device reads and writes at the full speed of its bus.
+class PinnedMemory final : public DeviceMemory {
+ public:
+  PinnedMemory(SharedContext context, void* at, int64_t bytes)
+      : context_(std::move(context)), at_(static_cast<std::byte*>(at)), bytes_(bytes) {}
+  ~PinnedMemory() override {
+    const Entered in(*context_);
+    if (in.status()) context_->call().MemFreeHost(at_);
+  }
+  PinnedMemory(const PinnedMemory&) = delete;
+  PinnedMemory& operator=(const PinnedMemory&) = delete;
+
+  int64_t bytes() const override { return bytes_; }
+  std::byte* data() const override { return at_; }
+  uint64_t address() const override { return reinterpret_cast<uint64_t>(at_); }
+
+ private:
+  SharedContext context_;
+  std::byte* at_;
+  int64_t bytes_;
+};
+
 class CudaEvent final : public DeviceEvent {
  public:
   CudaEvent(SharedContext context, cuda::Event event)
       : context_(std::move(context)), event_(event) {}
   ~CudaEvent() override {
-    if (context_->Enter()) context_->call().EventDestroy(event_);
+    const Entered in(*context_);
+    if (in.status()) context_->call().EventDestroy(event_);
   }
   CudaEvent(const CudaEvent&) = delete;
   CudaEvent& operator=(const CudaEvent&) = delete;
 
   Status Record() override {
-    if (Status entered = context_->Enter(); !entered) return entered;
-    return context_->Checked(context_->call().EventRecord(event_, nullptr), "cuEventRecord");
+    const Entered in(*context_);
+    if (!in.status()) return in.status();
+    return in.Checked(context_->call().EventRecord(event_, nullptr), "cuEventRecord");
   }
   Result<bool> HasHappened() const override {
-    if (Status entered = context_->Enter(); !entered) return tl::unexpected(entered.error());
+    const Entered in(*context_);
+    if (!in.status()) return tl::unexpected(in.status().error());
     const cuda::Result result = context_->call().EventQuery(event_);
     if (result == cuda::kNotReady) return false;
-    if (Status checked = context_->Checked(result, "cuEventQuery"); !checked)
+    if (Status checked = in.Checked(result, "cuEventQuery"); !checked)
       return tl::unexpected(checked.error());
     return true;
   }
@@ -155,27 +115,45 @@ cuda::IpcHandle IpcHandleOf(const DeviceHandle& from) {
 
 class CudaDevice final : public Device {
  public:
-  CudaDevice(SharedContext context, std::string name)
-      : context_(std::move(context)), name_(std::move(name)) {}
+  CudaDevice(SharedContext context, std::string name, std::string uuid)
+      : context_(std::move(context)), name_(std::move(name)), uuid_(std::move(uuid)) {}
 
   DeviceKind kind() const override { return DeviceKind::kCuda; }
   std::string name() const override { return name_; }
+  std::string uuid() const override { return uuid_; }
 
   Result<std::unique_ptr<DeviceMemory>> Allocate(int64_t bytes) override {
-    if (bytes < 1) return InvalidArgument(fmt::format("{} bytes of device memory", bytes));
-    if (Status checked = context_->Enter(); !checked) return tl::unexpected(checked.error());
+    if (bytes < 1 || bytes > INT64_MAX - kBlockBytes)
+      return InvalidArgument(fmt::format("{} bytes of device memory", bytes));
+    const Entered in(*context_);
+    if (!in.status()) return tl::unexpected(in.status().error());
     cuda::Pointer pointer = 0;
-    const cuda::Result result = context_->call().MemAlloc(&pointer, static_cast<size_t>(bytes));
-    if (Status checked = context_->Checked(result, "cuMemAlloc"); !checked)
+    const auto whole =
+        static_cast<size_t>((bytes + kBlockBytes - 1) / kBlockBytes) * size_t{kBlockBytes};
+    if (Status checked = in.Checked(call().MemAlloc(&pointer, whole), "cuMemAlloc"); !checked)
       return Within(fmt::format("{} bytes of {}", bytes, name_), checked.error());
-    return std::make_unique<CudaMemory>(context_, pointer, bytes, true);
+    auto memory = std::make_unique<CudaMemory>(context_, pointer, bytes, true);
+    if (Status checked = in.Checked(call().MemFill(pointer, 0, whole), "cuMemsetD8"); !checked)
+      return tl::unexpected(checked.error());
+    return memory;
+  }
+  Result<std::unique_ptr<DeviceMemory>> AllocateStaging(int64_t bytes) override {
+    if (bytes < 1) return InvalidArgument(fmt::format("{} bytes of host memory", bytes));
+    const Entered in(*context_);
+    if (!in.status()) return tl::unexpected(in.status().error());
+    void* at = nullptr;
+    if (Status checked =
+            in.Checked(call().MemAllocHost(&at, static_cast<size_t>(bytes)), "cuMemAllocHost");
+        !checked)
+      return Within(fmt::format("{} bytes of the host for {}", bytes, name_), checked.error());
+    return std::make_unique<PinnedMemory>(context_, at, bytes);
   }
   Result<DeviceHandle> Export(const DeviceMemory& memory) override {
-    if (Status checked = context_->Enter(); !checked) return tl::unexpected(checked.error());
+    const Entered in(*context_);
+    if (!in.status()) return tl::unexpected(in.status().error());
     cuda::IpcHandle handle{};
-    const cuda::Pointer pointer = static_cast<const CudaMemory&>(memory).At(0);
-    if (Status checked = context_->Checked(context_->call().IpcGetMemHandle(&handle, pointer),
-                                           "cuIpcGetMemHandle");
+    if (Status checked =
+            in.Checked(call().IpcGetMemHandle(&handle, memory.address()), "cuIpcGetMemHandle");
         !checked)
       return tl::unexpected(checked.error());
     return HandleOf(handle, memory.bytes());
@@ -183,28 +161,33 @@ class CudaDevice final : public Device {
   Result<std::unique_ptr<DeviceMemory>> Open(const DeviceHandle& handle) override {
     if (handle.kind != DeviceKind::kCuda || handle.bytes < 1)
       return InvalidArgument("the handle is not of CUDA memory");
-    if (Status checked = context_->Enter(); !checked) return tl::unexpected(checked.error());
+    const Entered in(*context_);
+    if (!in.status()) return tl::unexpected(in.status().error());
     cuda::Pointer pointer = 0;
-    const cuda::Result result = context_->call().IpcOpenMemHandle(&pointer, IpcHandleOf(handle),
-                                                                  cuda::kLazyEnablePeerAccess);
-    if (Status checked = context_->Checked(result, "cuIpcOpenMemHandle"); !checked)
+    if (Status checked = in.Checked(
+            call().IpcOpenMemHandle(&pointer, IpcHandleOf(handle), cuda::kLazyEnablePeerAccess),
+            "cuIpcOpenMemHandle");
+        !checked)
       return tl::unexpected(checked.error());
     return std::make_unique<CudaMemory>(context_, pointer, handle.bytes, false);
   }
   Result<std::unique_ptr<DeviceEvent>> MakeEvent() override {
-    if (Status checked = context_->Enter(); !checked) return tl::unexpected(checked.error());
+    const Entered in(*context_);
+    if (!in.status()) return tl::unexpected(in.status().error());
     cuda::Event event = nullptr;
-    const cuda::Result result =
-        context_->call().EventCreate(&event, cuda::kEventDisableTiming | cuda::kEventInterprocess);
-    if (Status checked = context_->Checked(result, "cuEventCreate"); !checked)
+    if (Status checked = in.Checked(
+            call().EventCreate(&event, cuda::kEventDisableTiming | cuda::kEventInterprocess),
+            "cuEventCreate");
+        !checked)
       return tl::unexpected(checked.error());
     return std::make_unique<CudaEvent>(context_, event);
   }
   Result<DeviceHandle> ExportEvent(const DeviceEvent& event) override {
+    const Entered in(*context_);
+    if (!in.status()) return tl::unexpected(in.status().error());
     cuda::IpcHandle handle{};
     const cuda::Event of = static_cast<const CudaEvent&>(event).event();
-    if (Status checked = context_->Checked(context_->call().IpcGetEventHandle(&handle, of),
-                                           "cuIpcGetEventHandle");
+    if (Status checked = in.Checked(call().IpcGetEventHandle(&handle, of), "cuIpcGetEventHandle");
         !checked)
       return tl::unexpected(checked.error());
     return HandleOf(handle, 0);
@@ -212,28 +195,31 @@ class CudaDevice final : public Device {
   Result<std::unique_ptr<DeviceEvent>> OpenEvent(const DeviceHandle& handle) override {
     if (handle.kind != DeviceKind::kCuda || handle.bytes != 0)
       return InvalidArgument("the handle is of no CUDA event");
-    if (Status checked = context_->Enter(); !checked) return tl::unexpected(checked.error());
+    const Entered in(*context_);
+    if (!in.status()) return tl::unexpected(in.status().error());
     cuda::Event event = nullptr;
-    const cuda::Result result = context_->call().IpcOpenEventHandle(&event, IpcHandleOf(handle));
-    if (Status checked = context_->Checked(result, "cuIpcOpenEventHandle"); !checked)
+    if (Status checked = in.Checked(call().IpcOpenEventHandle(&event, IpcHandleOf(handle)),
+                                    "cuIpcOpenEventHandle");
+        !checked)
       return tl::unexpected(checked.error());
     return std::make_unique<CudaEvent>(context_, event);
   }
 
   Status CopyIn(DeviceMemory& to, int64_t offset, const void* from, int64_t bytes) override {
     if (Status checked = CheckRange(to, offset, bytes); !checked) return checked;
-    if (Status checked = context_->Enter(); !checked) return checked;
-    return context_->Checked(context_->call().MemcpyHtoD(static_cast<CudaMemory&>(to).At(offset),
-                                                         from, static_cast<size_t>(bytes)),
-                             "cuMemcpyHtoD");
+    const Entered in(*context_);
+    if (!in.status()) return in.status();
+    return in.Checked(call().MemcpyHtoD(static_cast<CudaMemory&>(to).At(offset), from,
+                                        static_cast<size_t>(bytes)),
+                      "cuMemcpyHtoD");
   }
   Status CopyOut(const DeviceMemory& from, int64_t offset, void* to, int64_t bytes) override {
     if (Status checked = CheckRange(from, offset, bytes); !checked) return checked;
-    if (Status checked = context_->Enter(); !checked) return checked;
-    return context_->Checked(
-        context_->call().MemcpyDtoH(to, static_cast<const CudaMemory&>(from).At(offset),
-                                    static_cast<size_t>(bytes)),
-        "cuMemcpyDtoH");
+    const Entered in(*context_);
+    if (!in.status()) return in.status();
+    return in.Checked(call().MemcpyDtoH(to, static_cast<const CudaMemory&>(from).At(offset),
+                                        static_cast<size_t>(bytes)),
+                      "cuMemcpyDtoH");
   }
   Status Reduce(DeviceMemory& to, int64_t to_offset, const DeviceMemory& from, int64_t from_offset,
                 int64_t count, int64_t element_bytes, CombineKernel combine) override {
@@ -257,40 +243,88 @@ class CudaDevice final : public Device {
   }
 
  private:
+  const cuda::Driver& call() const { return context_->call(); }
+
   SharedContext context_;
-  std::string name_;
+  std::string name_, uuid_;
 };
+
+// As nvidia-smi writes it, without what stands before.
+std::string TextOf(const cuda::Uuid& uuid) {
+  std::string text;
+  for (size_t i = 0; i < sizeof(uuid.bytes); ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    text += fmt::format("{:02x}", static_cast<unsigned char>(uuid.bytes[i]));
+  }
+  return text;
+}
+
+Result<std::string> UuidOf(const cuda::LoadedDriver& driver, cuda::DeviceNumber device) {
+  cuda::Uuid uuid{};
+  if (Status checked = driver.Checked(driver.call.DeviceGetUuid(&uuid, device), "cuDeviceGetUuid");
+      !checked)
+    return tl::unexpected(checked.error());
+  return TextOf(uuid);
+}
+
+struct StartedDriver {
+  cuda::LoadedDriver driver;
+  int devices = 0;
+};
+
+Result<StartedDriver> StartDriver(const std::string& library) {
+  const Result<cuda::LoadedDriver> driver = cuda::LoadDriver(library, cuda::Load::kIfNeeded);
+  if (!driver) return tl::unexpected(driver.error());
+  if (Status checked = driver->Checked(driver->call.Init(0), "cuInit"); !checked)
+    return MakeError(ErrorCode::kInfeasible, checked.error().message);
+  StartedDriver started{*driver};
+  if (Status checked =
+          driver->Checked(driver->call.DeviceGetCount(&started.devices), "cuDeviceGetCount");
+      !checked)
+    return tl::unexpected(checked.error());
+  return started;
+}
+
+Result<std::unique_ptr<Device>> OpenNumber(const cuda::LoadedDriver& driver, int number) {
+  const Result<SharedContext> context = cuda::PrimaryContext::Retain(driver, number);
+  if (!context) return tl::unexpected(context.error());
+  std::array<char, 256> name{};
+  if (Status checked =
+          driver.Checked(driver.call.DeviceGetName(name.data(), static_cast<int>(name.size()) - 1,
+                                                   (*context)->device()),
+                         "cuDeviceGetName");
+      !checked)
+    return tl::unexpected(checked.error());
+  Result<std::string> uuid = UuidOf(driver, (*context)->device());
+  if (!uuid) return tl::unexpected(uuid.error());
+  return std::make_unique<CudaDevice>(*context, name.data(), std::move(*uuid));
+}
 
 }  // namespace
 
 Result<std::unique_ptr<Device>> OpenCudaDevice(int32_t number, const std::string& library) {
-  Result<LoadedDriver> driver = LoadDriver(library);
-  if (!driver) return tl::unexpected(driver.error());
-  const cuda::Driver& call = driver->call;
-  if (Status checked = driver->Checked(call.Init(0), "cuInit"); !checked)
-    return MakeError(ErrorCode::kInfeasible, checked.error().message);
-  int count = 0;
-  if (Status checked = driver->Checked(call.DeviceGetCount(&count), "cuDeviceGetCount"); !checked)
-    return tl::unexpected(checked.error());
-  if (number < 0 || number >= count)
+  const Result<StartedDriver> started = StartDriver(library);
+  if (!started) return tl::unexpected(started.error());
+  if (number < 0 || number >= started->devices)
     return MakeError(ErrorCode::kInfeasible,
-                     fmt::format("CUDA device {}: this host has {}", number, count));
-  cuda::DeviceNumber device = 0;
-  if (Status checked = driver->Checked(call.DeviceGet(&device, number), "cuDeviceGet"); !checked)
-    return tl::unexpected(checked.error());
-  std::array<char, 256> name{};
-  if (Status checked = driver->Checked(
-          call.DeviceGetName(name.data(), static_cast<int>(name.size()) - 1, device),
-          "cuDeviceGetName");
-      !checked)
-    return tl::unexpected(checked.error());
-  cuda::Context context = nullptr;
-  if (Status checked =
-          driver->Checked(call.PrimaryCtxRetain(&context, device), "cuDevicePrimaryCtxRetain");
-      !checked)
-    return tl::unexpected(checked.error());
-  return std::make_unique<CudaDevice>(std::make_shared<const Context>(*driver, device, context),
-                                      name.data());
+                     fmt::format("CUDA device {}: this host has {}", number, started->devices));
+  return OpenNumber(started->driver, number);
+}
+
+Result<std::unique_ptr<Device>> OpenCudaDeviceByUuid(const std::string& uuid,
+                                                     const std::string& library) {
+  const Result<StartedDriver> started = StartDriver(library);
+  if (!started) return tl::unexpected(started.error());
+  const cuda::Driver& call = started->driver.call;
+  for (int number = 0; number < started->devices; ++number) {
+    cuda::DeviceNumber device = 0;
+    if (call.DeviceGet(&device, number) != cuda::kSuccess) continue;
+    if (const Result<std::string> its = UuidOf(started->driver, device); its && *its == uuid)
+      return OpenNumber(started->driver, number);
+  }
+  return MakeError(
+      ErrorCode::kInfeasible,
+      fmt::format("CUDA device {}: not among the {} that are seen here", uuid, started->devices));
 }
 
 }  // namespace tutti::ipc

@@ -20,6 +20,7 @@ class HostMemory final : public DeviceMemory {
       : memory_(std::move(memory)), file_(std::move(file)), bytes_(bytes) {}
   int64_t bytes() const override { return bytes_; }
   std::byte* data() const override { return memory_.data(); }
+  uint64_t address() const override { return reinterpret_cast<uint64_t>(memory_.data()); }
   int file() const { return file_.fd(); }
 
  private:
@@ -86,11 +87,15 @@ class HostDevice final : public Device {
  public:
   DeviceKind kind() const override { return DeviceKind::kHost; }
   std::string name() const override { return "host"; }
+  std::string uuid() const override { return ""; }
 
   Result<std::unique_ptr<DeviceMemory>> Allocate(int64_t bytes) override {
     Result<HostMemory> made = AllocateHost(bytes);
     if (!made) return tl::unexpected(made.error());
     return std::make_unique<HostMemory>(std::move(*made));
+  }
+  Result<std::unique_ptr<DeviceMemory>> AllocateStaging(int64_t bytes) override {
+    return Allocate(bytes);
   }
   Result<DeviceHandle> Export(const DeviceMemory& memory) override {
     return ExportHost(static_cast<const HostMemory&>(memory));

@@ -33,9 +33,10 @@ Daemon::Core::Core(const DaemonOptions& options, std::unique_ptr<EventLoop> loop
       host_(options.host.empty() ? ShortHostName() : options.host),
       loop_(std::move(loop)),
       planner_(std::move(parts.planner)),
+      devices_([this] { loop_->Wake(); }),
       barrier_(parts.barrier),
       started_ns_(NowNs()) {
-  if (planner_ == nullptr) planner_ = std::make_unique<ThreadPlanner>([this] { loop_->Wake(); });
+  if (planner_ == nullptr) planner_ = std::make_unique<ThreadWorker>([this] { loop_->Wake(); });
   if (options_.runtimes > 1)
     helpers_ = std::make_unique<MoveHelpers>(MoveHelpersOptions{.threads = options_.runtimes - 1});
   for (const TenantOptions& tenant : options_.tenants) AddTenant(tenant);
@@ -49,6 +50,7 @@ Tenant& Daemon::Core::AddTenant(const TenantOptions& options) {
 
 Daemon::Core::~Core() {
   planner_.reset();
+  devices_.End();
   for (const auto& session : sessions_) session->Close("the service ends");
   sessions_.clear();
   operators_.clear();
@@ -363,6 +365,7 @@ void Daemon::Core::Run() {
 bool Daemon::Core::LookUp(int wait_ms) {
   bool happened = loop_->Poll(wait_ms);
   if (planner_->RunFinished()) happened = true;
+  if (devices_.RunFinished()) happened = true;
   if (const int64_t now = NowNs(); now >= next_tick_ns_) Tick(now);
   return happened;
 }

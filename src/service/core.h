@@ -24,12 +24,13 @@
 #include "memory_returns.h"
 #include "metrics.h"
 #include "move_helpers.h"
-#include "planner.h"
 #include "root_part.h"
+#include "served_devices.h"
 #include "service_communicator.h"
 #include "session.h"
 #include "tenant.h"
 #include "tutti/service/daemon.h"
+#include "worker.h"
 
 namespace tutti::service {
 
@@ -37,7 +38,7 @@ class OperatorPorts;
 
 // What a daemon is made of that is another in simulated time.
 struct CoreParts {
-  std::unique_ptr<Planner> planner = nullptr;  // null: one with a thread
+  std::unique_ptr<Worker> planner = nullptr;  // null: one with a thread
   BarrierRule barrier = Step;
 };
 
@@ -64,7 +65,8 @@ class Daemon::Core final : public SessionHost, public AdminHost {
 
   Tenant* FindTenant(uint32_t user, const std::string& token) override;
   Result<UniqueId> MakeId(const Tenant& tenant) override;
-  Planner& planner() override { return *planner_; }
+  Worker& planner() override { return *planner_; }
+  ServedDevices& devices() override { return devices_; }
   MemoryReturns& returns() override { return returns_; }
   std::vector<std::string> Reload(const DaemonOptions& options);
   Result<ServiceCommunicator*> JoinCommunicator(Tenant& tenant, const UniqueId& id,
@@ -133,7 +135,8 @@ class Daemon::Core final : public SessionHost, public AdminHost {
   std::map<Secret, std::unique_ptr<ServiceCommunicator>> communicators_;
   std::list<std::unique_ptr<Session>> sessions_;
   std::list<std::unique_ptr<AdminConnection>> operators_;
-  std::unique_ptr<Planner> planner_;
+  std::unique_ptr<Worker> planner_;
+  ServedDevices devices_;
   BarrierRule barrier_;
   std::unique_ptr<MoveHelpers> helpers_;  // null: one runtime
   struct Turn {

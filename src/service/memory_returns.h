@@ -9,11 +9,10 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <utility>
-
-#include "tutti/ipc/socket.h"
 
 namespace tutti::service {
 
@@ -35,10 +34,10 @@ class MemoryReturns {
   MemoryReturns(const MemoryReturns&) = delete;
   MemoryReturns& operator=(const MemoryReturns&) = delete;
 
-  // `counted`, which outlives this, has `bytes` less when it is done.
-  void Take(ipc::Memory memory, std::atomic<int64_t>& counted, int64_t bytes) {
-    if (memory.bytes() < kLargeBytes) {
-      memory = {};
+  // `memory` is what ends when nobody holds it any more. `counted`, which outlives this, has `bytes` less when it is done.
+  void Take(std::shared_ptr<void> memory, std::atomic<int64_t>& counted, int64_t bytes) {
+    if (bytes < kLargeBytes) {
+      memory.reset();
       counted -= bytes;
       return;
     }
@@ -51,7 +50,7 @@ class MemoryReturns {
 
  private:
   struct Waiting {
-    ipc::Memory memory;
+    std::shared_ptr<void> memory;
     std::atomic<int64_t>* counted = nullptr;
     int64_t bytes = 0;
   };
@@ -64,7 +63,7 @@ class MemoryReturns {
       Waiting next = std::move(waiting_.front());
       waiting_.pop_front();
       lock.unlock();
-      next.memory = {};
+      next.memory.reset();
       *next.counted -= next.bytes;
       lock.lock();
     }

@@ -292,7 +292,7 @@ void ServiceCommunicator::Prepare(const PeerFrame& frame) {
   parts_.planner.Add([this, alive = alive_, epoch, attempt = attempt_, files = std::move(files),
                       ranks = num_ranks_,
                       one_host = local_.size() == static_cast<size_t>(num_ranks_),
-                      seen = seen_]() -> Planner::Finish {
+                      seen = seen_]() -> Worker::Finish {
     Result<std::shared_ptr<Strategy>> strategy = Strategy::Make(files, ranks);
     std::string why = strategy ? "" : strategy.error().message;
     for (const CollectiveCall& call : seen)
@@ -661,7 +661,7 @@ void ServiceCommunicator::PlanFor(const CollectiveCall& call, Epoch& epoch) {
   if (planning_) return;
   planning_ = true;
   parts_.planner.Add([this, alive = alive_, call, strategy = epoch.shared_strategy(),
-                      one_host = epoch.one_host()]() -> Planner::Finish {
+                      one_host = epoch.one_host()]() -> Worker::Finish {
     const Status planned = strategy->Prepare(call, one_host);
     return [this, alive, planned, call] {
       if (!*alive) return;

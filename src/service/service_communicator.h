@@ -32,10 +32,10 @@
 #include "operation.h"
 #include "path_watch.h"
 #include "peer_link.h"
-#include "planner.h"
 #include "regrouping.h"
 #include "tenant.h"
 #include "tutti/base/result.h"
+#include "worker.h"
 
 namespace tutti::service {
 
@@ -82,7 +82,7 @@ struct TraceRecord {
 // What all communicators of a daemon share.
 struct DaemonParts {
   EventLoop& loop;
-  Planner& planner;
+  Worker& planner;
   Endpoint control;  // where this daemon listens for others
   std::string host;
   std::vector<uint32_t>

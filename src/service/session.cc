@@ -17,7 +17,7 @@ namespace {
 
 using ipc::Kind;
 
-constexpr int64_t kPage = 4096;
+constexpr int64_t kPage = 4096, kDeviceBlock = int64_t{2} << 20;
 constexpr size_t kMaxMessages = 1 << 16;
 
 ipc::StatusLine& LineOf(ipc::StatusArea& area, uint32_t line) { return area.lines[line]; }
@@ -154,33 +154,59 @@ Status Session::Allocate(const ipc::Packet& packet) {
     return MakeError(ErrorCode::kResourceExhausted,
                      fmt::format("{} bytes: tenant {} has {} of its quota of {} bytes left", asked,
                                  tenant_->options.name, left, tenant_->options.memory_bytes));
+  const int64_t unit = packet.text.empty() ? kPage : kDeviceBlock;
   const int64_t bytes =
-      std::max<int64_t>(1, (static_cast<int64_t>(asked) + kPage - 1) / kPage) * kPage;
+      std::max<int64_t>(1, (static_cast<int64_t>(asked) + unit - 1) / unit) * unit;
   // To fill it with zeros takes a second a few GiB, which no other tenant shall wait for.
   auto buffer = std::make_shared<TenantBuffer>(*tenant_, bytes, host_.returns());
-  host_.planner().Add(
-      [this, alive = alive_, request = packet.request, bytes, buffer]() -> Planner::Finish {
-        auto file = std::make_shared<ipc::Descriptor>();
-        auto memory = std::make_shared<Result<ipc::Memory>>(
-            ipc::Memory::Make("tutti-buffer", bytes, false, *file));
-        return [this, alive, request, buffer, file, memory] {
-          if (!*alive || closed_) return;
-          if (!*memory) return Refuse(request, memory->error());
-          GiveBuffer(request, buffer, std::move(**memory), *file);
-        };
-      });
+  if (packet.text.empty())
+    AllocateOnHost(packet.request, buffer);
+  else
+    AllocateOnDevice(packet.request, buffer, packet.text);
   return {};
 }
 
-void Session::GiveBuffer(uint64_t request, std::shared_ptr<TenantBuffer> buffer, ipc::Memory memory,
-                         const ipc::Descriptor& file) {
+// In the planner's thread nothing of the session is touched: it may have ended.
+void Session::AllocateOnHost(uint64_t request, const std::shared_ptr<TenantBuffer>& buffer) {
+  host_.planner().Add([this, alive = alive_, request, buffer]() -> Worker::Finish {
+    auto file = std::make_shared<ipc::Descriptor>();
+    auto memory = std::make_shared<Result<ipc::Memory>>(
+        ipc::Memory::Make("tutti-buffer", buffer->bytes(), false, *file));
+    return [this, alive, request, buffer, file, memory] {
+      if (!*alive || closed_) return;
+      if (!*memory) return Refuse(request, memory->error());
+      buffer->Fill(std::move(**memory));
+      Answer({.kind = Kind::kAllocated,
+              .request = request,
+              .words = {Keep(buffer), static_cast<uint64_t>(buffer->bytes())}},
+             {file->fd()});
+    };
+  });
+}
+
+void Session::AllocateOnDevice(uint64_t request, const std::shared_ptr<TenantBuffer>& buffer,
+                               const std::string& uuid) {
+  host_.planner().Add([this, alive = alive_, request, buffer, uuid]() -> Worker::Finish {
+    auto made =
+        std::make_shared<Result<ServedDevices::Made>>(ServedDevices::Make(uuid, buffer->bytes()));
+    return [this, alive, request, buffer, made] {
+      if (!*alive || closed_) return;
+      if (!*made) return Refuse(request, made->error());
+      const auto& handle = (*made)->handle.opaque;
+      buffer->Fill(std::move((*made)->memory));
+      Answer({.kind = Kind::kAllocated,
+              .request = request,
+              .words = {Keep(buffer), static_cast<uint64_t>(buffer->bytes())},
+              .text = std::string(reinterpret_cast<const char*>(handle.data()), handle.size())});
+    };
+  });
+}
+
+uint32_t Session::Keep(std::shared_ptr<TenantBuffer> buffer) {
   do ++last_buffer_;
   while (last_buffer_ == ipc::kNoBuffer || buffers_.count(last_buffer_) > 0);
-  const auto bytes = static_cast<uint64_t>(memory.bytes());
-  buffer->Fill(std::move(memory));
   buffers_[last_buffer_] = std::move(buffer);
-  Answer({.kind = Kind::kAllocated, .request = request, .words = {last_buffer_, bytes}},
-         {file.fd()});
+  return last_buffer_;
 }
 
 Session::Line* Session::FindLine(uint64_t line) {
@@ -332,10 +358,10 @@ void Session::Take(const ipc::Slot& slot) {
       taken = TakeMessage(slot, *line);
       break;
     case ipc::Opcode::kExchange: {
-      Command command = std::exchange(line->exchange, {});
-      command.is_exchange = true;
-      command.what = slot.what;
-      taken = CheckMessages(command.messages, line->rank, line->communicator->num_ranks());
+      CommandOnDevices command = std::exchange(line->exchange, {});
+      command.command.is_exchange = true;
+      command.command.what = slot.what;
+      taken = CheckMessages(command.command.messages, line->rank, line->communicator->num_ranks());
       if (taken) Issue(slot.line, *line, std::move(command));
       break;
     }
@@ -351,15 +377,39 @@ void Session::FailLine(Line& line, const Error& why) {
                                                   line.sequence + 1, why.message)});
 }
 
-void Session::Issue(uint32_t index, Line& line, Command command) {
+void Session::Issue(uint32_t index, Line& line, CommandOnDevices command) {
   ++line.sequence;
-  if (!line.communicator->Issue(index, *this, std::move(command)))
-    FailLine(line, {ErrorCode::kResourceExhausted,
-                    fmt::format("more than {} commands wait", ServiceCommunicator::kMaxQueued)});
+  if (!command.has_copies() && (line.copied == nullptr || line.copied->is_idle()))
+    return IssueNow(index, line, std::move(command.command));
+  CopiedCommands& copied = CopiedOf(index, line);
+  if (copied.size() >= ServiceCommunicator::kMaxQueued) return FailForQueue(line);
+  copied.Add(line.sequence, std::move(command));
+}
+
+void Session::IssueNow(uint32_t index, Line& line, Command command) {
+  if (!line.communicator->Issue(index, *this, std::move(command))) FailForQueue(line);
+}
+
+void Session::FailForQueue(Line& line) {
+  FailLine(line, {ErrorCode::kResourceExhausted,
+                  fmt::format("more than {} commands wait", ServiceCommunicator::kMaxQueued)});
+}
+
+CopiedCommands& Session::CopiedOf(uint32_t index, Line& line) {
+  if (line.copied == nullptr)
+    line.copied = std::make_shared<CopiedCommands>(
+        host_.devices(), LineOf(status(), index).completed.load(),
+        CopiedCommands::Owner{
+            .issue = [this, index](
+                         Command command) { IssueNow(index, lines_[index], std::move(command)); },
+            .show = [this, index](uint64_t completed,
+                                  uint32_t epoch) { Show(index, completed, epoch); },
+            .fail = [this, index](const Error& why) { FailLine(lines_[index], why); }});
+  return *line.copied;
 }
 
 Result<std::byte*> Session::Locate(uint32_t buffer, uint64_t offset, int64_t bytes,
-                                   int64_t alignment, Command& command) {
+                                   int64_t alignment, Access access, CommandOnDevices& command) {
   if (bytes == 0) return nullptr;
   const auto found = buffers_.find(buffer);
   if (found == buffers_.end()) return InvalidArgument(fmt::format("there is no buffer {}", buffer));
@@ -370,7 +420,10 @@ Result<std::byte*> Session::Locate(uint32_t buffer, uint64_t offset, int64_t byt
   if (offset % static_cast<uint64_t>(alignment) != 0)
     return InvalidArgument(
         fmt::format("byte {} of buffer {} is no multiple of {}", offset, buffer, alignment));
-  command.memory.push_back(found->second);
+  command.command.memory.push_back(found->second);
+  if (found->second->on_device() != nullptr)
+    (access == Access::kRead ? command.reads : command.writes)
+        .push_back({found->second, static_cast<int64_t>(offset), bytes});
   return found->second->data() + offset;
 }
 
@@ -378,11 +431,11 @@ Status Session::TakeCollective(const ipc::Slot& slot, Line& line) {
   const ServiceCommunicator& communicator = *line.communicator;
   if (slot.kind > static_cast<uint8_t>(CollectiveKind::kAllToAll) ||
       slot.type > static_cast<uint8_t>(kLastDataType) ||
-      slot.op > static_cast<uint8_t>(ReduceOp::kAvg) || !line.exchange.messages.empty())
+      slot.op > static_cast<uint8_t>(ReduceOp::kAvg) || !line.exchange.command.messages.empty())
     return InvalidArgument(
         fmt::format("collective {}, type {}, operation {}", slot.kind, slot.type, slot.op));
-  Command command;
-  CollectiveCall& call = command.call;
+  CommandOnDevices command;
+  CollectiveCall& call = command.command.call;
   call.kind = static_cast<CollectiveKind>(slot.kind);
   call.type = static_cast<DataType>(slot.type);
   call.op = static_cast<ReduceOp>(slot.op);
@@ -398,25 +451,29 @@ Status Session::TakeCollective(const ipc::Slot& slot, Line& line) {
   const int64_t size = SizeOf(call.type);
   const int64_t reads = InputBytes(call, line.rank, ranks);
   const int64_t writes = OutputBytes(call, line.rank, ranks);
-  const Result<std::byte*> input = Locate(slot.input, slot.input_offset, reads, size, command);
+  const Result<std::byte*> input =
+      Locate(slot.input, slot.input_offset, reads, size, Access::kRead, command);
   if (!input) return tl::unexpected(input.error());
-  const Result<std::byte*> output = Locate(slot.output, slot.output_offset, writes, size, command);
+  const Result<std::byte*> output =
+      Locate(slot.output, slot.output_offset, writes, size, Access::kWrite, command);
   if (!output) return tl::unexpected(output.error());
   call.input = *input;
   call.output = *output;
-  command.bytes = std::max(reads, writes);
+  command.command.bytes = std::max(reads, writes);
   Issue(slot.line, line, std::move(command));
   return {};
 }
 
 Status Session::TakeMessage(const ipc::Slot& slot, Line& line) {
-  Command& command = line.exchange;
+  Command& command = line.exchange.command;
   if (command.messages.size() >= kMaxMessages)
     return InvalidArgument(fmt::format("more than {} messages at once", kMaxMessages));
   if (slot.count > static_cast<uint64_t>(INT64_MAX) || slot.root > INT32_MAX || slot.sends > 1)
     return InvalidArgument(fmt::format("a message of {} bytes, peer {}", slot.count, slot.root));
   const auto bytes = static_cast<int64_t>(slot.count);
-  const Result<std::byte*> data = Locate(slot.input, slot.input_offset, bytes, 1, command);
+  const Result<std::byte*> data =
+      Locate(slot.input, slot.input_offset, bytes, 1,
+             slot.sends == 1 ? Access::kRead : Access::kWrite, line.exchange);
   if (!data) return tl::unexpected(data.error());
   command.messages.push_back({.peer = static_cast<int32_t>(slot.root),
                               .data = *data,
@@ -427,6 +484,11 @@ Status Session::TakeMessage(const ipc::Slot& slot, Line& line) {
 }
 
 void Session::Completed(uint32_t line, uint64_t completed, uint32_t epoch) {
+  if (lines_[line].copied == nullptr) return Show(line, completed, epoch);
+  lines_[line].copied->Completed(completed, epoch);
+}
+
+void Session::Show(uint32_t line, uint64_t completed, uint32_t epoch) {
   ipc::StatusLine& shown = LineOf(status(), line);
   shown.epoch.store(epoch, std::memory_order_relaxed);
   shown.completed.store(completed);

@@ -18,6 +18,8 @@
 #include <string>
 #include <vector>
 
+#include "copied_commands.h"
+#include "served_devices.h"
 #include "service_communicator.h"
 #include "tenant.h"
 #include "tutti/base/result.h"
@@ -36,7 +38,8 @@ class SessionHost {
   virtual Tenant* FindTenant(uint32_t user, const std::string& token) = 0;
   virtual Result<UniqueId> MakeId(const Tenant& tenant) = 0;
   // For what takes long.
-  virtual Planner& planner() = 0;
+  virtual Worker& planner() = 0;
+  virtual ServedDevices& devices() = 0;
   virtual MemoryReturns& returns() = 0;
   virtual Result<ServiceCommunicator*> JoinCommunicator(Tenant& tenant, const UniqueId& id,
                                                         int32_t num_ranks, int32_t rank,
@@ -87,8 +90,10 @@ class Session final : public RankOwner {
     uint64_t request = 0;  // of the join
     ServiceCommunicator* communicator = nullptr;
     int32_t rank = 0;
-    uint64_t sequence = 0;  // of the last command
-    Command exchange;       // messages so far
+    uint64_t sequence = 0;      // of the last command
+    CommandOnDevices exchange;  // messages so far
+    // Null: it had no command for a device yet.
+    std::shared_ptr<CopiedCommands> copied;
     std::optional<Error> failure;
   };
 
@@ -97,8 +102,11 @@ class Session final : public RankOwner {
   void Handle(const ipc::Packet& packet);
   Status Welcome(const ipc::Packet& hello);
   Status Allocate(const ipc::Packet& packet);
-  void GiveBuffer(uint64_t request, std::shared_ptr<TenantBuffer> buffer, ipc::Memory memory,
-                  const ipc::Descriptor& file);
+  void AllocateOnHost(uint64_t request, const std::shared_ptr<TenantBuffer>& buffer);
+  void AllocateOnDevice(uint64_t request, const std::shared_ptr<TenantBuffer>& buffer,
+                        const std::string& uuid);
+  // Its number, from now on.
+  uint32_t Keep(std::shared_ptr<TenantBuffer> buffer);
   Status Join(const ipc::Packet& packet);
   Status Regroup(const ipc::Packet& packet);
   void Abort(const ipc::Packet& packet);
@@ -108,11 +116,16 @@ class Session final : public RankOwner {
   void Take(const ipc::Slot& slot);
   Status TakeCollective(const ipc::Slot& slot, Line& line);
   Status TakeMessage(const ipc::Slot& slot, Line& line);
+  enum class Access : uint8_t { kRead, kWrite };
   // `bytes` from an offset of a buffer on, kept in use by `command`.
   Result<std::byte*> Locate(uint32_t buffer, uint64_t offset, int64_t bytes, int64_t alignment,
-                            Command& command);
-  void Issue(uint32_t index, Line& line, Command command);
+                            Access access, CommandOnDevices& command);
+  void Issue(uint32_t index, Line& line, CommandOnDevices command);
+  void IssueNow(uint32_t index, Line& line, Command command);
+  CopiedCommands& CopiedOf(uint32_t index, Line& line);
+  void Show(uint32_t line, uint64_t completed, uint32_t epoch);
   void FailLine(Line& line, const Error& why);
+  void FailForQueue(Line& line);
 
   ipc::CommandArea& commands() const {
     return *reinterpret_cast<ipc::CommandArea*>(command_memory_.data());

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "late_planner.h"
+#include "late_worker.h"
 
 namespace tutti::histories {
 namespace {
@@ -59,7 +59,7 @@ void World::StartDaemon(int32_t number) {
   options.passed = {{"tenants", kernel_->OpenUnixListener(SOCK_SEQPACKET)},
                     {"admin", kernel_->OpenUnixListener(SOCK_STREAM)}};
   service::CoreParts parts;
-  parts.planner = std::make_unique<LatePlanner>(*kernel_, [this, number] { Wake(number); });
+  parts.planner = std::make_unique<LateWorker>(*kernel_, [this, number] { Wake(number); });
   parts.barrier = HookedStep;
   Result<std::unique_ptr<Core>> core = Core::Start(options, std::move(parts));
   if (!core) return Break(fmt::format("H{} does not start: {}", number, core.error().message));

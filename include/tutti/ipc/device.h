@@ -9,8 +9,7 @@
 // Errors      kInfeasible: there is no such device or driver here, with what was looked for. kResourceExhausted: its memory is
 //             full. kIo: what the driver said, with the call. kInvalidArgument: a range beyond the memory, a handle
 //             of another kind.
-// Threads     One a device object; objects of one device in several threads do not disturb each other. Memory and events end
-//             in any thread.
+// Threads     Any.
 // Processes   One that was forked from a process with an open CUDA device cannot use CUDA until it executes a program.
 // Reference   [mccs] 4.1 memory handles, events; CUDA driver API, "cuIpc"
 #pragma once
@@ -43,6 +42,8 @@ class DeviceMemory {
   virtual int64_t bytes() const = 0;
   // Where this process may read and write directly; null: only by copies.
   virtual std::byte* data() const = 0;
+  // What programs of the device call its first byte in this process.
+  virtual uint64_t address() const = 0;
 };
 
 class DeviceEvent {
@@ -62,8 +63,13 @@ class Device {
   virtual ~Device() = default;
   virtual DeviceKind kind() const = 0;
   virtual std::string name() const = 0;
+  // By which other processes find it; the host has none.
+  virtual std::string uuid() const = 0;
 
+  // Zeros. Nobody who opens it sees more than it; CUDA therefore takes it in blocks of 2 MiB.
   virtual Result<std::unique_ptr<DeviceMemory>> Allocate(int64_t bytes) = 0;
+  // Memory of the host that is fast to copy from and to. It is not shared, and holds anything.
+  virtual Result<std::unique_ptr<DeviceMemory>> AllocateStaging(int64_t bytes) = 0;
   virtual Result<DeviceHandle> Export(const DeviceMemory& memory) = 0;
   // In another process than the one that exported it.
   virtual Result<std::unique_ptr<DeviceMemory>> Open(const DeviceHandle& handle) = 0;
@@ -84,6 +90,9 @@ std::unique_ptr<Device> MakeHostDevice();
 // The number-th device of the driver in `library`.
 Result<std::unique_ptr<Device>> OpenCudaDevice(int32_t number,
                                                const std::string& library = "libcuda.so.1");
+// The one with this UUID, whatever its number in this process.
+Result<std::unique_ptr<Device>> OpenCudaDeviceByUuid(const std::string& uuid,
+                                                     const std::string& library = "libcuda.so.1");
 // kInvalidArgument, where [offset, offset + bytes) is not within `memory`.
 Status CheckRange(const DeviceMemory& memory, int64_t offset, int64_t bytes);
 

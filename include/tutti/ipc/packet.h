@@ -23,9 +23,9 @@ enum class Kind : uint32_t {
   kRefused = 1,  // words: ErrorCode; text: why
   kHello,        // text: token of the tenant, or none
   kWelcome,      // text: name of the tenant; descriptors: commands, status, doorbell
-  kAllocate,     // words: bytes
-  kAllocated,    // words: buffer, bytes of the mapping; descriptor: its memory
-  kFree,         // words: buffer
+  kAllocate,     // words: bytes; text: UUID of the CUDA device, or none for memory of the host
+  kAllocated,  // words: buffer, its bytes; of the host a descriptor: its memory, of a device the text: its 64-byte handle
+  kFree,       // words: buffer
   kFreed,
   kMakeId,
   kIdMade,  // text: the unique id

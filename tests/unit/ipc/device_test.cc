@@ -1,11 +1,13 @@
 // Devices: one suite for the host and for CUDA, whose driver is a fake over host memory, or the true one where there is one.
 #include "tutti/ipc/device.h"
 
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <array>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -13,7 +15,9 @@
 #include <thread>
 #include <vector>
 
+#include "support/device_ranks.h"
 #include "tutti/base/process.h"
+#include "tutti/ipc/cuda_pointers.h"
 
 namespace tutti::ipc {
 namespace {
@@ -94,6 +98,45 @@ TEST_P(Devices, RangesBeyondMemoryAreRefused) {
   EXPECT_TRUE(device_->Reduce(**b, 0, **a, 32, 8, 4, AddFloats));
   EXPECT_FALSE(device_->Allocate(0));
   EXPECT_FALSE(device_->Allocate(-5));
+}
+
+TEST_P(Devices, NewMemoryIsZeroAndStagingIsOfTheHost) {
+  constexpr int64_t kBytes = int64_t{3} << 20;
+  std::vector<char> seen(kBytes, 1);
+  auto memory = device_->Allocate(kBytes);
+  ASSERT_TRUE(memory);
+  ASSERT_TRUE(device_->CopyOut(**memory, 0, seen.data(), kBytes));
+  EXPECT_EQ(seen, std::vector<char>(kBytes, 0));
+  EXPECT_NE((*memory)->address(), 0U);
+  auto staging = device_->AllocateStaging(kBytes);
+  ASSERT_TRUE(staging);
+  ASSERT_NE((*staging)->data(), nullptr);
+  EXPECT_EQ((*staging)->address(), reinterpret_cast<uint64_t>((*staging)->data()));
+  std::memset((*staging)->data(), 7, kBytes);
+  ASSERT_TRUE(device_->CopyIn(**memory, 0, (*staging)->data(), kBytes));
+  ASSERT_TRUE(device_->CopyOut(**memory, 0, seen.data(), kBytes));
+  EXPECT_EQ(seen, std::vector<char>(kBytes, 7));
+  EXPECT_FALSE(device_->AllocateStaging(0));
+}
+
+TEST_P(Devices, AreFoundByTheirUuid) {
+  if (device_->kind() == DeviceKind::kHost) {
+    EXPECT_EQ(device_->uuid(), "");
+    return;
+  }
+  const bool is_fake = device_->name() == "Fake GPU 1";
+  const std::string library = is_fake ? FakeDriver() : "libcuda.so.1";
+  const auto same = OpenCudaDeviceByUuid(device_->uuid(), library);
+  ASSERT_TRUE(same) << same.error().message;
+  EXPECT_EQ((*same)->name(), device_->name());
+  EXPECT_EQ((*same)->uuid(), device_->uuid());
+  if (is_fake) {
+    EXPECT_EQ(device_->uuid(), "01a1a2a3-a4a5-a6a7-a8a9-aaabacadaeaf");
+  }
+  const auto none = OpenCudaDeviceByUuid("no-such-device", library);
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().code, ErrorCode::kInfeasible);
+  EXPECT_THAT(none.error().message, HasSubstr("CUDA device no-such-device: not among the"));
 }
 
 TEST_P(Devices, AnotherProcessWritesAndRecords) {
@@ -191,6 +234,40 @@ TEST(CudaDeviceTest, WhatIsNotThereIsNamed) {
   auto handle = (*device)->Export(**memory);
   ASSERT_TRUE(handle);
   EXPECT_THAT((*device)->Open(*handle).error().message, HasSubstr("cuIpcOpenMemHandle: error 201"));
+}
+
+// In a process of its own: the driver that is found first is kept.
+TEST(CudaPointersTest, WhatAnAddressIsTheDriverSays) {
+  if (CudaPointers::OfThisProcess() != nullptr) GTEST_SKIP() << "the true driver has been loaded";
+  const auto look = [] {
+    const std::string library = test_support::FakeCudaFolder() + "/libcuda.so.1";
+    auto device = OpenCudaDevice(1, library);
+    auto memory = device ? (*device)->Allocate(4096) : tl::unexpected(device.error());
+    CudaPointers* cuda = CudaPointers::OfThisProcess();
+    if (!memory || cuda == nullptr || CudaPointers::OfThisProcess() != cuda) return 1;
+    auto* address = reinterpret_cast<char*>((*memory)->address());
+    std::array<char, 16> host{"of the host"}, back{};
+    if (!cuda->IsOfDevice(address) || !cuda->IsOfDevice(address + 4095)) return 2;
+    if (cuda->IsOfDevice(host.data()) || cuda->IsOfDevice(nullptr)) return 3;
+    if (!cuda->CopyToDevice(address + 100, host.data(), 16)) return 4;
+    if (!cuda->CopyToHost(back.data(), address + 100, 16) || back != host) return 5;
+    if (!cuda->WaitFor(address)) return 6;
+    const Status refused = cuda->CopyToHost(back.data(), host.data(), 16);
+    if (refused || refused.error().code != ErrorCode::kInvalidArgument) return 7;
+    if (!cuda->Pin(host.data(), 16, address) || cuda->Pin(host.data(), 16, address)) return 8;
+    if (cuda->IsOfDevice(host.data())) return 9;  // pinned, but of the host
+    cuda->Unpin(host.data());
+    if (!cuda->Pin(host.data(), 16, address)) return 10;
+    cuda->Unpin(host.data());
+    // What was current in this thread (nothing) is so again.
+    uint64_t pointer = 0;
+    void* driver = dlopen(library.c_str(), RTLD_NOW);
+    const auto allocate =
+        reinterpret_cast<int (*)(uint64_t*, size_t)>(dlsym(driver, "cuMemAlloc_v2"));
+    constexpr int kNoContext = 201;
+    return allocate(&pointer, 16) == kNoContext ? 0 : 11;
+  };
+  EXPECT_EXIT(std::_Exit(look()), testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

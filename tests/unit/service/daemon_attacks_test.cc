@@ -47,12 +47,6 @@ ipc::Slot AllReduceOf(uint64_t sequence, uint64_t count, uint32_t line) {
           .count = count};
 }
 
-void Until(const std::function<bool()>& holds) {
-  for (int look = 0; look < 6000 && !holds(); ++look)
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  EXPECT_TRUE(holds());
-}
-
 // What an honest tenant's ranks do meanwhile, with every element checked.
 void AllReduceRightly(RunningDaemon& daemon, int times) {
   RunRanks({&daemon}, 2, [times](Communicator& ranks) {
@@ -188,7 +182,7 @@ TEST(DaemonAttacks, LargeMemoryIsGivenBackBesideTheThreadAndAllOfItAtTheEnd) {
       auto memory = ipc::Memory::Make("test", bytes, false, file);
       ASSERT_TRUE(memory);
       counted += bytes;
-      returns.Take(std::move(*memory), counted, bytes);
+      returns.Take(std::make_shared<ipc::Memory>(std::move(*memory)), counted, bytes);
     }
   }
   EXPECT_EQ(counted, 0);

@@ -88,6 +88,12 @@ inline void RunRanks(const std::vector<const RunningDaemon*>& daemons, int32_t n
   for (std::thread& thread : threads) thread.join();
 }
 
+inline void Until(const std::function<bool()>& holds) {
+  for (int look = 0; look < 6000 && !holds(); ++look)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_TRUE(holds());
+}
+
 inline std::vector<float> Ramp(size_t count, float first) {
   std::vector<float> values(count);
   std::iota(values.begin(), values.end(), first);

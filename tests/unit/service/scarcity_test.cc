@@ -25,7 +25,7 @@
 #include <vector>
 
 #include "core.h"
-#include "prompt_planner.h"
+#include "prompt_worker.h"
 #include "running_daemon.h"
 #include "strategy.h"
 #include "support/raw_tenant.h"
@@ -53,7 +53,7 @@ DaemonOptions OptionsOfHost(size_t host) {
 
 Result<std::unique_ptr<Daemon::Core>> StartDaemon(size_t host) {
   CoreParts parts;
-  parts.planner = std::make_unique<PromptPlanner>();
+  parts.planner = std::make_unique<PromptWorker>();
   return Daemon::Core::Start(OptionsOfHost(host), std::move(parts));
 }
 

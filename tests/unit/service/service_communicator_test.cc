@@ -16,7 +16,7 @@
 
 #include "core.h"
 #include "door.h"
-#include "prompt_planner.h"
+#include "prompt_worker.h"
 #include "root_part.h"
 #include "tutti/base/clock.h"
 
@@ -41,7 +41,7 @@ struct PlayedRank final : RankOwner {
 
 // One daemon's part of a communicator, with a rank.
 struct PlayedDaemon {
-  PlayedDaemon(EventLoop& loop, PeerLinks& links, Planner& planner, const Endpoint& root,
+  PlayedDaemon(EventLoop& loop, PeerLinks& links, Worker& planner, const Endpoint& root,
                int32_t num_ranks)
       : door(loop, links,
              [this](std::unique_ptr<PeerLink> link, const PeerFrame& frame) {
@@ -112,7 +112,7 @@ class ServiceCommunicatorTest : public LoopTest {
     Until([&] { return daemon_->process.has_joined; });
   }
 
-  PromptPlanner planner_;
+  PromptWorker planner_;
   // Where rank 0 would take messages.
   Endpoint rank_0_;
   ipc::Descriptor nobody_accepts_{ListenAt(rank_0_)};

@@ -1,4 +1,4 @@
-// LatePlanner: the planner of a daemon in simulated time, without a thread.
+// LateWorker: the planner of a daemon in simulated time, without a thread.
 #pragma once
 
 #include <algorithm>
@@ -7,17 +7,17 @@
 #include <memory>
 #include <utility>
 
-#include "planner.h"
 #include "simulated_kernel.h"
+#include "worker.h"
 
 namespace tutti::histories {
 
 // Plans are made at once, and heard of after a while.
-class LatePlanner final : public service::Planner {
+class LateWorker final : public service::Worker {
  public:
-  LatePlanner(SimulatedKernel& kernel, std::function<void()> wake)
+  LateWorker(SimulatedKernel& kernel, std::function<void()> wake)
       : kernel_(kernel), wake_(std::move(wake)) {}
-  ~LatePlanner() override { shared_->alive = false; }
+  ~LateWorker() override { shared_->alive = false; }
 
   void Add(Job job) override {
     constexpr uint64_t kMostNs = 10 * kMs;

@@ -1,15 +1,15 @@
-// PromptPlanner: a planner without a thread. Jobs run where they are asked for, so that what they ask the system for counts as
+// PromptWorker: a worker without a thread. Jobs run where they are asked for, so that what they ask the system for counts as
 // asked for there, and are heard of in the next round.
 #pragma once
 
 #include <deque>
 #include <utility>
 
-#include "planner.h"
+#include "worker.h"
 
 namespace tutti::service {
 
-class PromptPlanner final : public Planner {
+class PromptWorker final : public Worker {
  public:
   void Add(Job job) override { finished_.push_back(job()); }
   bool RunFinished() override {

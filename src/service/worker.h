@@ -1,7 +1,7 @@
-// Planner: what takes long (schedules made, judged, lowered) in a thread beside the daemon's, so that no tenant
-// waits for another one's plan.
+// Worker: what takes long in a thread beside the daemon's, so that no tenant waits for another one's. One of them plans
+// (schedules made, judged, lowered; memory made); each CUDA device has one for its copies.
 //
-// Model       A job runs in the planner's thread, one after the other, and gives what is to be done in the
+// Model       A job runs in the worker's thread, one after the other, and gives what is to be done in the
 //             daemon's thread: RunFinished() does that. In simulated time another one stands in its place.
 // Threads     Add and RunFinished: the daemon's.
 #pragma once
@@ -14,24 +14,24 @@
 
 namespace tutti::service {
 
-class Planner {
+class Worker {
  public:
   using Finish = std::function<void()>;
   using Job = std::function<Finish()>;
 
-  virtual ~Planner() = default;
+  virtual ~Worker() = default;
   virtual void Add(Job job) = 0;
   // True: something was finished.
   virtual bool RunFinished() = 0;
 };
 
-class ThreadPlanner final : public Planner {
+class ThreadWorker final : public Worker {
  public:
-  // `wake` is called in the planner's thread when a job is done.
-  explicit ThreadPlanner(std::function<void()> wake);
-  ~ThreadPlanner() override;  // waits for the job that runs; others are dropped
-  ThreadPlanner(const ThreadPlanner&) = delete;
-  ThreadPlanner& operator=(const ThreadPlanner&) = delete;
+  // `wake` is called in the worker's thread when a job is done.
+  explicit ThreadWorker(std::function<void()> wake);
+  ~ThreadWorker() override;  // waits for the job that runs; others are dropped
+  ThreadWorker(const ThreadWorker&) = delete;
+  ThreadWorker& operator=(const ThreadWorker&) = delete;
 
   void Add(Job job) override;
   bool RunFinished() override;

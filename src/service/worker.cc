@@ -1,13 +1,13 @@
-#include "planner.h"
+#include "worker.h"
 
 #include <utility>
 
 namespace tutti::service {
 
-ThreadPlanner::ThreadPlanner(std::function<void()> wake)
+ThreadWorker::ThreadWorker(std::function<void()> wake)
     : wake_(std::move(wake)), thread_([this] { Run(); }) {}
 
-ThreadPlanner::~ThreadPlanner() {
+ThreadWorker::~ThreadWorker() {
   {
     const std::lock_guard lock(mutex_);
     ends_ = true;
@@ -16,7 +16,7 @@ ThreadPlanner::~ThreadPlanner() {
   thread_.join();
 }
 
-void ThreadPlanner::Add(Job job) {
+void ThreadWorker::Add(Job job) {
   {
     const std::lock_guard lock(mutex_);
     jobs_.push_back(std::move(job));
@@ -24,7 +24,7 @@ void ThreadPlanner::Add(Job job) {
   changed_.notify_all();
 }
 
-bool ThreadPlanner::RunFinished() {
+bool ThreadWorker::RunFinished() {
   std::deque<Finish> finished;
   {
     const std::lock_guard lock(mutex_);
@@ -34,7 +34,7 @@ bool ThreadPlanner::RunFinished() {
   return !finished.empty();
 }
 
-void ThreadPlanner::Run() {
+void ThreadWorker::Run() {
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [this] { return ends_ || !jobs_.empty(); });
