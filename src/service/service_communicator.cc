@@ -586,11 +586,21 @@ bool ServiceCommunicator::Advance(size_t index, int64_t budget) {
   if (++rank.polls_stuck != kStuckBeforeSave && rank.polls_stuck % kStuckBetweenChecks != 0)
     return false;
   rank.operation().SaveWanted();
-  if (const Status health = rank.operation().health(); !health)
+  if (const Status health = HealthOf(rank); !health)
     Fail({health.error().code, fmt::format("rank {}: in {}: {}{}", rank.rank, rank.running->Text(),
                                            health.error().message, OtherCalls(rank))},
          true);
   return false;
+}
+
+Status ServiceCommunicator::HealthOf(const LocalRank& rank) const {
+  const bool others_do_not_enter =
+      rank.on_host != nullptr && std::any_of(local_.begin(), local_.end(), [&](const auto& other) {
+        return other->running && other->completed == rank.completed && other->on_host == nullptr;
+      });
+  if (others_do_not_enter)
+    return MakeError(ErrorCode::kPeerFailed, "the ranks do not run the same");
+  return rank.operation().health();
 }
 
 std::string ServiceCommunicator::OtherCalls(const LocalRank& rank) const {
@@ -631,6 +641,11 @@ std::optional<bool> ServiceCommunicator::MakeOperation(size_t index, Epoch& epoc
   };
   if (command.is_exchange) return exchange(command.messages, command.what);
   const CollectiveCall& call = command.call;
+  if (const auto on_host = HostCollectiveFor(rank, epoch, call)) {
+    on_host->Enter(rank.rank, call);
+    rank.on_host = std::make_unique<HostOperation>(on_host);
+    return true;
+  }
   const auto planned = epoch.strategy().IfMade(call, epoch.one_host());
   if (!planned) {
     PlanFor(call, epoch);
@@ -657,6 +672,22 @@ std::optional<bool> ServiceCommunicator::MakeOperation(size_t index, Epoch& epoc
   return true;
 }
 
+std::shared_ptr<HostCollective> ServiceCommunicator::HostCollectiveFor(const LocalRank& rank,
+                                                                       const Epoch& epoch,
+                                                                       const CollectiveCall& call) {
+  const uint64_t sequence = rank.completed + 1;
+  if (const auto found = host_collectives_.find(sequence); found != host_collectives_.end())
+    return found->second;
+  const bool is_first = std::none_of(local_.begin(), local_.end(), [&](const auto& other) {
+    return other->completed >= sequence || (other->running && other->completed + 1 == sequence);
+  });
+  // Chunks that an operator wants to see are those of a plan.
+  if (!is_first || !epoch.one_host() || !epoch.strategy().is_built_in() || chunks_.is_on() ||
+      !HostCollective::Fits(call, num_ranks_))
+    return nullptr;
+  return host_collectives_[sequence] = std::make_shared<HostCollective>(num_ranks_);
+}
+
 void ServiceCommunicator::PlanFor(const CollectiveCall& call, Epoch& epoch) {
   if (planning_) return;
   planning_ = true;
@@ -679,6 +710,8 @@ void ServiceCommunicator::Complete(size_t index) {
   rank.planned.reset();
   rank.exchange.reset();
   ++rank.completed;
+  // The others hold it, until they have seen that it is done.
+  if (std::exchange(rank.on_host, nullptr) != nullptr) host_collectives_.erase(rank.completed);
   ++tenant_.operations;
   tenant_.bytes += rank.running->bytes;
   trace_.push_back({.rank = rank.rank,

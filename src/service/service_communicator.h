@@ -28,6 +28,7 @@
 #include "epoch.h"
 #include "following.h"
 #include "gate.h"
+#include "host_collective.h"
 #include "metrics.h"
 #include "operation.h"
 #include "path_watch.h"
@@ -120,10 +121,12 @@ class ServiceCommunicator {
     Epoch* epoch = nullptr;   // of what runs
     std::shared_ptr<PlanOperation> planned;
     std::unique_ptr<ExchangeOperation> exchange;
+    std::unique_ptr<HostOperation> on_host;
     int64_t launched_ns = 0, polls_stuck = 0;
     uint64_t told_issued = 0, told_completed = 0;  // to the root
 
     Operation& operation() const {
+      if (on_host != nullptr) return *on_host;
       return planned != nullptr ? static_cast<Operation&>(*planned) : *exchange;
     }
   };
@@ -226,12 +229,17 @@ class ServiceCommunicator {
   // Fails the communicator where memory runs out.
   bool PollRank(size_t index, int64_t budget);
   bool Advance(size_t index, int64_t budget);
+  // Of what it runs.
+  Status HealthOf(const LocalRank& rank) const;
   // What other local ranks run that is not what this one runs.
   std::string OtherCalls(const LocalRank& rank) const;
   bool TryLaunch(size_t index);
   // Nothing: the plan has to be made first. False: it failed.
   std::optional<bool> MakeOperation(size_t index, Epoch& epoch, Command& command);
   void PlanFor(const CollectiveCall& call, Epoch& epoch);
+  // Null: it runs by a plan, or by messages. Who comes first to a command decides for all.
+  std::shared_ptr<HostCollective> HostCollectiveFor(const LocalRank& rank, const Epoch& epoch,
+                                                    const CollectiveCall& call);
   void Complete(size_t index);
   void Count(const TraceRecord& done) {
     const CompletedOperation operation{
@@ -280,6 +288,8 @@ class ServiceCommunicator {
   Announcer announcer_;
   PathWatch path_watch_;
   std::optional<Error> failed_, shown_failure_;
+  // By the number of the command, until it is done.
+  std::map<uint64_t, std::shared_ptr<HostCollective>> host_collectives_;
   std::deque<TraceRecord> trace_;
   ChunkTrace chunks_;
   CommunicatorMetrics metrics_;

@@ -358,7 +358,8 @@ void Session::Take(const ipc::Slot& slot) {
       taken = TakeMessage(slot, *line);
       break;
     case ipc::Opcode::kExchange: {
-      CommandOnDevices command = std::exchange(line->exchange, {});
+      CommandOnDevices command = line->exchange ? std::move(*line->exchange) : CommandOnDevices{};
+      line->exchange.reset();
       command.command.is_exchange = true;
       command.command.what = slot.what;
       taken = CheckMessages(command.command.messages, line->rank, line->communicator->num_ranks());
@@ -431,7 +432,7 @@ Status Session::TakeCollective(const ipc::Slot& slot, Line& line) {
   const ServiceCommunicator& communicator = *line.communicator;
   if (slot.kind > static_cast<uint8_t>(CollectiveKind::kAllToAll) ||
       slot.type > static_cast<uint8_t>(kLastDataType) ||
-      slot.op > static_cast<uint8_t>(ReduceOp::kAvg) || !line.exchange.command.messages.empty())
+      slot.op > static_cast<uint8_t>(ReduceOp::kAvg) || line.exchange != nullptr)
     return InvalidArgument(
         fmt::format("collective {}, type {}, operation {}", slot.kind, slot.type, slot.op));
   CommandOnDevices command;
@@ -465,7 +466,8 @@ Status Session::TakeCollective(const ipc::Slot& slot, Line& line) {
 }
 
 Status Session::TakeMessage(const ipc::Slot& slot, Line& line) {
-  Command& command = line.exchange.command;
+  if (line.exchange == nullptr) line.exchange = std::make_unique<CommandOnDevices>();
+  Command& command = line.exchange->command;
   if (command.messages.size() >= kMaxMessages)
     return InvalidArgument(fmt::format("more than {} messages at once", kMaxMessages));
   if (slot.count > static_cast<uint64_t>(INT64_MAX) || slot.root > INT32_MAX || slot.sends > 1)
@@ -473,7 +475,7 @@ Status Session::TakeMessage(const ipc::Slot& slot, Line& line) {
   const auto bytes = static_cast<int64_t>(slot.count);
   const Result<std::byte*> data =
       Locate(slot.input, slot.input_offset, bytes, 1,
-             slot.sends == 1 ? Access::kRead : Access::kWrite, line.exchange);
+             slot.sends == 1 ? Access::kRead : Access::kWrite, *line.exchange);
   if (!data) return tl::unexpected(data.error());
   command.messages.push_back({.peer = static_cast<int32_t>(slot.root),
                               .data = *data,

@@ -90,8 +90,8 @@ class Session final : public RankOwner {
     uint64_t request = 0;  // of the join
     ServiceCommunicator* communicator = nullptr;
     int32_t rank = 0;
-    uint64_t sequence = 0;      // of the last command
-    CommandOnDevices exchange;  // messages so far
+    uint64_t sequence = 0;                       // of the last command
+    std::unique_ptr<CommandOnDevices> exchange;  // messages so far; null: none
     // Null: it had no command for a device yet.
     std::shared_ptr<CopiedCommands> copied;
     std::optional<Error> failure;

@@ -56,6 +56,8 @@ class Strategy {
   } catch (const std::bad_alloc&) {
     return NoMemory();
   }
+  // No file of a provider's says what runs.
+  bool is_built_in() const { return is_built_in_; }
   const FlowTable& flows() const { return flows_; }
   // As it was given.
   const std::string& flows_text() const { return flows_text_; }
@@ -67,10 +69,11 @@ class Strategy {
       : book_(std::move(book)),
         flows_(std::move(flows)),
         flows_text_(files.flows),
-        num_ranks_(num_ranks) {
+        num_ranks_(num_ranks),
+        is_built_in_(files.schedules.empty()) {
     for (const auto& [name, bytes] : files.schedules)
       description_ += (description_.empty() ? "" : ", ") + name;
-    if (files.schedules.empty()) description_ = "built-in";
+    if (is_built_in_) description_ = "built-in";
     if (!flows_.empty()) description_ += fmt::format(", {} flows", flows_.size());
   }
   // Thrown in the planner's thread it would end the daemon.
@@ -86,6 +89,7 @@ class Strategy {
   FlowTable flows_;
   std::string flows_text_;
   int32_t num_ranks_;
+  bool is_built_in_;
   std::string description_;
 };
 

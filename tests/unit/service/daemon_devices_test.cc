@@ -26,8 +26,7 @@ void LoadFakeDriver() {
 int64_t MemoryOfTenants(const RunningDaemon& daemon) {
   int64_t bytes = 0;
   const nlohmann::json answer = daemon.Ask("tenants");
-  for (const auto& tenant : answer["tenants"])
-    bytes += tenant["memory_bytes"].get<int64_t>();
+  for (const auto& tenant : answer["tenants"]) bytes += tenant["memory_bytes"].get<int64_t>();
   return bytes;
 }
 
