@@ -93,6 +93,7 @@ int TcpSender::Dial(size_t route) {
   const int on = 1;
   setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  HastenRepeats(fd);
   SetCongestion(fd, options_.congestion);  // which the transport has tried
   const bool under_way = BindSource(fd, route) && (ConnectTo(fd, to_) == 0 || errno == EINPROGRESS);
   if (under_way) return fd;
@@ -113,6 +114,7 @@ bool TcpSender::Connect() {
   }
   SetOpenRoute(route_);
   stage_ = Stage::kConnecting;
+  ForgetRepeats();
   silent_ = {};
   last_look_ = {};
   ready_ = 0;
@@ -190,8 +192,14 @@ TcpSender::Silence TcpSender::LookAtKernel() {
   const std::optional<WireState> wire = LookAtWire(fd_);
   if (!wire) return {};
   Silence silence;
-  // A receiver without room drops what comes: that stays unacknowledged, though its kernel answers.
-  const bool no_room = wire->no_room_us != no_room_us_ && wire->repeats == 0;
+  // A receiver without room drops what comes: that stays unacknowledged, but its kernel answers when it is repeated.
+  if (wire->repeats != repeats_) {
+    repeats_ = wire->repeats;
+    heard_before_repeat_ = segments_heard_;
+  }
+  segments_heard_ = wire->segments_heard;
+  const bool no_room =
+      repeats_ == 0 ? wire->no_room_us != no_room_us_ : segments_heard_ != heard_before_repeat_;
   no_room_us_ = wire->no_room_us;
   silence.waits =
       (wire->unacked > 0 && !no_room) || wire->probes > 0 || stage_ == Stage::kConnecting;
@@ -338,6 +346,7 @@ void TcpSender::Adopt(Standby& standby, size_t route) {
   silent_ = {};
   last_look_ = {};
   acked_bytes_ = no_room_us_ = 0;
+  ForgetRepeats();
 }
 
 bool TcpSender::ReadWelcome() {

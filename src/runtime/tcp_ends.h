@@ -79,6 +79,7 @@ class TcpSender final : public Connection {
     std::chrono::nanoseconds limit{0};
   };
   Silence LookAtKernel();
+  void ForgetRepeats() { repeats_ = segments_heard_ = heard_before_repeat_ = 0; }
   bool Greet();
   std::string WhyNotMade(double within_s) const;
   // The system has nothing left to make a connection of, for too long: then it fails with what is short.
@@ -115,6 +116,8 @@ class TcpSender final : public Connection {
   std::chrono::nanoseconds in_vain_{0};  // on all ways: since the receiver had some of a message
   double patience_factor_ = 1;           // after ways that were silent, or seemed so
   uint64_t acked_bytes_ = 0, no_room_us_ = 0;
+  // Of the connection: what the kernel has repeated, segments that came, and those before it repeated last.
+  uint32_t repeats_ = 0, segments_heard_ = 0, heard_before_repeat_ = 0;
   std::deque<std::chrono::steady_clock::time_point> failures_;
   int64_t resumptions_ = 0;
   Stage stage_ = Stage::kClosed;

@@ -14,6 +14,7 @@
 
 #include "interpreter.h"
 #include "tcp_ends.h"
+#include "wire_state.h"
 
 namespace tutti {
 
@@ -128,6 +129,7 @@ void TcpTransport::Accept() {
     // Else an acknowledgement waits for that of the one before it, which the peer delays by 40 ms.
     const int on = 1;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    HastenRepeats(fd);
     epoll_event event{};
     event.events = EPOLLIN;
     epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event);
