@@ -211,6 +211,9 @@ TcpSender::Silence TcpSender::LookAtKernel() {
       std::chrono::duration<double>(options_.silence_s));
   if (stage_ == Stage::kConnecting) {
     limit = std::max<std::chrono::nanoseconds>(5 * limit, kDelayedAck);
+  } else if (options_.is_suspect && options_.is_suspect(source_.PortsOf(open_route_))) {
+    limit = std::max<std::chrono::nanoseconds>(
+        limit / 4, std::chrono::microseconds(wire->rtt_us + 4 * wire->rtt_deviation_us));
   } else {
     if (wire->unacked <= 1) limit = std::max<std::chrono::nanoseconds>(limit, kDelayedAck);
     limit = std::max<std::chrono::nanoseconds>(
@@ -265,14 +268,18 @@ bool TcpSender::TryOthers() {
   const bool has_own = routes > 1 && source_.PortsOf(open_route_).count > 1;
   ++route_;
   if (routes > 1 && route_ % routes == open_route_ % routes) ++route_;
-  for (Standby* standby : {&same_, &next_}) {
-    if (standby == &same_ && !has_own) continue;
-    standby->fd = Dial(standby == &same_ ? open_route_ : route_);
-    standby->ready = 0;
-    if (standby->fd >= 0 && !Register(epoll_, standby->fd, standby->ready))
-      close(std::exchange(standby->fd, -1));
-  }
+  if (has_own) DialAll(same_, open_route_);
+  DialAll(next_, route_);
   return tries_others();
+}
+
+void TcpSender::DialAll(Standbys& standbys, size_t route) {
+  for (Standby& standby : standbys) {
+    standby.fd = Dial(route);
+    standby.ready = 0;
+    if (standby.fd >= 0 && !Register(epoll_, standby.fd, standby.ready))
+      close(std::exchange(standby.fd, -1));
+  }
 }
 
 LostWay TcpSender::WayOf(size_t route) const {
@@ -290,8 +297,9 @@ void TcpSender::BePatient() {
 }
 
 void TcpSender::CloseStandbys() {
-  for (Standby* standby : {&same_, &next_})
-    if (standby->fd >= 0) close(std::exchange(standby->fd, -1));
+  for (Standbys* standbys : {&same_, &next_})
+    for (Standby& standby : *standbys)
+      if (standby.fd >= 0) close(std::exchange(standby.fd, -1));
 }
 
 bool TcpSender::IsMade(Standby& standby) {
@@ -304,28 +312,36 @@ bool TcpSender::IsMade(Standby& standby) {
   return false;
 }
 
+TcpSender::Standby* TcpSender::FindMade(Standbys& standbys) {
+  const auto made = std::find_if(standbys.begin(), standbys.end(), IsMade);
+  return made == standbys.end() ? nullptr : &*made;
+}
+
 bool TcpSender::AdvanceStandbys() {
   constexpr double kDial_s = 0.05;
   if (LookAtKernel().heard) {  // a false alarm
     CloseStandbys();
     route_ = open_route_;
     silent_ = {};
+    dialled_in_vain_ = false;
     BePatient();
     return true;
   }
-  if (IsMade(same_)) {
-    Adopt(same_, open_route_);
+  if (Standby* made = FindMade(same_)) {
+    Adopt(*made, open_route_);
     return true;
   }
   // The same way has as long to answer as it was silent.
-  if ((same_.fd < 0 || HasPassed(standbys_since_, options_.silence_s)) && IsMade(next_)) {
-    if (options_.on_lost) options_.on_lost(WayOf(open_route_));
-    Adopt(next_, route_);
-    return true;
+  if (!AnyOpen(same_) || HasPassed(standbys_since_, options_.silence_s)) {
+    if (Standby* made = FindMade(next_)) {
+      if (options_.on_lost) options_.on_lost(WayOf(open_route_));
+      Adopt(*made, route_);
+      return true;
+    }
   }
   if (tries_others() && !HasPassed(standbys_since_, kDial_s)) return false;
-  CloseStandbys();  // neither that way: the next one, after a while
-  silent_ /= 2;
+  CloseStandbys();  // neither that way: the next one, but for the first time after a while
+  if (std::exchange(dialled_in_vain_, true)) silent_ /= 2;
   return true;
 }
 
@@ -347,6 +363,7 @@ void TcpSender::Adopt(Standby& standby, size_t route) {
   last_look_ = {};
   acked_bytes_ = no_room_us_ = 0;
   ForgetRepeats();
+  dialled_in_vain_ = false;
 }
 
 bool TcpSender::ReadWelcome() {

@@ -3,6 +3,7 @@
 
 #include <sys/uio.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstddef>
@@ -44,11 +45,13 @@ class TcpSender final : public Connection {
  private:
   enum class Stage : uint8_t { kClosed, kConnecting, kGreeted, kOpen, kFailed };
 
-  // A connection tried while that which is there is silent.
+  // Connections tried while that which is there is silent: several, since the answers to some ports may come back by a way that
+  // is cut.
   struct Standby {
     int fd = -1;  // -1: none
     uint32_t ready = 0;
   };
+  using Standbys = std::array<Standby, 4>;
 
   // A connection of that route, that is being made. -1: none can be made now.
   int Dial(size_t route);
@@ -62,10 +65,16 @@ class TcpSender final : public Connection {
   bool TryNextRoute();
   // That of the connection is: others, unless all are, for too long.
   bool TryOthers();
-  bool tries_others() const { return same_.fd >= 0 || next_.fd >= 0; }
+  bool tries_others() const { return AnyOpen(same_) || AnyOpen(next_); }
+  static bool AnyOpen(const Standbys& standbys) {
+    return std::any_of(standbys.begin(), standbys.end(),
+                       [](const auto& one) { return one.fd >= 0; });
+  }
+  void DialAll(Standbys& standbys, size_t route);
   bool AdvanceStandbys();
   void CloseStandbys();
   static bool IsMade(Standby& standby);
+  static Standby* FindMade(Standbys& standbys);
   LostWay WayOf(size_t route) const;
   // The connection that it has is of that route from now on.
   void SetOpenRoute(size_t route);
@@ -109,11 +118,12 @@ class TcpSender final : public Connection {
   size_t route_ = 0;         // that it tried last
   size_t open_route_ = 0;    // of the connection that it has
   int64_t* sent_ = nullptr;  // bytes by that route are counted here; null: they are not
-  // By another port of the route of the connection, where it has one of several; and by the route in turn.
-  Standby same_, next_;
+  // By other ports of the route of the connection, where it has one of several; and by the route in turn.
+  Standbys same_, next_;
   std::chrono::steady_clock::time_point standbys_since_, last_look_;
   std::chrono::nanoseconds silent_{0};   // of this rank's running time
   std::chrono::nanoseconds in_vain_{0};  // on all ways: since the receiver had some of a message
+  bool dialled_in_vain_ = false;         // since it was heard
   double patience_factor_ = 1;           // after ways that were silent, or seemed so
   uint64_t acked_bytes_ = 0, no_room_us_ = 0;
   // Of the connection: what the kernel has repeated, segments that came, and those before it repeated last.

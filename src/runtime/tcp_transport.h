@@ -14,7 +14,8 @@
 //             tried: from another port of the same route, as answers may come back by another way, and from the ports
 //             of the next one. Messages go on, at the byte the receiver asks for, over that of the same route if it is
 //             made, over the other one if the same route stays silent for `silence_s` more, over the old one if that is
-//             heard before. A false alarm costs a connection. After each
+//             heard before. Of each several are tried, as the answers to some ports may come back by a way that is cut too. A false
+//             alarm costs these connections. After each
 //             the sender waits twice as long the next time, up to 0.3 s: what is silent on one way after the other is a slow host.
 //             What the receiver's window stops is asked about at the intervals of the kernel's probes only.
 // Ports       Source ports are chosen from a range where one is given: networks route by them. The
@@ -92,6 +93,8 @@ struct TcpOptions {
   // Congestion control of what is sent, as the kernel names it; empty: TUTTI_TCP_CONGESTION, else the kernel's default.
   std::string congestion = {};
   std::function<void(const LostWay&)> on_lost = {};
+  // Another connection has left the route of these ports of late: silence of a round trip is enough.
+  std::function<bool(const TcpPorts&)> is_suspect = {};
   // Where bytes are counted that leave from such ports; must outlive the transport.
   std::function<int64_t*(const TcpPorts&)> counter_of = {};
 };

@@ -96,6 +96,7 @@ Status Epoch::Listen() {
       tcp.on_lost = [this, from = options_.local_ranks[local]](const LostWay& way) {
         options_.on_lost(from, way);
       };
+    tcp.is_suspect = options_.is_suspect;
     if (options_.path_bytes != nullptr)
       tcp.counter_of = [this](const TcpPorts& ports) { return &options_.path_bytes->Of(ports); };
     Result<std::unique_ptr<TcpTransport>> transport =

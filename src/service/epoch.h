@@ -39,6 +39,7 @@ struct EpochOptions {
   std::vector<uint32_t> addresses = {};   // of each local rank: to listen at
   bool leaves_from_addresses = false;     // connections too, where no flow says otherwise
   std::function<void(int32_t from, const LostWay&)> on_lost = {};
+  std::function<bool(const TcpPorts&)> is_suspect = {};
   MoveHelpers* helpers = nullptr;   // of the daemon; null: it has none
   PathBytes* path_bytes = nullptr;  // the same
 };

@@ -11,6 +11,7 @@ namespace tutti::service {
 
 void PathWatch::Add(int32_t from, const LostWay& way, int64_t now_ns) {
   ++total_;
+  suspects_[way.ports] = now_ns;
   const auto same = std::find_if(lost_.begin(), lost_.end(), [&](const Lost& lost) {
     return lost.from == from && lost.way.peer == way.peer && lost.way.channel == way.channel &&
            lost.way.ports.first == way.ports.first && lost.way.address == way.address;

@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "tcp_transport.h"
@@ -23,7 +24,7 @@ namespace tutti::service {
 class PathWatch {
  public:
   static constexpr int64_t kBetweenNs = 1'000'000'000, kDecideNs = 500'000'000,
-                           kUnknownNs = 10'000'000'000;
+                           kUnknownNs = 10'000'000'000, kSuspectNs = 2'000'000'000;
   static constexpr size_t kProbes =
       8;  // the network's hash sends the answers of all by one cut way of two: 1 in 256
 
@@ -38,6 +39,10 @@ class PathWatch {
   // To be called now and then.
   void Tick(int64_t now_ns);
   const std::vector<Lost>& lost() const { return lost_; }
+  // A connection by these ports has been left within kSuspectNs, whatever was found out of its way since.
+  bool Suspects(const TcpPorts& ports, int64_t now_ns) const {
+    return suspects_.count(ports) > 0 && now_ns - suspects_.at(ports) < kSuspectNs;
+  }
   int64_t total() const { return total_; }  // ever
 
  private:
@@ -53,7 +58,8 @@ class PathWatch {
   static bool Send(const LostWay& way, Probes& probes);
 
   std::vector<Lost> lost_;
-  std::vector<Probes> probes_;  // of each
+  std::vector<Probes> probes_;            // of each
+  std::map<TcpPorts, int64_t> suspects_;  // when they were left last
   int64_t total_ = 0;
 };
 

@@ -202,6 +202,7 @@ EpochOptions ServiceCommunicator::OptionsOf(uint32_t epoch) {
       .num_ranks = num_ranks_,
       .leaves_from_addresses = !parts_.nics.empty(),
       .on_lost = [this](int32_t from, const LostWay& way) { path_watch_.Add(from, way, NowNs()); },
+      .is_suspect = [this](const TcpPorts& ports) { return path_watch_.Suspects(ports, NowNs()); },
       .helpers = parts_.helpers,
       .path_bytes = parts_.path_bytes};
   for (const auto& rank : local_) {

@@ -47,12 +47,16 @@ TestbedRun Followed(int32_t seed) {
           .follow_s = 1};
 }
 
-// Mbit/s at the end of the phase after a step.
-double RateAtEnd(const TestbedOutcome& outcome, const TestbedTenant& tenant, size_t phase) {
+// Seconds of a collective at the end of the phase after a step.
+double TimeAtEnd(const TestbedOutcome& outcome, const TestbedTenant& tenant, size_t phase) {
   const double to =
       phase + 1 < outcome.steps.size() ? outcome.steps[phase + 1].first : outcome.end_s;
   const double from = std::max(outcome.steps[phase].second, to - kSettled_s);
-  return BusMbit(tenant, MedianOf(outcome.CollectiveTimes(tenant.name, from, to)));
+  return MedianOf(outcome.CollectiveTimes(tenant.name, from, to));
+}
+
+double RateAtEnd(const TestbedOutcome& outcome, const TestbedTenant& tenant, size_t phase) {
+  return BusMbit(tenant, TimeAtEnd(outcome, tenant, phase));
 }
 
 // Seconds from the cut to the end of the first collective that is as fast as those at the end of its phase.
@@ -97,7 +101,7 @@ Result<ExperimentResult> RunLostLink(const ExperimentOptions& options) {
   }
   const Result<std::vector<TestbedOutcome>> outcomes = RunTestbeds(runs, options, 1);
   if (!outcomes) return tl::unexpected(outcomes.error());
-  std::vector<double> whole, alone, rings, made, back, gains, settled_s, longest_ms;
+  std::vector<double> whole, alone, rings, made, back, gains, settled_s, longest_ms, held_ms;
   for (size_t i = 0; i < outcomes->size(); i += 2) {
     const TestbedOutcome& by_hand = (*outcomes)[i];
     const TestbedOutcome& followed = (*outcomes)[i + 1];
@@ -109,6 +113,7 @@ Result<ExperimentResult> RunLostLink(const ExperimentOptions& options) {
     if (rings.back() > 0) gains.push_back(made.back() / rings.back());
     settled_s.push_back(SecondsUntilSettled(followed, tenant, made.back()));
     longest_ms.push_back(kMs * LongestAtCut(followed, tenant));
+    held_ms.push_back(longest_ms.back() - kMs * TimeAtEnd(by_hand, tenant, 1));
   }
   const auto row = [](const std::string& label, const std::vector<double>& values) {
     const Estimate estimate = EstimateOf(values);
@@ -130,7 +135,8 @@ Result<ExperimentResult> RunLostLink(const ExperimentOptions& options) {
        .columns = {{.name = "value", .digits = 2, .timed = true}, {.name = "95 %"}},
        .rows = {row("schedule made over rings on the route that is left, times", gains),
                 row("cut to the first collective at the speed of the schedule made, s", settled_s),
-                row("longest collective at the cut, ms", longest_ms)}}};
+                row("longest collective at the cut, ms", longest_ms),
+                row("and beyond one on the other route, ms", held_ms)}}};
   constexpr double kTop = 2 * kNicMbit;
   const TestbedOutcome& drawn = (*outcomes)[1];
   const double from_s = drawn.steps[0].second;

@@ -116,6 +116,19 @@ TEST(PathWatchTest, WhereNobodyListensTheWayLeadsThere) {
   EXPECT_TRUE(watch.lost().empty());
 }
 
+TEST(PathWatchTest, ARouteIsSuspectForAWhileAlsoWhereItAnswersAgain) {
+  const Target target;
+  PathWatch watch;
+  constexpr int64_t kNow = 1'000'000'000;
+  const TcpPorts left{41'000, 8}, other{41'100, 8};
+  EXPECT_FALSE(watch.Suspects(left, kNow));
+  watch.Add(0, WayTo(target, left.first, left.count), kNow);
+  watch.Tick(kNow);
+  EXPECT_TRUE(watch.Suspects(left, kNow + PathWatch::kSuspectNs - 1));
+  EXPECT_FALSE(watch.Suspects(other, kNow));
+  EXPECT_FALSE(watch.Suspects(left, kNow + PathWatch::kSuspectNs));
+}
+
 TEST(PathWatchTest, WaysWithoutPortsAreForgottenAfterAWhile) {
   const Target target;
   PathWatch watch;
