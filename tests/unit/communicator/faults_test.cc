@@ -69,6 +69,11 @@ void KillAtRandom(int points, bool shared_memory) {
   size_t descriptors = 0;
   for (int point = 0; point < points; ++point) {
     SCOPED_TRACE(testing::Message() << "point " << point << " shared memory " << shared_memory);
+    // While joining, in the first collectives, or later.
+    const bool while_joining = point % 4 == 0;
+    const uint64_t longest_us = while_joining ? 3'000 : 60'000;
+    // Who is killed before it has connected to anybody is known by the time-out only.
+    const double timeout_s = while_joining ? 5 : 60;
     Random random(static_cast<uint64_t>(point));
     const auto victim = static_cast<int32_t>(random.Below(kRanks));
     const UniqueId id = MakeUniqueId().value();
@@ -77,12 +82,10 @@ void KillAtRandom(int points, bool shared_memory) {
       const pid_t child = fork();
       if (child == 0)
         RunUntilKilled(id, kRanks, rank, victim,
-                       {.timeout_s = 60, .silence_s = 30, .shared_memory = shared_memory});
+                       {.timeout_s = timeout_s, .silence_s = 30, .shared_memory = shared_memory});
       children.push_back(child);
     }
-    // While joining, in the first collectives, or later.
-    const uint64_t longest = point % 4 == 0 ? 3'000 : 60'000;
-    std::this_thread::sleep_for(std::chrono::microseconds(random.Below(longest)));
+    std::this_thread::sleep_for(std::chrono::microseconds(random.Below(longest_us)));
     kill(children[static_cast<size_t>(victim)], SIGKILL);
     for (int32_t rank = 0; rank < kRanks; ++rank) {
       int status = 0;
