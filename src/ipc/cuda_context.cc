@@ -39,6 +39,7 @@ tutti::Result<LoadedDriver> LoadDriver(const std::string& name, Load load) {
   find(call.DeviceGetUuid, "cuDeviceGetUuid_v2");
   find(call.PrimaryCtxRetain, "cuDevicePrimaryCtxRetain");
   find(call.PrimaryCtxRelease, "cuDevicePrimaryCtxRelease_v2");
+  find(call.PrimaryCtxGetState, "cuDevicePrimaryCtxGetState");
   find(call.CtxPushCurrent, "cuCtxPushCurrent_v2");
   find(call.CtxPopCurrent, "cuCtxPopCurrent_v2");
   find(call.MemAlloc, "cuMemAlloc_v2");

@@ -15,7 +15,8 @@ using Context = struct ContextTag*;
 using Event = struct EventTag*;
 using Stream = struct StreamTag*;  // null: the default one
 
-inline constexpr Result kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kNotReady = 600;
+inline constexpr Result kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kInvalidContext = 201,
+                        kNotReady = 600;
 inline constexpr unsigned kEventDisableTiming = 2, kEventInterprocess = 4;
 inline constexpr unsigned kLazyEnablePeerAccess = 1;
 // CU_POINTER_ATTRIBUTE_*, and what the first may say.
@@ -38,6 +39,7 @@ struct Driver {
   Result (*DeviceGetUuid)(Uuid* uuid, DeviceNumber device) = nullptr;
   Result (*PrimaryCtxRetain)(Context* context, DeviceNumber device) = nullptr;
   Result (*PrimaryCtxRelease)(DeviceNumber device) = nullptr;
+  Result (*PrimaryCtxGetState)(DeviceNumber device, unsigned* flags, int* is_active) = nullptr;
   Result (*CtxPushCurrent)(Context context) = nullptr;
   Result (*CtxPopCurrent)(Context* context) = nullptr;
   Result (*MemAlloc)(Pointer* pointer, size_t bytes) = nullptr;

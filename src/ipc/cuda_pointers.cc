@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <link.h>
 
+#include <algorithm>
 #include <atomic>
 #include <map>
 #include <mutex>
@@ -39,16 +40,41 @@ struct CudaPointers::Driver {
   explicit Driver(const cuda::LoadedDriver& loaded) : loaded(loaded) {}
 
   // The number of the device whose memory it is.
-  std::optional<int> DeviceOf(const void* pointer) const {
+  std::optional<int> DeviceOf(const void* pointer) {
+    std::optional<int> number;
+    if (Ask(pointer, number) != cuda::kInvalidContext) return number;
+    // Some drivers answer only where a context is current; one is made for nobody who has none.
+    int devices = 0;
+    loaded.call.DeviceGetCount(&devices);
+    for (int device = 0; device < devices; ++device) {
+      if (!IsInUse(device)) continue;
+      const Result<SharedContext> context = ContextOf(device);
+      if (!context) continue;
+      const Entered in(**context);
+      if (Ask(pointer, number) == cuda::kSuccess) return number;
+    }
+    return std::nullopt;
+  }
+  // What the driver says; `number` where it is of a device.
+  cuda::Result Ask(const void* pointer, std::optional<int>& number) const {
     unsigned type = 0;
-    int number = 0;
+    int ordinal = 0;
     const cuda::Pointer address = AddressOf(pointer);
     const auto& ask = loaded.call.PointerGetAttribute;
-    if (ask(&type, cuda::kAttributeMemoryType, address) != cuda::kSuccess ||
-        type != cuda::kMemoryTypeDevice ||
-        ask(&number, cuda::kAttributeDeviceOrdinal, address) != cuda::kSuccess)
-      return std::nullopt;
-    return number;
+    const cuda::Result result = ask(&type, cuda::kAttributeMemoryType, address);
+    if (result != cuda::kSuccess || type != cuda::kMemoryTypeDevice) return result;
+    // Managed memory may be of no device in particular: any can copy it.
+    if (ask(&ordinal, cuda::kAttributeDeviceOrdinal, address) == cuda::kSuccess)
+      number = std::max(ordinal, 0);
+    return result;
+  }
+  bool IsInUse(int number) const {
+    cuda::DeviceNumber device = 0;
+    unsigned flags = 0;
+    int is_active = 0;
+    return loaded.call.DeviceGet(&device, number) == cuda::kSuccess &&
+           loaded.call.PrimaryCtxGetState(device, &flags, &is_active) == cuda::kSuccess &&
+           is_active != 0;
   }
   Result<SharedContext> ContextOf(int number) {
     const std::lock_guard lock(mutex);

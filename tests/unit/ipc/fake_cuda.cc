@@ -34,6 +34,7 @@ struct Part {
 };
 struct Context {
   int device = 0;
+  std::atomic<int> retained = 0;
 };
 struct FakeEvent {
   std::atomic<int>* looks_left = nullptr;  // shared
@@ -41,7 +42,7 @@ struct FakeEvent {
 };
 
 constexpr int kDevices = 2;
-Context contexts[kDevices] = {{0}, {1}};
+Context contexts[kDevices] = {{0, {}}, {1, {}}};
 thread_local std::vector<Context*> current;
 std::mutex mutex;
 std::map<uint64_t, Part> parts;  // by their address
@@ -126,11 +127,19 @@ int cuDeviceGetUuid_v2(char* uuid, int device) {
   uuid[0] = static_cast<char>(device);
   return kSuccess;
 }
+int cuDevicePrimaryCtxGetState(int device, unsigned* flags, int* is_active) {
+  *flags = 0;
+  *is_active = contexts[device].retained > 0 ? 1 : 0;
+  return kSuccess;
+}
 int cuDevicePrimaryCtxRetain(Context** context, int device) {
+  ++contexts[device].retained;
   *context = &contexts[device];
   return kSuccess;
 }
-int cuDevicePrimaryCtxRelease_v2(int) { return kSuccess; }
+int cuDevicePrimaryCtxRelease_v2(int device) {
+  return --contexts[device].retained >= 0 ? kSuccess : kInvalidValue;
+}
 int cuCtxPushCurrent_v2(Context* context) {
   current.push_back(context);
   return kSuccess;
@@ -190,6 +199,7 @@ int cuMemFreeHost(void* at) {
 }
 int cuPointerGetAttribute(void* value, int attribute, uint64_t pointer) {
   constexpr int kType = 2, kDevice = 9;
+  if (current.empty()) return kInvalidContext;
   const Part* part = nullptr;
   if (Find(pointer, 0, &part) == nullptr) {
     const std::lock_guard lock(mutex);
