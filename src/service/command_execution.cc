@@ -82,21 +82,11 @@ bool ServiceCommunicator::Advance(size_t index, int64_t budget) {
   if (++rank.polls_stuck != kStuckBeforeSave && rank.polls_stuck % kStuckBetweenChecks != 0)
     return false;
   rank.operation().SaveWanted();
-  if (const Status health = HealthOf(rank); !health)
+  if (const Status health = rank.operation().health(); !health)
     Fail({health.error().code, fmt::format("rank {}: in {}: {}{}", rank.rank, rank.running->Text(),
                                            health.error().message, OtherCalls(rank))},
          true);
   return false;
-}
-
-Status ServiceCommunicator::HealthOf(const LocalRank& rank) const {
-  const bool others_do_not_enter =
-      rank.on_host != nullptr && std::any_of(local_.begin(), local_.end(), [&](const auto& other) {
-        return other->running && other->completed == rank.completed && other->on_host == nullptr;
-      });
-  if (others_do_not_enter)
-    return MakeError(ErrorCode::kPeerFailed, "the ranks do not run the same");
-  return rank.operation().health();
 }
 
 std::string ServiceCommunicator::OtherCalls(const LocalRank& rank) const {
@@ -171,17 +161,18 @@ std::optional<bool> ServiceCommunicator::MakeOperation(size_t index, Epoch& epoc
 std::shared_ptr<HostCollective> ServiceCommunicator::HostCollectiveFor(const LocalRank& rank,
                                                                        const Epoch& epoch,
                                                                        const CollectiveCall& call) {
-  const uint64_t sequence = rank.completed + 1;
-  if (const auto found = host_collectives_.find(sequence); found != host_collectives_.end())
+  const uint64_t number = rank.collectives + 1;
+  if (const auto found = host_collectives_.find(number); found != host_collectives_.end())
     return found->second;
   const bool is_first = std::none_of(local_.begin(), local_.end(), [&](const auto& other) {
-    return other->completed >= sequence || (other->running && other->completed + 1 == sequence);
+    return other->collectives >= number ||
+           (other->running && !other->running->is_exchange && other->collectives + 1 == number);
   });
   // Chunks that an operator wants to see are those of a plan.
   if (!is_first || !epoch.one_host() || !epoch.strategy().is_built_in() || chunks_.is_on() ||
       !HostCollective::Fits(call, num_ranks_))
     return nullptr;
-  return host_collectives_[sequence] = std::make_shared<HostCollective>(num_ranks_);
+  return host_collectives_[number] = std::make_shared<HostCollective>(num_ranks_);
 }
 
 void ServiceCommunicator::PlanFor(const CollectiveCall& call, Epoch& epoch) {
@@ -207,7 +198,8 @@ void ServiceCommunicator::Complete(size_t index) {
   rank.exchange.reset();
   ++rank.completed;
   // The others hold it, until they have seen that it is done.
-  if (std::exchange(rank.on_host, nullptr) != nullptr) host_collectives_.erase(rank.completed);
+  if (!rank.running->is_exchange) ++rank.collectives;
+  if (std::exchange(rank.on_host, nullptr) != nullptr) host_collectives_.erase(rank.collectives);
   ++tenant_.operations;
   tenant_.bytes += rank.running->bytes;
   trace_.push_back({.rank = rank.rank,

@@ -114,6 +114,8 @@ class ServiceCommunicator {
     int32_t device = 0;         // of this host
     std::deque<Command> queue;  // not launched
     uint64_t issued = 0, completed = 0;
+    uint64_t collectives =
+        0;  // of what is completed: all ranks have the same, exchanges are of some
     std::optional<Command> running;
     std::optional<std::pair<std::array<uint64_t, 2>, int32_t>>
         promised;  // secret of what it is to join next, after regrouping, and its rank there
@@ -229,8 +231,6 @@ class ServiceCommunicator {
   // Fails the communicator where memory runs out.
   bool PollRank(size_t index, int64_t budget);
   bool Advance(size_t index, int64_t budget);
-  // Of what it runs.
-  Status HealthOf(const LocalRank& rank) const;
   // What other local ranks run that is not what this one runs.
   std::string OtherCalls(const LocalRank& rank) const;
   bool TryLaunch(size_t index);
@@ -288,7 +288,7 @@ class ServiceCommunicator {
   Announcer announcer_;
   PathWatch path_watch_;
   std::optional<Error> failed_, shown_failure_;
-  // By the number of the command, until it is done.
+  // By its number among the communicator's collectives, until it is done.
   std::map<uint64_t, std::shared_ptr<HostCollective>> host_collectives_;
   std::deque<TraceRecord> trace_;
   ChunkTrace chunks_;

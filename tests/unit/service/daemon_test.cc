@@ -126,6 +126,31 @@ TEST(DaemonTest, CommunicatorsOfOneHostDoNotWaitForEachOther) {
   for (std::thread& thread : threads) thread.join();
 }
 
+// Only some exchange messages, so that the same collective is another command of each rank.
+TEST(DaemonTest, CollectivesAreTheSameWhateverMessagesSomeExchangeBetweenThem) {
+  const RunningDaemon daemon("messages-between");
+  for (const int32_t late : {0, 1, 2})
+    RunRanks({&daemon}, 3, [late](Communicator& ranks) {
+      for (int32_t turn = 0; turn < 20; ++turn) {
+        if (ranks.rank() == late) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        float sent = static_cast<float>(turn), received = -1;
+        const int32_t from = turn % 3, to = (turn + 1) % 3;
+        const Message send{.peer = to, .data = &sent, .bytes = sizeof(sent), .is_send = true};
+        const Message receive{.peer = from, .data = &received, .bytes = sizeof(sent)};
+        if (ranks.rank() == from) {
+          ASSERT_TRUE(Succeeded(ranks.Exchange({&send, 1})));
+        }
+        if (ranks.rank() == to) {
+          ASSERT_TRUE(Succeeded(ranks.Exchange({&receive, 1})));
+          EXPECT_EQ(received, sent);
+        }
+        float in = static_cast<float>(ranks.rank() + turn), out = 0;
+        ASSERT_TRUE(Succeeded(ranks.AllReduce(&in, &out, 1, DataType::kFloat32, ReduceOp::kSum)));
+        EXPECT_EQ(out, static_cast<float>(3 + 3 * turn));
+      }
+    });
+}
+
 TEST(DaemonTest, DifferentCallsFailBothAndSayWhat) {
   RunningDaemon a("a"), b("b");
   for (const auto& daemons : {std::vector<const RunningDaemon*>{&a}, {&a, &b}})
