@@ -160,7 +160,7 @@ Status Communicator::AllToAllV(const void* input, std::span<const int64_t> send_
 }
 
 Status Communicator::Exchange(std::span<const Message> messages) {
-  return self_->Exchange(messages, "messages");
+  return self_->Exchange(messages, Rank::kMessages);
 }
 
 Status Communicator::Barrier() {

@@ -43,6 +43,8 @@ class Communicator::Rank {
   }
   virtual void Abort() = 0;
   Status Run(const CollectiveCall& call);
+  // Messages that not all ranks need exchange are named so.
+  static constexpr const char* kMessages = "messages";
   // `text` names the messages in errors.
   Status Exchange(std::span<const Message> messages, const std::string& text);
   // What each rank said, by rank; at most 4,096 bytes of each.

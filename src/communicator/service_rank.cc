@@ -276,10 +276,12 @@ Status ServiceRank::ExchangeHere(std::span<const Message> messages, const std::s
                      .input_offset = places[i]->offset,
                      .count = static_cast<uint64_t>(message.bytes)});
   }
-  slots.push_back({.sequence = sequence_,
-                   .opcode = ipc::Opcode::kExchange,
-                   .line = *line_,
-                   .what = SignatureOfText(text)});
+  slots.push_back(
+      {.sequence = sequence_,
+       .opcode = ipc::Opcode::kExchange,
+       .kind = text == kMessages ? uint8_t{0} : static_cast<uint8_t>(CollectiveKind::kAllToAllV),
+       .line = *line_,
+       .what = SignatureOfText(text)});
   client_->Submit(slots);
   if (Status done = Wait(text); !done) return done;
   for (const auto& [message, from] : to_copy_back)

@@ -50,7 +50,9 @@ void HeardOne(BarrierState& state, uint64_t value) {
 void Hold(BarrierStep& step) {
   BarrierState& state = step.state;
   const std::span<const uint64_t> launched = Launched(state);
-  const uint64_t largest = *std::max_element(launched.begin(), launched.end());
+  uint64_t largest = 0;
+  for (size_t rank = 0; rank < launched.size(); ++rank)
+    largest = std::max(largest, launched[rank] + (state.exchanged[rank] ? 1 : 0));
   state.phase = Phase::kHolding;
   state.heard = 0;
   state.maximum = 0;
@@ -60,11 +62,14 @@ void Hold(BarrierStep& step) {
   HeardOne(state, largest);
 }
 
-BarrierStep OnCommand(const BarrierState& state, int32_t rank) {
+BarrierStep OnCommand(const BarrierState& state, int32_t rank, bool is_exchange) {
   if (rank < 0 || rank >= state.local_ranks) return Refuse(state, "no such local rank");
   if (!MayLaunch(state, rank)) return Refuse(state, "launches are held");
   BarrierStep step(state);
-  const uint64_t sequence = ++Launched(step.state)[static_cast<size_t>(rank)];
+  const auto at = static_cast<size_t>(rank);
+  const uint64_t sequence = state.launched[at] + 1;
+  if (!is_exchange) step.state.launched[at] = sequence;
+  step.state.exchanged[at] = is_exchange;
   const bool later = state.phase == Phase::kSwitching && sequence > state.maximum;
   step.Add({.kind = Action::kLaunch,
             .rank = rank,
@@ -194,7 +199,8 @@ BarrierStep Step(const BarrierState& state, const BarrierEvent& event) {
   if (IsFromController(event.kind)) return OnController(state, event);
   switch (event.kind) {
     case Event::kCommand:
-      return OnCommand(state, event.rank);
+    case Event::kExchange:
+      return OnCommand(state, event.rank, event.kind == Event::kExchange);
     case Event::kOpened:
     case Event::kOpenFailed:
       return OnOpened(state, event.epoch, event.kind == Event::kOpened);

@@ -8,7 +8,8 @@
 //             arrives is enough. Who hears of it holds and sends the largest number that it launched
 //             round the control ring; the first message of the next epoch is the request for whoever
 //             has not seen one. All numbers known, [M] is their maximum: collectives up to M run
-//             under the old epoch, later ones under the new.
+//             under the old epoch, later ones under the new. Messages that only some ranks exchange have the
+//             number of the next collective, which all ranks know alike; where no collective follows, the old epoch stays.
 // Invariants  B1  Each rank launches every sequence exactly once, in order.
 //             B2  All ranks that launch a sequence do so in one epoch.
 //             B3  Epochs grow by 1.
@@ -59,19 +60,22 @@ struct BarrierState {
   uint32_t epoch = 0;       // until all local ranks are past M, the old one
   uint64_t generation = 0;  // of the newest controller heard of
   uint64_t maximum = 0;     // [M] so far; after a switch, that switch's
-  std::array<uint64_t, kMaxLocalRanks> launched = {};
+  std::array<uint64_t, kMaxLocalRanks> launched = {};  // collectives of each
+  // It has exchanged messages since its last collective: these are of the next one's number.
+  std::array<bool, kMaxLocalRanks> exchanged = {};
 };
 
 struct BarrierEvent {
   enum class Kind : uint8_t {
     kCommand,     // of `rank` (local): its tenant's next collective is ready
+    kExchange,    // of `rank`: messages are, which not all ranks need exchange
     kPrepare,     // to `epoch`, from the controller of `generation`
     kOpened,      // the connections of `epoch`
     kOpenFailed,  // they could not be opened
     kDiscard,     // `epoch`, from a controller
     kCommit,      // `epoch`, from a controller
     kInventory,   // a controller of `generation` asks
-    kMessage,     // of the ring: `epoch`, `origin`, `value` (what it launched)
+    kMessage,     // of the ring: `epoch`, `origin`, `value` (the largest number that it launched)
     kDrained,     // own collectives up to M are over and acknowledged
     kPeerLost,    // `origin`, for good
     kAbort,       // of the ring: `origin` is the culprit
@@ -84,7 +88,7 @@ struct BarrierEvent {
 
 struct BarrierAction {
   enum class Kind : uint8_t {
-    kLaunch,        // sequence `value` of local rank `rank` under `epoch`
+    kLaunch,        // what has number `value` of local rank `rank`, under `epoch`
     kOpen,          // connections of `epoch`, then kOpened
     kClose,         // those of `epoch`
     kTellPrepared,  // the controller
@@ -121,7 +125,7 @@ BarrierStep Step(const BarrierState& state, const BarrierEvent& event);
 // Step(), but for tests that break it.
 using BarrierRule = BarrierStep (*)(const BarrierState& state, const BarrierEvent& event);
 
-// Whether kCommand of that rank would be accepted.
+// Whether kCommand and kExchange of that rank would be accepted.
 bool MayLaunch(const BarrierState& state, int32_t rank);
 
 }  // namespace tutti::service

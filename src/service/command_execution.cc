@@ -101,8 +101,10 @@ bool ServiceCommunicator::TryLaunch(size_t index) {
   LocalRank& rank = *local_[index];
   if (!left_.empty()) CheckLeft(rank);
   if (rank.queue.empty() || stage_ != Stage::kActive) return false;
-  const BarrierStep step = parts_.barrier(
-      barrier_, {.kind = BarrierEvent::Kind::kCommand, .rank = static_cast<int32_t>(index)});
+  const auto kind =
+      rank.queue.front().is_of_all ? BarrierEvent::Kind::kCommand : BarrierEvent::Kind::kExchange;
+  const BarrierStep step =
+      parts_.barrier(barrier_, {.kind = kind, .rank = static_cast<int32_t>(index)});
   if (!step.refused.empty()) return false;  // held
   Epoch& epoch = *epochs_.at(step.actions().front().epoch);
   const std::optional<bool> made = MakeOperation(index, epoch, rank.queue.front());

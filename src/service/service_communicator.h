@@ -54,6 +54,7 @@ class RankOwner {
 // What a rank is to do, checked, with the memory that it needs.
 struct Command {
   bool is_exchange = false;
+  bool is_of_all = true;  // all ranks take part; else perhaps only some
   CollectiveCall call;
   std::vector<Message> messages;
   uint64_t what = 0;  // of an exchange

@@ -361,6 +361,7 @@ void Session::Take(const ipc::Slot& slot) {
       CommandOnDevices command = line->exchange ? std::move(*line->exchange) : CommandOnDevices{};
       line->exchange.reset();
       command.command.is_exchange = true;
+      command.command.is_of_all = slot.kind == static_cast<uint8_t>(CollectiveKind::kAllToAllV);
       command.command.what = slot.what;
       taken = CheckMessages(command.command.messages, line->rank, line->communicator->num_ranks());
       if (taken) Issue(slot.line, *line, std::move(command));

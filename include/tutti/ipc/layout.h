@@ -36,7 +36,7 @@ enum class Opcode : uint16_t {
 struct Slot {
   uint64_t sequence = 0;  // of this line, from 1; messages of an exchange have that of the exchange
   Opcode opcode = Opcode::kNone;
-  uint8_t kind = 0;   // CollectiveKind
+  uint8_t kind = 0;   // CollectiveKind; of an exchange kAllToAllV where all ranks take part, else 0
   uint8_t type = 0;   // DataType
   uint8_t op = 0;     // ReduceOp
   uint8_t sends = 0;  // of a message

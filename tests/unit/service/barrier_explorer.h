@@ -39,6 +39,8 @@ struct ExplorerOptions {
   bool successor = false;  // takes over from a controller that died
   bool daemon_may_die = false;
   int32_t first_has_ranks = 1;  // local ranks of daemon 0
+  // Ranks of the first two daemons may exchange messages before each collective, once.
+  bool some_exchange = false;
   SeededFault fault = SeededFault::kNone;
 };
 
@@ -207,6 +209,15 @@ class BarrierExplorer {
               fmt::format("daemon {} launches {} of rank {} ({})", d,
                           state.launched[static_cast<size_t>(rank)] + 1, rank, Name(state.phase)),
               &moved);
+      for (int32_t rank = 0; options_.some_exchange && d < 2 && rank < state.local_ranks; ++rank) {
+        const auto at = static_cast<size_t>(rank);
+        if (MayLaunch(state, rank) && !state.exchanged[at] &&
+            state.launched[at] < static_cast<uint64_t>(options_.sequences))
+          Deliver(world, d, {.kind = BarrierEvent::Kind::kExchange, .rank = rank},
+                  fmt::format("daemon {} exchanges before {} of rank {} ({})", d,
+                              state.launched[at] + 1, rank, Name(state.phase)),
+                  nullptr);
+      }
       if (world.ring_size[d] > 0) TakeMessage(world, d, moved);
       if (state.draining && state.phase != BarrierPhase::kFailed && Drained(world, state))
         Deliver(world, d, {.kind = BarrierEvent::Kind::kDrained},
@@ -465,7 +476,8 @@ class BarrierExplorer {
           static_cast<uint64_t>(state.culprit + 1) << 58);
       uint64_t launched = 0;
       for (int32_t rank = 0; rank < state.local_ranks; ++rank)
-        launched = launched << 8 | state.launched[static_cast<size_t>(rank)];
+        launched = launched << 8 | state.launched[static_cast<size_t>(rank)] << 1 |
+                   static_cast<uint64_t>(state.exchanged[static_cast<size_t>(rank)]);
       add(launched);
       for (size_t i = 0; i < world.ring_size[d]; ++i) {
         const Message& message = world.ring[d][i];

@@ -210,6 +210,32 @@ TEST(BarrierExplorer, ThreeDaemonsInEveryOrder) {
             .daemon_may_die = true});
 }
 
+TEST(BarrierExplorer, MessagesThatSomeExchangeInEveryOrder) {
+  EXPECT_GT(Explored({.some_exchange = true}), 1000u);
+  Explored({.daemons = 3, .sequences = 2, .requests = 1, .some_exchange = true});
+  Explored({.sequences = 2, .first_has_ranks = 2, .some_exchange = true});
+}
+
+// Rank 0 has sent a message before collective 1, which nobody has launched: whoever takes it, and then collective 1, does so
+// under the same connections.
+TEST(Barrier, MessagesAreOfTheNumberOfTheNextCollective) {
+  const BarrierEvent exchange{.kind = Event::kExchange};
+  BarrierState zero = Fresh(2, 0), one = Fresh(2, 1);
+  EXPECT_THAT(After(zero, {exchange}), ElementsAre(BarrierAction{Action::kLaunch, 0, 0, 0, 1}));
+  EXPECT_THAT(After(zero, {kPrepare, kOpened, kCommit}),
+              ElementsAre(BarrierAction{Action::kSend, 0, 0, 1, 1}));
+  After(one, {kPrepare, kOpened, kCommit});
+  After(one, {{.kind = Event::kMessage, .origin = 0, .epoch = 1, .value = 1}});
+  After(zero, {{.kind = Event::kMessage, .origin = 1, .epoch = 1, .value = 0}});
+  EXPECT_THAT(After(one, {exchange}), ElementsAre(BarrierAction{Action::kLaunch, 0, 0, 0, 1}));
+  for (BarrierState* each : {&zero, &one}) {
+    EXPECT_EQ(each->phase, Phase::kSwitching);
+    EXPECT_THAT(After(*each, {kCommand}), ElementsAre(BarrierAction{Action::kLaunch, 0, 0, 0, 1}));
+    EXPECT_EQ(each->phase, Phase::kActive);
+    EXPECT_THAT(After(*each, {exchange}), ElementsAre(BarrierAction{Action::kLaunch, 0, 0, 1, 2}));
+  }
+}
+
 TEST(BarrierExplorer, FourDaemonsInEveryOrder) {
   Explored({.daemons = 4, .sequences = 1, .requests = 1, .controller_may_die = true});
 }
