@@ -16,9 +16,6 @@ namespace {
 using cuda::Entered;
 using cuda::SharedContext;
 
-// Smaller pieces share a block of the driver's, all of which whoever opens a handle of one can read and write.
-constexpr int64_t kBlockBytes = int64_t{2} << 20;
-
 // Of the device, freed or closed at its end.
 class CudaMemory final : public DeviceMemory {
  public:
@@ -123,13 +120,13 @@ class CudaDevice final : public Device {
   std::string uuid() const override { return uuid_; }
 
   Result<std::unique_ptr<DeviceMemory>> Allocate(int64_t bytes) override {
-    if (bytes < 1 || bytes > INT64_MAX - kBlockBytes)
+    if (bytes < 1 || bytes > INT64_MAX - kCudaBlockBytes)
       return InvalidArgument(fmt::format("{} bytes of device memory", bytes));
     const Entered in(*context_);
     if (!in.status()) return tl::unexpected(in.status().error());
     cuda::Pointer pointer = 0;
-    const auto whole =
-        static_cast<size_t>((bytes + kBlockBytes - 1) / kBlockBytes) * size_t{kBlockBytes};
+    const auto whole = static_cast<size_t>((bytes + kCudaBlockBytes - 1) / kCudaBlockBytes) *
+                       size_t{kCudaBlockBytes};
     if (Status checked = in.Checked(call().MemAlloc(&pointer, whole), "cuMemAlloc"); !checked)
       return Within(fmt::format("{} bytes of {}", bytes, name_), checked.error());
     auto memory = std::make_unique<CudaMemory>(context_, pointer, bytes, true);

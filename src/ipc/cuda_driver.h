@@ -15,8 +15,7 @@ using Context = struct ContextTag*;
 using Event = struct EventTag*;
 using Stream = struct StreamTag*;  // null: the default one
 
-inline constexpr Result kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kInvalidContext = 201,
-                        kNotReady = 600;
+inline constexpr Result kSuccess = 0, kOutOfMemory = 2, kInvalidContext = 201, kNotReady = 600;
 inline constexpr unsigned kEventDisableTiming = 2, kEventInterprocess = 4;
 inline constexpr unsigned kLazyEnablePeerAccess = 1;
 // CU_POINTER_ATTRIBUTE_*, and what the first may say.

@@ -163,6 +163,7 @@ std::optional<bool> ServiceCommunicator::MakeOperation(size_t index, Epoch& epoc
 std::shared_ptr<HostCollective> ServiceCommunicator::HostCollectiveFor(const LocalRank& rank,
                                                                        const Epoch& epoch,
                                                                        const CollectiveCall& call) {
+  if (!epoch.one_host()) return nullptr;
   const uint64_t number = rank.collectives + 1;
   if (const auto found = host_collectives_.find(number); found != host_collectives_.end())
     return found->second;
@@ -171,7 +172,7 @@ std::shared_ptr<HostCollective> ServiceCommunicator::HostCollectiveFor(const Loc
            (other->running && !other->running->is_exchange && other->collectives + 1 == number);
   });
   // Chunks that an operator wants to see are those of a plan.
-  if (!is_first || !epoch.one_host() || !epoch.strategy().is_built_in() || chunks_.is_on() ||
+  if (!is_first || !epoch.strategy().is_built_in() || chunks_.is_on() ||
       !HostCollective::Fits(call, num_ranks_))
     return nullptr;
   return host_collectives_[number] = std::make_shared<HostCollective>(num_ranks_);

@@ -17,7 +17,7 @@ namespace {
 
 using ipc::Kind;
 
-constexpr int64_t kPage = 4096, kDeviceBlock = int64_t{2} << 20;
+constexpr int64_t kPage = 4096;
 constexpr size_t kMaxMessages = 1 << 16;
 
 ipc::StatusLine& LineOf(ipc::StatusArea& area, uint32_t line) { return area.lines[line]; }
@@ -154,7 +154,7 @@ Status Session::Allocate(const ipc::Packet& packet) {
     return MakeError(ErrorCode::kResourceExhausted,
                      fmt::format("{} bytes: tenant {} has {} of its quota of {} bytes left", asked,
                                  tenant_->options.name, left, tenant_->options.memory_bytes));
-  const int64_t unit = packet.text.empty() ? kPage : kDeviceBlock;
+  const int64_t unit = packet.text.empty() ? kPage : ipc::kCudaBlockBytes;
   const int64_t bytes =
       std::max<int64_t>(1, (static_cast<int64_t>(asked) + unit - 1) / unit) * unit;
   // To fill it with zeros takes a second a few GiB, which no other tenant shall wait for.

@@ -66,7 +66,7 @@ class Device {
   // By which other processes find it; the host has none.
   virtual std::string uuid() const = 0;
 
-  // Zeros. Nobody who opens it sees more than it; CUDA therefore takes it in blocks of 2 MiB.
+  // Zeros. Nobody who opens it sees more than it; CUDA therefore takes it in whole blocks.
   virtual Result<std::unique_ptr<DeviceMemory>> Allocate(int64_t bytes) = 0;
   // Memory of the host that is fast to copy from and to. It is not shared, and holds anything.
   virtual Result<std::unique_ptr<DeviceMemory>> AllocateStaging(int64_t bytes) = 0;
@@ -85,6 +85,10 @@ class Device {
                         int64_t from_offset, int64_t count, int64_t element_bytes,
                         CombineKernel combine) = 0;
 };
+
+// What CUDA memory is taken in: smaller pieces share a block of the driver's, all of which whoever opens a handle of one can read
+// and write.
+inline constexpr int64_t kCudaBlockBytes = int64_t{2} << 20;
 
 std::unique_ptr<Device> MakeHostDevice();
 // The number-th device of the driver in `library`.
