@@ -23,6 +23,9 @@ tl::unexpected<Error> IoError(const std::string& path, const char* what) {
 }  // namespace
 
 Result<std::string> ReadFile(const std::string& path) {
+  struct stat info {};
+  std::optional<InputWait> wait;
+  if (::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) wait.emplace();
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return IoError(path, "open for reading");
   std::string contents;

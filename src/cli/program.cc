@@ -51,6 +51,7 @@ extern "C" void OnInterrupt(int signal) {
   // A second Ctrl-C ends the program at once, whatever it is doing.
   if (CancelRequested()) EndNow(signal);
   signal_got = signal;
+  if (InputIsAwaited()) EndNow(signal);
   RequestCancel();
   const itimerval once{.it_interval = {}, .it_value = kGrace};
   setitimer(ITIMER_REAL, &once, nullptr);

@@ -187,7 +187,7 @@ class Robustness(harness.CliTest):
     def test_long_work_ends_on_signals(self):
         for name, command in COMMANDS.items():
             for work in command.long:
-                for number in (signal.SIGINT, signal.SIGTERM):
+                for number, before in ((signal.SIGINT, 0.7), (signal.SIGTERM, 0.2)):
                     with self.subTest(f"{name} {work} {number}"):
                         self.clear()
                         if "--database" in work:
@@ -195,7 +195,7 @@ class Robustness(harness.CliTest):
                                     for argument in work]
                             self.ok("design", "--all-up-to", "3", "--degrees", "2", "--database",
                                     self.path("database"))
-                        out = self.ends_on(self.call(name, work), number)
+                        out = self.ends_on(self.call(name, work), number, before)
                         # What nccl-tests prints row by row is there to be read meanwhile.
                         self.assertEqual([line for line in out.splitlines() if not line.startswith("#")], [])
 

@@ -11,4 +11,15 @@ bool CancelRequested();
 void ResetCancel();  // for tests
 Error CancelledError();
 
+// While one lives, its thread waits for input of a pipe or device, which may never come: no loop looks at the flag meanwhile,
+// and nothing is lost by ending the process at once.
+class InputWait {
+ public:
+  InputWait();
+  ~InputWait();
+  InputWait(const InputWait&) = delete;
+  InputWait& operator=(const InputWait&) = delete;
+};
+bool InputIsAwaited();  // async-signal-safe
+
 }  // namespace tutti
