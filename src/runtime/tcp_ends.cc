@@ -119,7 +119,7 @@ bool TcpSender::Connect() {
   last_look_ = {};
   ready_ = 0;
   if (Register(epoll_, fd_, ready_)) {
-    scarce_since_.reset();
+    scarcity_.End();
     return true;
   }
   refused_ = errno;
@@ -129,11 +129,7 @@ bool TcpSender::Connect() {
 }
 
 void TcpSender::CheckScarcity() {
-  constexpr std::array kScarce = {EMFILE, ENFILE, ENOBUFS, ENOMEM, ENOSPC};
-  if (std::find(kScarce.begin(), kScarce.end(), refused_) == kScarce.end())
-    return scarce_since_.reset();
-  if (!scarce_since_) scarce_since_ = Clock::now();
-  if (HasPassed(*scarce_since_, options_.in_vain_s))
+  if (scarcity_.LastsTooLong(refused_, options_.in_vain_s))
     Fail(WhyNotMade(options_.in_vain_s), ErrorCode::kResourceExhausted);
 }
 
@@ -542,11 +538,16 @@ TcpReceiver::TcpReceiver(const tcp::Hello& hello, const TcpOptions& options, int
 
 TcpReceiver::~TcpReceiver() { Break(); }
 
-void TcpReceiver::Fail(const std::string& what) {
+void TcpReceiver::Fail(const std::string& what, ErrorCode code) {
   Break();
-  health_ = MakeError(ErrorCode::kPeerFailed,
-                      fmt::format("connection {} -> {} channel {}: {}", hello_.sender,
-                                  hello_.receiver, hello_.channel, what));
+  health_ = MakeError(code, fmt::format("connection {} -> {} channel {}: {}", hello_.sender,
+                                        hello_.receiver, hello_.channel, what));
+}
+
+void TcpReceiver::FailUnaccepted(double within_s, int error) {
+  if (fd_ < 0 && health_)
+    Fail(fmt::format("could not be accepted within {} s: {}", within_s, std::strerror(error)),
+         ErrorCode::kResourceExhausted);
 }
 
 void TcpReceiver::Break() {

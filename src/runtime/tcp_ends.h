@@ -15,6 +15,7 @@
 
 #include "connection.h"
 #include "posted_message.h"
+#include "resource_scarcity.h"
 #include "tcp_frames.h"
 #include "tcp_transport.h"
 
@@ -133,7 +134,7 @@ class TcpSender final : public Connection {
   Stage stage_ = Stage::kClosed;
   std::chrono::steady_clock::time_point closed_since_, next_try_;
   int refused_ = 0;  // errno of the last attempt to connect
-  std::optional<std::chrono::steady_clock::time_point> scarce_since_;  // of attempts in turn
+  ResourceScarcity scarcity_;
   std::array<PostedMessage, kWindow> window_;
   uint64_t posted_ = 0, released_ = 0;
   uint64_t writing_ = 0;  // message
@@ -167,6 +168,8 @@ class TcpReceiver final : public Connection {
   void SendAck();
   // Fails where no connection was made for too long.
   void Advance();
+  // The system has had nothing left, as `error` (an errno) says, for `within_s` to accept connections of: fails where it has none.
+  void FailUnaccepted(double within_s, int error);
   void Break();
 
  private:
@@ -184,7 +187,7 @@ class TcpReceiver final : public Connection {
   void Refuse();
   // Reads into the place where it belongs.
   bool TakeDirectly(const Target& target, int64_t& budget);
-  void Fail(const std::string& what);
+  void Fail(const std::string& what, ErrorCode code = ErrorCode::kPeerFailed);
 
   tcp::Hello hello_;
   const TcpOptions& options_;  // of the transport

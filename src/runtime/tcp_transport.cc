@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <linux/filter.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -119,9 +120,15 @@ void TcpTransport::Accept() {
   while (true) {
     const int fd = accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd < 0) {
+      const int why = errno;
       somebody_waits_ = !WouldBlock();
+      // Without descriptors the kernel refuses before it looks whether anybody is there.
+      pollfd there{.fd = listener_, .events = POLLIN, .revents = 0};
+      if (scarcity_.LastsTooLong(why, options_.in_vain_s) && poll(&there, 1, 0) > 0)
+        for (const auto& receiver : receivers_) receiver->FailUnaccepted(options_.in_vain_s, why);
       return;
     }
+    scarcity_.End();
     if (strangers_.size() >= kHalfOpen) {
       close(fd);
       continue;

@@ -26,7 +26,8 @@
 // Errors      A connection fails, naming the other rank, when it could not be made (again) within
 //             `patience_s`, when it was closed or reset `max_failures` times within kFailureWindow, when no byte of a message
 //             was acknowledged for `in_vain_s` by whatever way, or when the other end runs another call or breaks the protocol.
-//             kResourceExhausted: for `in_vain_s` there were no descriptors, or no memory, to make it of.
+//             kResourceExhausted: for `in_vain_s` there were no descriptors, or no memory, to make it of, or to accept
+//             one that came to this rank.
 // Threads     One; ranks in threads each have their own.
 #pragma once
 
@@ -42,6 +43,7 @@
 
 #include "connection.h"
 #include "endpoint.h"
+#include "resource_scarcity.h"
 #include "tcp_frames.h"
 #include "tutti/base/deadline.h"
 #include "tutti/base/result.h"
@@ -173,6 +175,7 @@ class TcpTransport final : public PeerTransport {
   TcpOptions options_;
   int listener_ = -1, epoll_ = -1;
   bool somebody_waits_ = false;  // to be accepted
+  ResourceScarcity scarcity_;    // of accepting
   Endpoint endpoint_;
   std::vector<Endpoint> peers_;
   std::deque<Stranger> strangers_;

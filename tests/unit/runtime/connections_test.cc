@@ -543,6 +543,49 @@ TEST(ConnectionsTest, WantOfDescriptorsIsNotWaitedOutForEver) {
   EXPECT_TRUE(briefly->health());
 }
 
+// Its sender has connected, and waits to be welcomed for ever.
+TEST(ConnectionsTest, WantOfDescriptorsToAcceptIsNotWaitedOutForEver) {
+  constexpr double kForEver = 1e9, kInVain_s = 0.3;
+  const auto mine = TcpTransport::Listen(0, {.patience_s = kForEver}).value();
+  const auto other =
+      TcpTransport::Listen(1, {.patience_s = kForEver, .in_vain_s = kInVain_s}).value();
+  const Connection* accepted = other->ReceiveFrom(0, 0);
+  mine->SendTo(1, other->endpoint(), 0);
+  const auto poll_both_for = [&](std::chrono::milliseconds time) {
+    const auto until = std::chrono::steady_clock::now() + time;
+    while (std::chrono::steady_clock::now() < until) {
+      mine->Poll(1);
+      other->Poll(1);
+    }
+  };
+  poll_both_for(std::chrono::milliseconds(50));
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  const rlimit none{3, before.rlim_max};
+  // Short for a while, then not: it is accepted.
+  const Connection* briefly = other->ReceiveFrom(0, 1);
+  mine->SendTo(1, other->endpoint(), 1);
+  mine->Poll(1);  // its socket is made
+  setrlimit(RLIMIT_NOFILE, &none);
+  poll_both_for(std::chrono::milliseconds(50));
+  setrlimit(RLIMIT_NOFILE, &before);
+  poll_both_for(std::chrono::milliseconds(400));
+  const Connection* starved = other->ReceiveFrom(0, 2);
+  mine->SendTo(1, other->endpoint(), 2);
+  mine->Poll(1);
+  setrlimit(RLIMIT_NOFILE, &none);
+  const Deadline most(20);
+  while (starved->health() && !most.HasPassed()) poll_both_for(std::chrono::milliseconds(2));
+  setrlimit(RLIMIT_NOFILE, &before);
+  ASSERT_FALSE(starved->health());
+  EXPECT_EQ(starved->health().error().code, ErrorCode::kResourceExhausted);
+  EXPECT_EQ(starved->health().error().message,
+            "connection 0 -> 1 channel 2: could not be accepted within 0.3 s: Too many open files");
+  // Those that were made live on.
+  EXPECT_TRUE(accepted->health());
+  EXPECT_TRUE(briefly->health());
+}
+
 TEST(ConnectionsTest, ADeadProcessOfARunOverTcpIsNamed) {
   RunOptions options;
   options.size_bytes = 100'000;
