@@ -16,7 +16,7 @@ namespace tutti::cli {
 namespace {
 
 struct ServicePolicyFlags {
-  std::string controller, policy, communicator, preferred, background, routes;
+  std::string controller, policy, communicator, preferred, background, routes, holds = "sends";
   std::vector<std::string> victims;
   bool by_size = false, rings_only = false, follow = false;
   int32_t channels = -1, reserved_routes = -1, reserved_from = -1;
@@ -276,13 +276,19 @@ void AddServicePolicy(Program& program, Command service) {
     command.AddFlag("--follow", flags->follow,
                     "By what its daemons say, collective by collective: it needs no period, and "
                     "hosts no common clock");
+    command
+        .AddOption("--holds", flags->holds,
+                   "What waits: sends (every byte), or launches (collectives that have not begun; "
+                   "those that have go on to their end)")
+        .OneOf({"sends", "launches"});
     command.Runs([&program, flags = flags] {
       if (flags->follow && flags->preferred.empty())
         return Report({ErrorCode::kInvalidArgument, "--follow: needs --preferred"});
       const Json request{{"command", "windows"},
                          {"preferred", flags->preferred},
                          {"victims", flags->victims},
-                         {"follow", flags->follow}};
+                         {"follow", flags->follow},
+                         {"holds", flags->holds}};
       return ShowAnswer(program, Ask(*flags, request), PrintWindows);
     });
   }

@@ -272,6 +272,7 @@ Json Requests::Handler::Windows(const Json& request) {
   std::vector<std::string> victims;
   int64_t clock_error_ns = 1'000'000, probe_ns = 1'000'000'000, patience_ns = 1'000'000'000;
   bool follow = false;
+  std::string holds = NameOf(Held::kSends);
   ConfigFields fields(request, "");
   fields.Leave("command");
   fields.Take("preferred", preferred);
@@ -279,9 +280,13 @@ Json Requests::Handler::Windows(const Json& request) {
   fields.TakeCount("clock_error_ns", 0, int64_t{1} << 40, clock_error_ns);
   fields.TakeCount("probe_ns", 1'000'000, 60'000'000'000, probe_ns);
   fields.Take("follow", follow);
+  fields.Take("holds", holds);
   fields.TakeCount("patience_ns", 1, int64_t{1} << 40, patience_ns);
   if (Status read = fields.Finish(); !read) return ErrorOf(read.error().message);
   if (victims.empty()) return ErrorOf("victims: is empty");
+  const Held held = holds == NameOf(Held::kLaunches) ? Held::kLaunches : Held::kSends;
+  if (holds != NameOf(held))
+    return ErrorOf(fmt::format("holds: got '{}', wanted sends or launches", holds));
   const Inventory inventory = controller_.Look();
   if (preferred.empty()) {
     if (Status cleared = controller_.ClearWindows(inventory, victims); !cleared)
@@ -289,12 +294,12 @@ Json Requests::Handler::Windows(const Json& request) {
     return {{"period_ns", 0}};
   }
   if (follow) {
-    if (Status set = controller_.Follow(inventory, preferred, victims, patience_ns); !set)
+    if (Status set = controller_.Follow(inventory, preferred, victims, patience_ns, held); !set)
       return ErrorOf(set.error().message);
     return {{"period_ns", 0}, {"follows", preferred}, {"patience_ns", patience_ns}};
   }
   const Result<TrafficWindows> windows =
-      controller_.SetWindows(inventory, preferred, victims, clock_error_ns, probe_ns);
+      controller_.SetWindows(inventory, preferred, victims, clock_error_ns, probe_ns, held);
   if (!windows) return ErrorOf(windows.error().message);
   return {{"period_ns", windows->period_ns},
           {"length_ns", windows->length_ns},

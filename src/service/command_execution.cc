@@ -43,9 +43,10 @@ bool ServiceCommunicator::has_work() const {
 }
 
 bool ServiceCommunicator::PollNext(int64_t budget) {
-  if (!GateIsOpen()) return false;
+  const bool is_open = GateIsOpen();
+  if (!is_open && !gate_.holds_launches_only()) return false;
   for (size_t tried = 0; tried < local_.size() && !failed_; ++tried)
-    if (PollRank(next_++ % local_.size(), budget)) return true;
+    if (PollRank(next_++ % local_.size(), budget, is_open)) return true;
   return false;
 }
 
@@ -54,9 +55,9 @@ bool ServiceCommunicator::GateIsOpen() {
   return gate_.IsOpen(RealNowNs(), NowNs(), followed_.is_busy());
 }
 
-bool ServiceCommunicator::PollRank(size_t index, int64_t budget) {
+bool ServiceCommunicator::PollRank(size_t index, int64_t budget, bool may_launch) {
   try {
-    return Advance(index, budget);
+    return Advance(index, budget, may_launch);
   } catch (const std::bad_alloc&) {
     // Buffers are as large as what tenants ask for: one that there is no memory for ends its own communicator alone.
     Fail({ErrorCode::kResourceExhausted, fmt::format("rank {}: the daemon ({}) has no memory left",
@@ -66,9 +67,9 @@ bool ServiceCommunicator::PollRank(size_t index, int64_t budget) {
   }
 }
 
-bool ServiceCommunicator::Advance(size_t index, int64_t budget) {
+bool ServiceCommunicator::Advance(size_t index, int64_t budget, bool may_launch) {
   LocalRank& rank = *local_[index];
-  if (rank.has_failed || (!rank.running && !TryLaunch(index))) return false;
+  if (rank.has_failed || (!rank.running && !(may_launch && TryLaunch(index)))) return false;
   const Interpreter::Outcome outcome = rank.operation().Poll(budget);
   const bool sockets = rank.epoch->PollSockets(index);
   if (outcome == Interpreter::Outcome::kOver) {

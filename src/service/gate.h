@@ -5,6 +5,8 @@
 //             jumps may keep it closed for longer than a period: then it stays open until it is told again, so that
 //             sharing becomes fair and nothing waits for ever. Who is busy for longer than `patience` finds it open until
 //             it has ended.
+//             What a shut gate holds is told with it: every byte, or only collectives that have not begun, so that those which
+//             have go on to their end beside the others.
 // Units       nanoseconds; of CLOCK_REALTIME where it says real, of a clock that never jumps where it says steady.
 // Reference   [mccs] 4.3 example 4
 #pragma once
@@ -13,10 +15,23 @@
 
 namespace tutti::service {
 
+// In frames as numbers.
+enum class GateHolds : uint8_t { kSends, kLaunches };
+
+inline GateHolds GateHoldsOf(int64_t number) {
+  return number == static_cast<int64_t>(GateHolds::kLaunches) ? GateHolds::kLaunches
+                                                              : GateHolds::kSends;
+}
+// As requests and reports call it.
+inline const char* NameOf(GateHolds holds) {
+  return holds == GateHolds::kLaunches ? "launches" : "sends";
+}
+
 struct GateWindows {
   int64_t period_ns = 0;  // 0: always open
   int64_t phase_ns = 0;   // it opens at phase + k * period
   int64_t length_ns = 0;  // in (0, period]
+  GateHolds holds = GateHolds::kSends;
 
   bool AreValid() const {
     if (period_ns == 0) return true;
@@ -40,8 +55,8 @@ class Gate {
     given_up_ = false;
   }
   // In place of windows; `patience_ns` > 0: at most so long at a stretch.
-  void Follow(int64_t patience_ns) {
-    Set({});
+  void Follow(int64_t patience_ns, GateHolds holds = GateHolds::kSends) {
+    Set({.holds = holds});
     patience_ns_ = patience_ns;
   }
   // `busy`: those that it follows.
@@ -56,6 +71,8 @@ class Gate {
     if (given_up_) CountClosed(steady_ns);
     return given_up_;
   }
+  // What has begun goes on while it is shut.
+  bool holds_launches_only() const { return windows_.holds == GateHolds::kLaunches; }
   bool has_windows() const { return windows_.period_ns > 0; }
   bool follows() const { return patience_ns_ > 0; }
   int64_t patience_ns() const { return patience_ns_; }

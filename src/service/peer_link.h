@@ -46,7 +46,7 @@ enum class PeerKind : uint8_t {
   kLeft,      // rank, operations that it completed; why
   kProgress,  // to it: rank, issued, completed, nanoseconds it waits; what for
   kFailed,    // ErrorCode; why
-  kGates,     // from the root: period, phase, length in ns; when ranks may send
+  kGates,  // from the root: period, phase, length in ns, what is held (GateHolds); when ranks may send
   // Between daemons whose ranks regroup (regrouping.h); the first of a link has the communicator's secret
   kRegroup,        // to the leader: secret (2), a rank; what it asks
   kRegroupGone,    // either way: secret (2), 0, then ranks of this daemon that have gone
@@ -60,7 +60,7 @@ enum class PeerKind : uint8_t {
   kAwaited,  // from the root: secret (2), then ranks: do they live, and are they to join?
   kAbsent,   // to it: those that are not
   // Of a communicator that makes way for another one (following.h)
-  kFollow,    // from the root: key (2), nanoseconds that a gate is shut at most at a stretch
+  kFollow,  // from the root: key (2), nanoseconds that a gate is shut at most at a stretch, what it holds
   kAnnounce,  // from the root of the other one: of each follower's daemon key (2), address and port
   kBusy,    // from its daemons, also the first of a link: key (2), whether their ranks communicate
   kClosed,  // from the root: epoch; all daemons are past those before it, which are closed now

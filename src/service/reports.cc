@@ -29,17 +29,24 @@ double Seconds(int64_t ns) { return static_cast<double>(ns) / kNsASecond; }
 // null: always open. `busy`: those that it follows.
 Json ToJson(const Gate& gate, bool busy) {
   if (!gate.has_windows() && !gate.follows()) return nullptr;
-  return {{"period_ns", gate.windows().period_ns},
-          {"phase_ns", gate.windows().phase_ns},
-          {"length_ns", gate.windows().length_ns},
-          {"patience_ns", gate.patience_ns()},
-          {"busy", busy},
+  return {{"period_ns", gate.windows().period_ns}, {"phase_ns", gate.windows().phase_ns},
+          {"length_ns", gate.windows().length_ns}, {"holds", NameOf(gate.windows().holds)},
+          {"patience_ns", gate.patience_ns()},     {"busy", busy},
           {"given_up", gate.has_given_up()}};
 }
 
 Json NotRunning(const std::string& label) {
   return ErrorOf(fmt::format("{}: not all its ranks have joined, or it has failed", label));
 }
+
+// Of a request; none: what it wants held is neither.
+std::optional<GateHolds> HoldsOf(const Json& request) {
+  const Json holds = request.value("holds", Json(NameOf(GateHolds::kSends)));
+  for (const GateHolds each : {GateHolds::kSends, GateHolds::kLaunches})
+    if (holds == NameOf(each)) return each;
+  return std::nullopt;
+}
+constexpr const char* kWantedHolds = "holds: wanted sends or launches";
 
 // [a, b], both of them not below 0.
 std::optional<std::array<uint64_t, 2>> PairOf(const Json& json) {
@@ -328,7 +335,9 @@ Json Reports::SetGates(const Json& request) {
     if (!request.contains(key)) return 0;
     return request[key].is_number_integer() ? request[key].get<int64_t>() : -1;
   };
-  const GateWindows windows{field("period_ns"), field("phase_ns"), field("length_ns")};
+  const std::optional<GateHolds> holds = HoldsOf(request);
+  if (!holds) return ErrorOf(kWantedHolds);
+  const GateWindows windows{field("period_ns"), field("phase_ns"), field("length_ns"), *holds};
   if (!windows.AreValid())
     return ErrorOf(fmt::format(
         "period_ns {}, phase_ns {}, length_ns {}: wanted a period of 0 (always open), or "
@@ -345,9 +354,11 @@ Json Reports::Follow(const Json& request) {
   const Json patience = request.value("patience_ns", Json());
   if (!patience.is_number_integer() || patience.get<int64_t>() <= 0)
     return ErrorOf("patience_ns: wanted nanoseconds, at least 1");
+  const std::optional<GateHolds> holds = HoldsOf(request);
+  if (!holds) return ErrorOf(kWantedHolds);
   const FollowKey key = DrawSecret();
   Json daemons = Json::array();
-  for (const Endpoint& daemon : root->Follow(key, patience.get<int64_t>()))
+  for (const Endpoint& daemon : root->Follow(key, patience.get<int64_t>(), *holds))
     daemons.push_back({daemon.address.v4(), daemon.port});
   if (daemons.empty()) return NotRunning(label);
   return {{"communicator", label}, {"key", key}, {"daemons", daemons}};

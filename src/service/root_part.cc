@@ -155,14 +155,16 @@ void RootPart::Opened(size_t peer, const PeerFrame& frame) {
 bool RootPart::SetGates(const GateWindows& windows) {
   if (runs())
     SendToAll({.kind = PeerKind::kGates,
-               .words = {windows.period_ns, windows.phase_ns, windows.length_ns}});
+               .words = {windows.period_ns, windows.phase_ns, windows.length_ns,
+                         static_cast<int64_t>(windows.holds)}});
   return runs();
 }
 
-std::vector<Endpoint> RootPart::Follow(const FollowKey& key, int64_t patience_ns) {
+std::vector<Endpoint> RootPart::Follow(const FollowKey& key, int64_t patience_ns, GateHolds holds) {
   if (!runs()) return {};
   SendToAll({.kind = PeerKind::kFollow,
-             .words = {static_cast<int64_t>(key[0]), static_cast<int64_t>(key[1]), patience_ns}});
+             .words = {static_cast<int64_t>(key[0]), static_cast<int64_t>(key[1]), patience_ns,
+                       static_cast<int64_t>(holds)}});
   std::vector<Endpoint> daemons;
   for (const auto& peer : peers_) daemons.push_back(peer->control);
   return daemons;

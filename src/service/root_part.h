@@ -55,7 +55,7 @@ class RootPart {
   // For all its daemons. False: not all ranks have joined, or it has failed.
   bool SetGates(const GateWindows& windows);
   // All its daemons follow whoever knows the key, from where these are; empty: as above.
-  std::vector<Endpoint> Follow(const FollowKey& key, int64_t patience_ns);
+  std::vector<Endpoint> Follow(const FollowKey& key, int64_t patience_ns, GateHolds holds);
   // All its daemons say to these when their ranks communicate.
   bool Announce(const std::vector<Follower>& followers);
   // All ranks have left, or it has failed and all daemons have gone.

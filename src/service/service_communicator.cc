@@ -113,16 +113,17 @@ void ServiceCommunicator::HearRoot(const PeerFrame& frame) {
       if (words.size() == 1) Fail({static_cast<ErrorCode>(words[0]), text}, false);
       return;
     case PeerKind::kGates:
-      if (words.size() != 3) return;
-      if (const GateWindows windows{words[0], words[1], words[2]}; windows.AreValid()) {
+      if (words.size() != 4) return;
+      if (const GateWindows windows{words[0], words[1], words[2], GateHoldsOf(words[3])};
+          windows.AreValid()) {
         followed_.End();
         gate_.Set(windows);
       }
       return;
     case PeerKind::kFollow:
-      if (words.size() != 3 || words[2] <= 0) return;
+      if (words.size() != 4 || words[2] <= 0) return;
       followed_.Begin({static_cast<uint64_t>(words[0]), static_cast<uint64_t>(words[1])});
-      gate_.Follow(words[2]);
+      gate_.Follow(words[2], GateHoldsOf(words[3]));
       return;
     case PeerKind::kAnnounce:
       return HearFollowers(frame);

@@ -230,8 +230,8 @@ class ServiceCommunicator {
   Regrouping& Regroups();
 
   // Fails the communicator where memory runs out.
-  bool PollRank(size_t index, int64_t budget);
-  bool Advance(size_t index, int64_t budget);
+  bool PollRank(size_t index, int64_t budget, bool may_launch);
+  bool Advance(size_t index, int64_t budget, bool may_launch);
   // What other local ranks run that is not what this one runs.
   std::string OtherCalls(const LocalRank& rank) const;
   bool TryLaunch(size_t index);

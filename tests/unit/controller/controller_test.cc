@@ -64,6 +64,7 @@ struct Job {
   std::vector<Json> gates = {};
   Json followers = nullptr;  // who follows it
   int64_t patience_ns = 0;   // with whom it follows
+  std::string holds = {};    // then
   Json trace = Json::array();
 };
 
@@ -87,6 +88,7 @@ struct FakeCluster {
     }
     if (command == "follow") {
       job.patience_ns = request.at("patience_ns");
+      job.holds = request.at("holds");
       return {{"key", {17, host}}, {"daemons", {{1, 2}}}};
     }
     if (command == "announce") {
@@ -705,6 +707,12 @@ TEST(ControllerTest, WindowsFollowTheTraceOfThePreferred) {
   EXPECT_TRUE(cluster.jobs["c-a"].gates.empty());
   ASSERT_TRUE(controller.ClearWindows(inventory, {"c-c"}));
   EXPECT_EQ(others[2]["period_ns"], 0);
+  // What is shut holds launches only; while the trace is taken every byte.
+  ASSERT_TRUE(
+      controller.SetWindows(inventory, "c-b", {"c-c"}, 100'000, 1'000'000, Held::kLaunches));
+  EXPECT_EQ(others[3]["holds"], "sends");
+  EXPECT_EQ(others[4]["holds"], "launches");
+  EXPECT_EQ(own.back()["holds"], "launches");
   // Without a period all may always send.
   cluster.jobs["c-b"].trace = trace(20'000, 9'000);
   EXPECT_FALSE(controller.SetWindows(inventory, "c-b", {"c-c"}, 100'000, 1'000'000));
@@ -720,6 +728,7 @@ TEST(ControllerTest, DaemonsOfThePreferredAreToldWhoFollows) {
   EXPECT_EQ(cluster.jobs["c-b"].gates.back()["period_ns"], 0);
   EXPECT_EQ(cluster.jobs["c-a"].patience_ns, 5'000);
   EXPECT_EQ(cluster.jobs["c-c"].patience_ns, 5'000);
+  EXPECT_EQ(cluster.jobs["c-c"].holds, "sends");
   const Json& followers = cluster.jobs["c-b"].followers;
   ASSERT_EQ(followers.size(), 2u);
   EXPECT_EQ(followers[0],
@@ -733,7 +742,8 @@ TEST(ControllerTest, DaemonsOfThePreferredAreToldWhoFollows) {
   // As operators ask.
   Requests requests(std::move(controller));
   const Json answer = Json::parse(requests.Answer(
-      R"({"command": "windows", "victims": ["c-c"], "preferred": "c-b", "follow": true})"));
+      R"({"command": "windows", "victims": ["c-c"], "preferred": "c-b", "follow": true, "holds": "launches"})"));
+  EXPECT_EQ(cluster.jobs["c-c"].holds, "launches");
   EXPECT_EQ(answer, Json({{"period_ns", 0}, {"follows", "c-b"}, {"patience_ns", 1'000'000'000}}));
 }
 
@@ -805,6 +815,8 @@ TEST(RequestsTest, HostileRequestsAreAnsweredAndChangeNothing) {
       {R"({"command": "windows", "victims": ["c-x"], "preferred": "c-b"})",
        "no communicator 'c-x'"},
       {R"({"command": "windows", "victims": ["c-c"], "preferred": "c-b"})", "wanted at least 3"},
+      {R"({"command": "windows", "victims": ["c-c"], "preferred": "c-b", "holds": "bytes"})",
+       "holds: got 'bytes', wanted sends or launches"},
       {R"({"command": "windows", "victims": ["c-c"], "preferred": "c-b", "follow": 1})",
        "follow: got"},
       {R"({"command": "windows", "victims": ["c-c"], "preferred": "c-b", "patience_ns": 0})",

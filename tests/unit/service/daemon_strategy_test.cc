@@ -272,6 +272,60 @@ TEST(DaemonTest, GatesHoldWhatRanksSendAndNothingWaitsForEver) {
   });
 }
 
+// Shut for much longer than the test: what has begun on both hosts ends, what has not waits until it is opened.
+TEST(DaemonTest, GatesThatHoldLaunchesLetEndWhatHasBegun) {
+  RunningDaemon a("a"), b("b");
+  constexpr int64_t kHour_ns = 3'600'000'000'000;
+  const auto state = [](const RunningDaemon& daemon) {
+    return daemon.Ask("comms")["communicators"][0];
+  };
+  const auto gates = [&](int64_t period_ns, const char* holds) {
+    return a.Ask({{"command", "gates"},
+                  {"communicator", state(a)["communicator"]},
+                  {"period_ns", period_ns},
+                  {"phase_ns", 0},
+                  {"length_ns", period_ns == 0 ? 0 : 1},
+                  {"holds", holds}});
+  };
+  const auto on_both = [&](const auto& condition) {
+    while (!condition(state(a)) || !condition(state(b))) std::this_thread::yield();
+  };
+  std::atomic<bool> joined = false, first_ended = false;
+  std::thread operator_([&] {
+    while (!joined) std::this_thread::yield();
+    on_both([](const Json& of) {
+      const Json& rank = of["local_ranks"][0];
+      return rank["running"] != "" || rank["completed"] >= 2;
+    });
+    EXPECT_EQ(gates(kHour_ns, "bytes").value("error", ""), "holds: wanted sends or launches");
+    EXPECT_EQ(gates(kHour_ns, "launches").value("error", ""), "");
+    on_both([](const Json& of) { return of["gates"].is_object(); });
+    while (!first_ended) std::this_thread::yield();
+    on_both([](const Json& of) { return of["local_ranks"][0]["issued"] == 3; });
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    for (const RunningDaemon* daemon : {&a, &b}) {
+      const Json now = state(*daemon);
+      EXPECT_EQ(now["local_ranks"][0]["running"], "");
+      EXPECT_EQ(now["local_ranks"][0]["completed"], 2);
+      EXPECT_EQ(now["gates"]["holds"], "launches");
+    }
+    EXPECT_EQ(gates(0, "sends").value("error", ""), "");
+  });
+  RunRanks({&a, &b}, 2, [&](Communicator& ranks) {
+    ASSERT_TRUE(Succeeded(ranks.Barrier()));
+    constexpr int64_t kCount = 8 << 20;
+    std::vector<float> data(kCount, 1);
+    joined = true;
+    ASSERT_TRUE(Succeeded(
+        ranks.AllReduce(data.data(), data.data(), kCount, DataType::kFloat32, ReduceOp::kSum)));
+    EXPECT_EQ(std::count(data.begin(), data.end(), 2), kCount);
+    on_both([](const Json& of) { return of["gates"].is_object(); });
+    first_ended = true;
+    ASSERT_TRUE(Succeeded(ranks.Barrier()));
+  });
+  operator_.join();
+}
+
 // Of the preferred one only rank 0 has called: it communicates, and the other one is silent on both hosts until rank 1 has called,
 // too; or until its patience ends.
 TEST(DaemonTest, OneCommunicatorMakesWayForAnother) {
