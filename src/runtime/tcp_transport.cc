@@ -14,7 +14,9 @@
 #include <utility>
 
 #include "interpreter.h"
-#include "tcp_ends.h"
+#include "tcp_receiver.h"
+#include "tcp_sender.h"
+#include "tcp_socket.h"
 #include "wire_state.h"
 
 namespace tutti {
@@ -42,7 +44,7 @@ Status TcpTransport::Open() {
   if (const char* named = std::getenv("TUTTI_TCP_CONGESTION");
       named != nullptr && options_.congestion.empty())
     options_.congestion = named;
-  if (!SetCongestion(listener_, options_.congestion))
+  if (!tcp::SetCongestion(listener_, options_.congestion))
     return InvalidArgument(
         fmt::format("the kernel has no TCP congestion control '{}' for this process: {}",
                     options_.congestion, std::strerror(errno)));
