@@ -7,12 +7,17 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <new>
+#include <string_view>
 #include <utility>
 
 #include "tutti/service/daemon.h"
 
 namespace tutti::service {
 namespace {
+
+constexpr std::string_view kNoMemory =
+    R"({"error": "the daemon has no memory left for this request"})";
 
 bool WouldBlock() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
 
@@ -37,16 +42,42 @@ void AdminConnection::Hear() {
     const ssize_t size = recv(socket_.fd(), part.data(), part.size(), MSG_DONTWAIT);
     if (size < 0 && WouldBlock()) return;
     if (size <= 0 || asked_ || request_.size() > kMaxPacketBytes) return End();
-    request_.append(part.data(), static_cast<size_t>(size));
-    if (request_.back() != '\n') continue;
+    const std::string_view more(part.data(), static_cast<size_t>(size));
+    Keep(more);
+    if (more.back() != '\n') continue;
     asked_ = true;
-    host_.Answer(request_, [this, alive = alive_](const std::string& answer) {
-      if (!*alive) return;
-      answer_ = answer + "\n";
-      Write();
-    });
-    return;
+    return lacks_memory_ ? Say(kNoMemory) : Ask();
   }
+}
+
+void AdminConnection::Keep(std::string_view part) {
+  // Who asks hears why when it has asked, and not that it cannot send.
+  if (lacks_memory_) return;
+  try {
+    request_.append(part);
+  } catch (const std::bad_alloc&) {
+    lacks_memory_ = true;
+    std::string().swap(request_);
+  }
+}
+
+void AdminConnection::Ask() {
+  try {
+    host_.Answer(request_, [this, alive = alive_](const std::string& answer) {
+      if (*alive) Say(answer);
+    });
+  } catch (const std::bad_alloc&) {
+    Say(kNoMemory);
+  }
+}
+
+void AdminConnection::Say(std::string_view answer) {
+  try {
+    answer_ = std::string(answer) + "\n";
+  } catch (const std::bad_alloc&) {
+    answer_ = std::string(kNoMemory) + "\n";
+  }
+  Write();
 }
 
 void AdminConnection::Write() {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "event_loop.h"
 #include "tutti/ipc/socket.h"
@@ -35,6 +36,10 @@ class AdminConnection {
   static constexpr size_t kMaxPacketBytes = size_t{256} << 20;
 
   void Hear();
+  void Keep(std::string_view part);
+  void Ask();
+  // `answer`: a line.
+  void Say(std::string_view answer);
   void Write();
   void End();
 
@@ -43,6 +48,7 @@ class AdminConnection {
   ipc::Descriptor socket_;
   std::string request_, answer_;
   bool asked_ = false, over_ = false;
+  bool lacks_memory_ = false;  // for what is asked
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "gateway.h"
@@ -78,16 +79,13 @@ std::optional<PeerFrame> Decode(std::string_view bytes) {
   return frame;
 }
 
-namespace {
-
-std::string Framed(const PeerFrame& frame) {
+FrameBytes Framed(const PeerFrame& frame) {
   const std::string body = Encode(frame);
-  return WordsToBytes({static_cast<int64_t>(static_cast<uint64_t>(FrameType::kDaemon) << 56 |
-                                            uint64_t{body.size()})}) +
-         body;
+  std::string bytes = WordsToBytes(
+      {static_cast<int64_t>(static_cast<uint64_t>(FrameType::kDaemon) << 56 | body.size())});
+  bytes += body;
+  return std::make_shared<const std::string>(std::move(bytes));
 }
-
-}  // namespace
 
 PeerLink::PeerLink(EventLoop& loop, int fd, Handlers handlers, PeerLinks* links)
     : PeerLink(loop, std::move(handlers)) {
@@ -103,7 +101,7 @@ std::unique_ptr<PeerLink> PeerLink::Connect(EventLoop& loop, const Endpoint& to,
   link->remote_ = to;
   link->made_here_ = true;
   link->id_ = DrawSecret();
-  link->unsent_ = Framed(link->LinkFrame());
+  link->BeginWith(Framed(link->LinkFrame()));
   const int fd = TcpSocket(to, SOCK_NONBLOCK);
   link->connecting_ = fd;
   if (fd < 0) return nullptr;
@@ -159,19 +157,44 @@ void PeerLink::BeConnected() {
 void PeerLink::Listen() {
   loop_.Add(link_->fd(), EPOLLIN, [this](uint32_t events) {
     if ((events & EPOLLOUT) != 0) Flush();
-    if ((events & ~uint32_t{EPOLLOUT}) != 0) Read();
+    if ((events & ~uint32_t{EPOLLOUT}) != 0 || lacks_memory_) Read();
   });
+}
+
+std::optional<PeerFrame> PeerLink::Next() {
+  try {
+    lacks_memory_ = false;
+    return TryNext();
+  } catch (const std::bad_alloc&) {
+    lacks_memory_ = true;
+    // There may be memory when the loop comes by again, and perhaps nothing more to read.
+    loop_.Change(link_->fd(), EPOLLIN | EPOLLOUT);
+    return std::nullopt;
+  }
+}
+
+std::optional<PeerFrame> PeerLink::TryNext() {
+  if (!undecoded_) {
+    Result<std::optional<Frame>> frame = link_->TryReceive(kMostBytes);
+    if (!frame) {
+      Lose(fmt::format("{}: {}", remote_.ToText(), frame.error().message));
+      return std::nullopt;
+    }
+    if (!*frame) return std::nullopt;
+    undecoded_ = std::move(**frame);
+  }
+  std::optional<PeerFrame> said =
+      undecoded_->type == FrameType::kDaemon ? Decode(undecoded_->body) : std::nullopt;
+  undecoded_.reset();
+  if (!said) Lose(fmt::format("{}: sent what is no frame", remote_.ToText()));
+  return said;
 }
 
 void PeerLink::Read() {
   const std::shared_ptr<bool> alive = alive_;
   while (*alive && link_) {
-    Result<std::optional<Frame>> frame = link_->TryReceive(kMostBytes);
-    if (!frame) return Lose(fmt::format("{}: {}", remote_.ToText(), frame.error().message));
-    if (!*frame) break;
-    std::optional<PeerFrame> said =
-        (*frame)->type == FrameType::kDaemon ? Decode((*frame)->body) : std::nullopt;
-    if (!said) return Lose(fmt::format("{}: sent what is no frame", remote_.ToText()));
+    std::optional<PeerFrame> said = Next();
+    if (!said) break;
     if (said->kind == PeerKind::kLink) {
       HearLink(*said);
       continue;
@@ -187,7 +210,7 @@ void PeerLink::Read() {
   }
   if (!*alive || !link_ || lost_ || told_ == received_) return;
   told_ = received_;
-  unsent_ += Framed({.kind = PeerKind::kHeard, .words = {received_}});
+  Queue(Framed({.kind = PeerKind::kHeard, .words = {received_}}));
   Flush();
 }
 
@@ -207,7 +230,7 @@ void PeerLink::HearHeard(int64_t frames) {
 }
 
 void PeerLink::Resend() {
-  for (const std::string& frame : unheard_) unsent_ += frame;
+  for (const FrameBytes& frame : unheard_) Queue(frame);
   Flush();
 }
 
@@ -228,7 +251,7 @@ void PeerLink::HearLink(const PeerFrame& frame) {
     number_ = number;
     // Nothing was heard of those before; the other end waits to hear that.
     if (number > 0) {
-      unsent_ += Framed(LinkFrame());
+      Queue(Framed(LinkFrame()));
       Flush();
     }
     return;
@@ -253,7 +276,7 @@ void PeerLink::TakeOver(ControlLink link, int64_t number, int64_t heard) {
   link_.emplace(std::move(link));
   HearHeard(heard);
   told_ = received_;
-  unsent_ = Framed(LinkFrame());
+  BeginWith(Framed(LinkFrame()));
   Listen();
   const std::shared_ptr<bool> alive = alive_;
   Resend();
@@ -286,7 +309,7 @@ void PeerLink::Adopt(int fd) {
   awaits_answer_ = true;  // until it says what it has heard
   ++number_;
   told_ = received_;
-  unsent_ = Framed(LinkFrame());
+  BeginWith(Framed(LinkFrame()));
   Listen();
   Flush();
 }
@@ -295,7 +318,7 @@ void PeerLink::Beat(int64_t now_ns) {
   constexpr int64_t kBeatNs = 500'000'000;
   if (now_ns < next_beat_ns_ || !unsent_.empty()) return;
   next_beat_ns_ = now_ns + kBeatNs;
-  unsent_ += Framed({.kind = PeerKind::kHeard, .words = {received_}});
+  Queue(Framed({.kind = PeerKind::kHeard, .words = {received_}}));
   Flush();
 }
 
@@ -354,24 +377,32 @@ void PeerLink::Watch(int64_t now_ns) {
   redial_.Begin(remote_, kRedials, now_ns);
 }
 
-void PeerLink::Send(const PeerFrame& frame) {
+void PeerLink::Send(FrameBytes frame) {
   if (lost_) return;
   if (unheard_.empty()) unheard_since_ns_ = NowNs();
-  unheard_.push_back(Framed(frame));
+  unheard_.push_back(std::move(frame));
   if (awaits_answer_) return;
-  unsent_ += unheard_.back();
+  Queue(unheard_.back());
   if (link_) Flush();
 }
 
+void PeerLink::BeginWith(FrameBytes frame) {
+  unsent_.clear();
+  sent_of_first_ = 0;
+  Queue(std::move(frame));
+}
+
 void PeerLink::Flush() {
-  size_t done = 0;
-  while (done < unsent_.size()) {
-    const ssize_t sent = send(link_->fd(), unsent_.data() + done, unsent_.size() - done,
-                              MSG_NOSIGNAL | MSG_DONTWAIT);
+  while (!unsent_.empty()) {
+    const std::string& frame = *unsent_.front();
+    const ssize_t sent = send(link_->fd(), frame.data() + sent_of_first_,
+                              frame.size() - sent_of_first_, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent <= 0) break;  // who is lost shows when it is read
-    done += static_cast<size_t>(sent);
+    sent_of_first_ += static_cast<size_t>(sent);
+    if (sent_of_first_ < frame.size()) continue;
+    unsent_.pop_front();
+    sent_of_first_ = 0;
   }
-  unsent_.erase(0, done);
   loop_.Change(link_->fd(), EPOLLIN | (unsent_.empty() ? 0u : uint32_t{EPOLLOUT}));
 }
 
@@ -385,6 +416,8 @@ void PeerLink::Lose(const std::string& why) {
     redial_.Close();
     left_.reset();
     unsent_.clear();
+    sent_of_first_ = 0;
+    undecoded_.reset();
     awaits_answer_ = made_here_;  // nothing is sent until the other end has said what it has heard
     ++losses_in_turn_;
     next_return_ns_ = 0;

@@ -79,6 +79,9 @@ inline Endpoint EndpointAt(const std::vector<int64_t>& words, size_t at) {
 }
 
 std::string Encode(const PeerFrame& frame);
+// As it is sent: links share the bytes of a frame that goes to several, and keep them until it is heard.
+using FrameBytes = std::shared_ptr<const std::string>;
+FrameBytes Framed(const PeerFrame& frame);
 // Nothing: no frame.
 std::optional<PeerFrame> Decode(std::string_view bytes);
 
@@ -103,7 +106,8 @@ class PeerLink {
   PeerLink(const PeerLink&) = delete;
   PeerLink& operator=(const PeerLink&) = delete;
 
-  void Send(const PeerFrame& frame);
+  void Send(const PeerFrame& frame) { Send(Framed(frame)); }
+  void Send(FrameBytes frame);
   // To be called every 100 ms or so, at both ends: whose host is gone without a word shows by what it does not acknowledge. Where
   // this daemon made the link another way is tried, too.
   void Watch(int64_t now_ns);
@@ -127,6 +131,12 @@ class PeerLink {
   void Listen();
   void Flush();
   void Read();
+  // The next frame that has come; nothing: there is none, or no memory for it now, or the link is lost.
+  std::optional<PeerFrame> Next();
+  std::optional<PeerFrame> TryNext();
+  void Queue(FrameBytes frame) { unsent_.push_back(std::move(frame)); }
+  // In place of what was to be sent.
+  void BeginWith(FrameBytes frame);
   void Lose(const std::string& why);
   // Who has nothing to say has to know, too, whether the other one is heard.
   void Beat(int64_t now_ns);
@@ -152,7 +162,10 @@ class PeerLink {
   Endpoint through_;  // where the gateway takes it; port 0: nowhere
   int connecting_ = -1;
   std::optional<ControlLink> link_;
-  std::string unsent_;
+  std::deque<FrameBytes> unsent_;
+  size_t sent_of_first_ = 0;        // bytes
+  std::optional<Frame> undecoded_;  // has come
+  bool lacks_memory_ = false;       // for a frame that comes: tries again
   bool lost_ = false, refused_ = false, endures_ = false;
   int64_t losses_in_turn_ = 0;  // since the other end was heard
   std::string why_lost_;
@@ -163,7 +176,7 @@ class PeerLink {
   int64_t number_ = 0;               // of the connection
   std::optional<ControlLink> left_;  // the connection before, until the other end has left it
   PeerLinks* links_ = nullptr;
-  std::deque<std::string> unheard_;  // frames, as sent
+  std::deque<FrameBytes> unheard_;
   int64_t heard_ = 0;                // frames of this end that the other has heard
   int64_t received_ = 0, told_ = 0;  // frames of the other; what it was told of that
   Redial redial_;

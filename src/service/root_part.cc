@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <new>
 #include <set>
 #include <utility>
 
@@ -191,11 +192,18 @@ void RootPart::Reconfigure(const StrategyFiles& files, Reconfigured done) {
     return done(InvalidArgument("some of its ranks have left"));
   reconfigured_ = std::move(done);
   hold_ns_ = 0;
-  PeerFrame prepare{.kind = PeerKind::kPrepare, .words = {int64_t{epoch_} + 1, ++attempt_}};
-  prepare.texts.push_back(files.flows);
-  for (const auto& [name, bytes] : files.schedules) {
-    prepare.texts.push_back(name);
-    prepare.texts.push_back(bytes);
+  PeerFrame told{.kind = PeerKind::kPrepare, .words = {int64_t{epoch_} + 1, ++attempt_}};
+  FrameBytes prepare;
+  try {
+    told.texts.push_back(files.flows);
+    for (const auto& [name, bytes] : files.schedules) {
+      told.texts.push_back(name);
+      told.texts.push_back(bytes);
+    }
+    prepare = Framed(told);
+  } catch (const std::bad_alloc&) {
+    return FinishReconfiguration(
+        MakeError(ErrorCode::kResourceExhausted, "the daemon has no memory left for a strategy"));
   }
   Ask(Stage::kPreparing);
   SendToAll(prepare);
@@ -332,7 +340,7 @@ void RootPart::Fail(const PeerFrame& failed, size_t origin) {
   FinishReconfiguration(MakeError(ErrorCode::kPeerFailed, why_failed_));
 }
 
-void RootPart::SendToAll(const PeerFrame& frame) {
+void RootPart::SendToAll(const FrameBytes& frame) {
   for (const auto& peer : peers_)
     if (!peer->gone) peer->link->Send(frame);
 }

@@ -94,7 +94,8 @@ class RootPart {
   void Lost(size_t peer, const std::string& why);
   void Left(size_t peer, const PeerFrame& frame);
   void Fail(const PeerFrame& failed, size_t origin);
-  void SendToAll(const PeerFrame& frame);
+  void SendToAll(const PeerFrame& frame) { SendToAll(Framed(frame)); }
+  void SendToAll(const FrameBytes& frame);
   bool runs() const {
     return stage_ == Stage::kActive || stage_ == Stage::kPreparing || stage_ == Stage::kCommitted;
   }

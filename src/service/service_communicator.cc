@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "bootstrap.h"
@@ -280,9 +281,14 @@ void ServiceCommunicator::Prepare(const PeerFrame& frame) {
       parts_.barrier(barrier_, {.kind = BarrierEvent::Kind::kPrepare, .epoch = epoch});
   if (!step.refused.empty()) return TellOpened(epoch, std::string(step.refused));
   Perform(step);
-  StrategyFiles files{.flows = frame.texts[0]};
-  for (size_t i = 1; i < frame.texts.size(); i += 2)
-    files.schedules.emplace_back(frame.texts[i], frame.texts[i + 1]);
+  StrategyFiles files;
+  try {
+    files.flows = frame.texts[0];
+    for (size_t i = 1; i < frame.texts.size(); i += 2)
+      files.schedules.emplace_back(frame.texts[i], frame.texts[i + 1]);
+  } catch (const std::bad_alloc&) {
+    return TellOpened(epoch, "the daemon has no memory left for a strategy");
+  }
   // Judged, and plans made for what was called so far, while collectives run.
   parts_.planner.Add([this, alive = alive_, epoch, attempt = attempt_, files = std::move(files),
                       ranks = num_ranks_,

@@ -22,11 +22,9 @@
 #include <vector>
 
 #include "running_daemon.h"
+#include "schedule_text.h"
 #include "support/status.h"
 #include "tutti/coll/collective.h"
-#include "tutti/store/store.h"
-#include "tutti/synth/synthesizer.h"
-#include "tutti/topo/expression.h"
 
 namespace tutti::service {
 namespace {
@@ -34,16 +32,6 @@ namespace {
 using test_support::Succeeded;
 using testing::HasSubstr;
 using Json = nlohmann::json;
-
-std::string ScheduleText(const std::string& network, CollectiveKind kind,
-                         std::string_view algorithm) {
-  const Result<Topology> topology = ParseTopology(network);
-  const Result<Collective> collective = Collective::Make(kind, topology->num_ranks(), {});
-  const auto synthesizer = FindSynthesizer(algorithm);
-  const Result<Schedule> schedule = RunSynthesizer(**synthesizer, *topology, *collective, {});
-  EXPECT_TRUE(schedule) << schedule.error().message;
-  return ScheduleToJson(*topology, *schedule);
-}
 
 // 20 changes while four ranks of two daemons reduce; `between` is called by each rank between two collectives.
 void ChangeWhileRanksReduce(const RankBody& between) {

@@ -27,6 +27,7 @@
 #include "core.h"
 #include "prompt_worker.h"
 #include "running_daemon.h"
+#include "schedule_text.h"
 #include "strategy.h"
 #include "support/raw_tenant.h"
 
@@ -250,6 +251,16 @@ size_t DescriptorsAtRest() {
   return count;
 }
 
+// An all-reduce of two ranks in a file of 100 KiB.
+std::string LargeSchedule() {
+  static const std::string text = [] {
+    std::string json = ScheduleText("ring(2)", CollectiveKind::kAllReduce, "ring");
+    json.append(100 << 10, ' ');
+    return json;
+  }();
+  return text;
+}
+
 // All that a tenant and its operator ask for. What was refused first; empty: nothing.
 std::string UseAll(TwoDaemons& daemons) {
   Pair pair("b");
@@ -264,7 +275,14 @@ std::string UseAll(TwoDaemons& daemons) {
                       {"flows", {{{"from", 0}, {"to", 1}, {"ports", {42'000, 100}}}}}});
   // Whether or not it was changed, the communicator goes on.
   if (std::string why = pair.AllReduce(); !why.empty()) return "after a change: " + why;
-  return changed.contains("error") ? changed["error"].get<std::string>() : "";
+  if (changed.contains("error")) return changed["error"];
+  // A schedule that is large to read, to pass on and to keep.
+  const nlohmann::json scheduled =
+      daemons.Ask(0, {{"command", "reconfigure"},
+                      {"communicator", labels[0]},
+                      {"schedules", {{{"name", "large.sched"}, {"text", LargeSchedule()}}}}});
+  if (std::string why = pair.AllReduce(); !why.empty()) return "after a schedule: " + why;
+  return scheduled.contains("error") ? scheduled["error"].get<std::string>() : "";
 }
 
 bool Soon(const std::function<bool()>& holds) {
