@@ -23,6 +23,7 @@
 #include "bootstrap.h"
 #include "ranks_in_threads.h"
 #include "support/ip_version6.h"
+#include "support/quiet_fork.h"
 #include "tutti/base/random.h"
 #include "tutti/store/store.h"
 #include "tutti/synth/synthesizer.h"
@@ -634,7 +635,7 @@ TEST(CommunicatorProcessTest, EveryCollectiveBetweenProcesses) {
     constexpr int32_t kRanks = 4;
     std::vector<pid_t> children;
     for (int32_t rank = 0; rank < kRanks; ++rank) {
-      const pid_t child = fork();
+      const pid_t child = test_support::QuietFork();
       if (child == 0) {
         Communicator ranks =
             Communicator::Join(id, kRanks, rank, {.timeout_s = 60, .shared_memory = shared_memory})
@@ -655,7 +656,7 @@ TEST(CommunicatorProcessTest, EveryCollectiveBetweenProcesses) {
 // A program that forks after it made an id: its child has no thread of the root to wait for.
 TEST(CommunicatorProcessTest, AForkedChildExits) {
   ASSERT_TRUE(MakeUniqueId());
-  const pid_t child = fork();
+  const pid_t child = test_support::QuietFork();
   if (child == 0) {
     alarm(60);
     std::exit(0);
@@ -672,7 +673,7 @@ TEST(CommunicatorProcessTest, ARankThatIsStoppedIsNamedToAllOthers) {
     constexpr int32_t kRanks = 3;
     const CommunicatorOptions options{
         .timeout_s = 120, .silence_s = 4, .shared_memory = shared_memory};
-    const pid_t victim = fork();
+    const pid_t victim = test_support::QuietFork();
     if (victim == 0) {
       const Result<Communicator> communicator = Communicator::Join(id, kRanks, 2, options);
       if (communicator) raise(SIGSTOP);
@@ -701,7 +702,7 @@ TEST(CommunicatorProcessTest, ARootThatIsStoppedIsNamed) {
   std::array<int, 2> pipe_ends{};
   ASSERT_EQ(pipe(pipe_ends.data()), 0);
   const CommunicatorOptions options{.timeout_s = 120, .silence_s = 4};
-  const pid_t root = fork();
+  const pid_t root = test_support::QuietFork();
   if (root == 0) {
     const UniqueId id = MakeUniqueId().value();
     if (write(pipe_ends[1], id.bytes.data(), id.bytes.size()) < 0) _exit(1);
@@ -737,7 +738,7 @@ TEST(CommunicatorProcessTest, WhoComputesIsNotSilent) {
 TEST(CommunicatorProcessTest, ARankThatIsKilledIsNamedToAllOthers) {
   const UniqueId id = MakeUniqueId().value();
   constexpr int32_t kRanks = 3;
-  const pid_t victim = fork();
+  const pid_t victim = test_support::QuietFork();
   if (victim == 0) {
     const Result<Communicator> communicator = Communicator::Join(id, kRanks, 2, {.timeout_s = 60});
     if (communicator) raise(SIGKILL);

@@ -25,6 +25,7 @@
 
 #include "bootstrap.h"
 #include "endpoint.h"
+#include "support/quiet_fork.h"
 #include "support/sanitizers.h"
 #include "support/shared_memory.h"
 #include "tutti/base/random.h"
@@ -79,7 +80,7 @@ void KillAtRandom(int points, bool shared_memory) {
     const UniqueId id = MakeUniqueId().value();
     std::vector<pid_t> children;
     for (int32_t rank = 0; rank < kRanks; ++rank) {
-      const pid_t child = fork();
+      const pid_t child = test_support::QuietFork();
       if (child == 0)
         RunUntilKilled(id, kRanks, rank, victim,
                        {.timeout_s = timeout_s, .silence_s = 30, .shared_memory = shared_memory});
@@ -118,7 +119,7 @@ TEST(CommunicatorFaultsByHand, KilledAtTwoHundredPoints) {
 std::string InChild(rlim_t descriptors, const std::function<std::string()>& body) {
   std::array<int, 2> ends{};
   EXPECT_EQ(pipe(ends.data()), 0);
-  const pid_t child = fork();
+  const pid_t child = test_support::QuietFork();
   if (child == 0) {
     alarm(120);
     constexpr int kOut = 3, kMostOpen = 4096;
@@ -191,7 +192,7 @@ int WhoWereNotToldOfMemory(bool shared_memory) {
     const bool names_it = rank == kPoor || text.find("rank 1: ") != std::string::npos;
     return names_it && text.find("out of memory") != std::string::npos;
   };
-  const pid_t child = fork();
+  const pid_t child = test_support::QuietFork();
   if (child == 0) {
     alarm(120);
     _exit(is_told(kPoor) ? 0 : 1);

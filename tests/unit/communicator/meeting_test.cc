@@ -21,6 +21,7 @@
 #include "control_link.h"
 #include "endpoint.h"
 #include "meeting_door.h"
+#include "support/quiet_fork.h"
 #include "tutti/base/deadline.h"
 
 namespace tutti {
@@ -262,7 +263,7 @@ TEST_F(MeetingStrangerTest, WhoSaysNothingIsMissingAndNotGone) {
 // A child that was forked ends its copies; the parent is met all the same.
 TEST(MeetingDoorProcessTest, AChildThatEndsClosesNothing) {
   const auto door = MeetingDoor::Open(IpAddress(INADDR_LOOPBACK)).value();
-  const pid_t child = fork();
+  const pid_t child = test_support::QuietFork();
   if (child == 0) {
     door->Close();
     _exit(0);
@@ -283,7 +284,7 @@ TEST(MeetingDoorProcessTest, AChildThatEndsClosesNothing) {
 // A door that is opened in a child is answered by a thread of the child's.
 TEST(MeetingDoorProcessTest, AChildHasAThreadOfItsOwn) {
   const auto of_parent = MeetingDoor::Open(IpAddress(INADDR_LOOPBACK)).value();
-  const pid_t child = fork();
+  const pid_t child = test_support::QuietFork();
   if (child == 0) {
     alarm(60);
     const auto door = MeetingDoor::Open(IpAddress(INADDR_LOOPBACK));

@@ -18,6 +18,7 @@
 
 #include "bootstrap.h"
 #include "ranks_in_threads.h"
+#include "support/quiet_fork.h"
 #include "tutti/base/random.h"
 
 namespace tutti {
@@ -326,7 +327,7 @@ void KillAndGoOn(int32_t num_ranks, const std::vector<int32_t>& victims, uint32_
                            std::to_string(seed);
   std::vector<pid_t> children;
   for (int32_t rank = 0; rank < num_ranks; ++rank) {
-    const pid_t child = fork();
+    const pid_t child = test_support::QuietFork();
     if (child != 0) {
       children.push_back(child);
       continue;
@@ -400,7 +401,7 @@ TEST(RegroupProcessTest, ARankThatIsStoppedIsDoneWithout) {
   for (const int32_t stops : {0, 2}) {
     const UniqueId id = MakeUniqueId().value();
     const CommunicatorOptions options{.timeout_s = 0, .silence_s = 4};
-    const pid_t victim = fork();
+    const pid_t victim = test_support::QuietFork();
     if (victim == 0) {
       alarm(120);
       const Result<Communicator> ranks = Communicator::Join(id, 3, stops, options);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "ranks_in_threads.h"
+#include "support/quiet_fork.h"
 #include "tutti/store/store.h"
 #include "tutti/synth/synthesizer.h"
 #include "tutti/topo/expression.h"
@@ -89,7 +90,7 @@ void RunTorus(const char* network, const char* algorithm, int32_t degree, int32_
   for (int32_t part = 0; part < processes; ++part) {
     const int32_t first = num_ranks * part / processes;
     const int32_t count = num_ranks * (part + 1) / processes - first;
-    const pid_t child = fork();
+    const pid_t child = test_support::QuietFork();
     if (child == 0) _exit(RunPart(id, num_ranks, first, count, degree, folder.string()));
     children.push_back(child);
   }
