@@ -101,7 +101,7 @@ std::unique_ptr<PeerLink> PeerLink::Connect(EventLoop& loop, const Endpoint& to,
   link->remote_ = to;
   link->made_here_ = true;
   link->id_ = DrawSecret();
-  link->BeginWith(Framed(link->LinkFrame()));
+  link->BeginConnection(Framed(link->LinkFrame()));
   const int fd = TcpSocket(to, SOCK_NONBLOCK);
   link->connecting_ = fd;
   if (fd < 0) return nullptr;
@@ -162,31 +162,32 @@ void PeerLink::Listen() {
 }
 
 std::optional<PeerFrame> PeerLink::Next() {
+  Result<std::optional<PeerFrame>> next;
   try {
     lacks_memory_ = false;
-    return TryNext();
+    next = TryNext();
   } catch (const std::bad_alloc&) {
     lacks_memory_ = true;
     // There may be memory when the loop comes by again, and perhaps nothing more to read.
     loop_.Change(link_->fd(), EPOLLIN | EPOLLOUT);
     return std::nullopt;
   }
+  if (next) return *std::move(next);
+  Lose(fmt::format("{}: {}", remote_.ToText(), next.error().message));
+  return std::nullopt;
 }
 
-std::optional<PeerFrame> PeerLink::TryNext() {
+Result<std::optional<PeerFrame>> PeerLink::TryNext() {
   if (!undecoded_) {
     Result<std::optional<Frame>> frame = link_->TryReceive(kMostBytes);
-    if (!frame) {
-      Lose(fmt::format("{}: {}", remote_.ToText(), frame.error().message));
-      return std::nullopt;
-    }
-    if (!*frame) return std::nullopt;
+    if (!frame) return tl::unexpected(frame.error());
+    if (!*frame) return std::optional<PeerFrame>();
     undecoded_ = std::move(**frame);
   }
   std::optional<PeerFrame> said =
       undecoded_->type == FrameType::kDaemon ? Decode(undecoded_->body) : std::nullopt;
   undecoded_.reset();
-  if (!said) Lose(fmt::format("{}: sent what is no frame", remote_.ToText()));
+  if (!said) return MakeError(ErrorCode::kPeerFailed, "sent what is no frame");
   return said;
 }
 
@@ -276,7 +277,7 @@ void PeerLink::TakeOver(ControlLink link, int64_t number, int64_t heard) {
   link_.emplace(std::move(link));
   HearHeard(heard);
   told_ = received_;
-  BeginWith(Framed(LinkFrame()));
+  BeginConnection(Framed(LinkFrame()));
   Listen();
   const std::shared_ptr<bool> alive = alive_;
   Resend();
@@ -309,7 +310,7 @@ void PeerLink::Adopt(int fd) {
   awaits_answer_ = true;  // until it says what it has heard
   ++number_;
   told_ = received_;
-  BeginWith(Framed(LinkFrame()));
+  BeginConnection(Framed(LinkFrame()));
   Listen();
   Flush();
 }
@@ -386,9 +387,10 @@ void PeerLink::Send(FrameBytes frame) {
   if (link_) Flush();
 }
 
-void PeerLink::BeginWith(FrameBytes frame) {
+void PeerLink::BeginConnection(FrameBytes frame) {
   unsent_.clear();
   sent_of_first_ = 0;
+  undecoded_.reset();  // it was not counted: it is sent again
   Queue(std::move(frame));
 }
 

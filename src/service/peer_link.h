@@ -133,10 +133,11 @@ class PeerLink {
   void Read();
   // The next frame that has come; nothing: there is none, or no memory for it now, or the link is lost.
   std::optional<PeerFrame> Next();
-  std::optional<PeerFrame> TryNext();
+  // Error: the link is to be lost.
+  Result<std::optional<PeerFrame>> TryNext();
   void Queue(FrameBytes frame) { unsent_.push_back(std::move(frame)); }
-  // In place of what was to be sent.
-  void BeginWith(FrameBytes frame);
+  // Nothing counts that was on its way by the connection before.
+  void BeginConnection(FrameBytes frame);
   void Lose(const std::string& why);
   // Who has nothing to say has to know, too, whether the other one is heard.
   void Beat(int64_t now_ns);
