@@ -126,6 +126,8 @@ int Serve(const Flags& flags) {
   daemon->Run();
   running = nullptr;
   manager.Stopping();
+  // First: what the controller has asked meanwhile nobody answers any more, and the attachment would wait for that.
+  daemon.reset();
   spdlog::info("ended");
   return kDone;
 }

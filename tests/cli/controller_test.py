@@ -3,7 +3,9 @@ the controller is killed."""
 import json
 import os
 import shutil
+import socket
 import subprocess
+import threading
 import time
 import unittest
 
@@ -186,6 +188,35 @@ class ControllerTest(harness.CliTest):
         self.until(lambda: self.policy("show")["hosts"][3]["error"])
         self.assertEqual(len(self.policy("apply", "locality-ring")["applied"]), 1)
         self.end(tenants)
+
+    @unittest.skipUnless(has_grpc(), "built without gRPC")
+    def test_a_daemon_ends_while_the_controller_asks_it(self):
+        """What it was asked when it ended gets no answer, and nobody waits for one."""
+        address = f"127.0.0.1:{18000 + os.getpid() % 1000}"
+        self.controller("--listen", address, attached=True)
+        stop = threading.Event()
+
+        def ask():
+            while not stop.is_set():
+                with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asks:
+                    asks.connect(self.path("controller.sock"))
+                    asks.sendall(b'{"command": "show"}\n')
+                    while (part := asks.recv(65536)) and not part.endswith(b"\n"):
+                        pass
+
+        threads = [threading.Thread(target=ask) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        try:
+            for _ in range(10):
+                daemon = self.daemon("H0", "--controller", address)
+                self.until(lambda: not self.policy("show")["hosts"][0]["error"])
+                daemon.terminate()
+                self.assertEqual(daemon.wait(60), 0)
+        finally:
+            stop.set()
+            for thread in threads:
+                thread.join()
 
     @unittest.skipUnless(has_grpc() and PYTHON_HAS_GRPC, "built without gRPC, or no python3-grpcio")
     def test_a_policy_of_ones_own_in_python(self):
