@@ -485,17 +485,15 @@ Result<std::vector<TracedCollective>> Controller::TraceOf(const CommunicatorStat
   return trace;
 }
 
-const char* NameOf(Held held) { return held == Held::kLaunches ? "launches" : "sends"; }
-
 Status Controller::SetGates(const CommunicatorState& communicator, int64_t period_ns,
-                            int64_t phase_ns, int64_t length_ns, Held held) {
+                            int64_t phase_ns, int64_t length_ns, service::GateHolds holds) {
   const Result<Json> answer = AskJson(*links_[static_cast<size_t>(communicator.root_host)],
                                       {{"command", "gates"},
                                        {"communicator", communicator.label},
                                        {"period_ns", period_ns},
                                        {"phase_ns", phase_ns},
                                        {"length_ns", length_ns},
-                                       {"holds", NameOf(held)}});
+                                       {"holds", NameOf(holds)}});
   if (!answer) return tl::unexpected(answer.error());
   return {};
 }
@@ -503,7 +501,8 @@ Status Controller::SetGates(const CommunicatorState& communicator, int64_t perio
 Result<TrafficWindows> Controller::SetWindows(const Inventory& inventory,
                                               const std::string& preferred,
                                               const std::vector<std::string>& victims,
-                                              int64_t clock_error_ns, int64_t probe_ns, Held held) {
+                                              int64_t clock_error_ns, int64_t probe_ns,
+                                              service::GateHolds holds) {
   const Result<const CommunicatorState*> of_preferred = FindComplete(inventory, preferred);
   if (!of_preferred) return tl::unexpected(of_preferred.error());
   const auto found = FindVictims(inventory, preferred, victims);
@@ -527,18 +526,19 @@ Result<TrafficWindows> Controller::SetWindows(const Inventory& inventory,
   }
   const int64_t period = windows->period_ns, guarded = windows->length_ns + 2 * windows->guard_ns;
   const int64_t begins = (windows->phase_ns - windows->guard_ns + period) % period;
-  if (Status set = SetGates(**of_preferred, period, begins, guarded, held); !set)
+  if (Status set = SetGates(**of_preferred, period, begins, guarded, holds); !set)
     return tl::unexpected(set.error());
   for (const CommunicatorState* victim : of_victims)
     if (Status set =
-            SetGates(*victim, period, (begins + guarded) % period, windows->victims_ns(), held);
+            SetGates(*victim, period, (begins + guarded) % period, windows->victims_ns(), holds);
         !set)
       return tl::unexpected(set.error());
   return windows;
 }
 
 Status Controller::Follow(const Inventory& inventory, const std::string& preferred,
-                          const std::vector<std::string>& victims, int64_t patience_ns, Held held) {
+                          const std::vector<std::string>& victims, int64_t patience_ns,
+                          service::GateHolds holds) {
   const Result<const CommunicatorState*> of_preferred = FindComplete(inventory, preferred);
   if (!of_preferred) return tl::unexpected(of_preferred.error());
   const auto of_victims = FindVictims(inventory, preferred, victims);
@@ -550,7 +550,7 @@ Status Controller::Follow(const Inventory& inventory, const std::string& preferr
         AskJson(*links_[static_cast<size_t>(victim->root_host)], {{"command", "follow"},
                                                                   {"communicator", victim->label},
                                                                   {"patience_ns", patience_ns},
-                                                                  {"holds", NameOf(held)}});
+                                                                  {"holds", NameOf(holds)}});
     if (!follower) return tl::unexpected(follower.error());
     followers.push_back(
         {{"key", follower->value("key", Json())}, {"daemons", follower->value("daemons", Json())}});

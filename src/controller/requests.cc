@@ -7,6 +7,7 @@
 
 #include <array>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "background.h"
@@ -272,7 +273,7 @@ Json Requests::Handler::Windows(const Json& request) {
   std::vector<std::string> victims;
   int64_t clock_error_ns = 1'000'000, probe_ns = 1'000'000'000, patience_ns = 1'000'000'000;
   bool follow = false;
-  std::string holds = NameOf(Held::kSends);
+  std::string holds = NameOf(service::GateHolds::kSends);
   ConfigFields fields(request, "");
   fields.Leave("command");
   fields.Take("preferred", preferred);
@@ -284,9 +285,8 @@ Json Requests::Handler::Windows(const Json& request) {
   fields.TakeCount("patience_ns", 1, int64_t{1} << 40, patience_ns);
   if (Status read = fields.Finish(); !read) return ErrorOf(read.error().message);
   if (victims.empty()) return ErrorOf("victims: is empty");
-  const Held held = holds == NameOf(Held::kLaunches) ? Held::kLaunches : Held::kSends;
-  if (holds != NameOf(held))
-    return ErrorOf(fmt::format("holds: got '{}', wanted sends or launches", holds));
+  const std::optional<service::GateHolds> held = service::GateHoldsOf(holds);
+  if (!held) return ErrorOf(fmt::format("holds: got '{}', wanted sends or launches", holds));
   const Inventory inventory = controller_.Look();
   if (preferred.empty()) {
     if (Status cleared = controller_.ClearWindows(inventory, victims); !cleared)
@@ -294,12 +294,12 @@ Json Requests::Handler::Windows(const Json& request) {
     return {{"period_ns", 0}};
   }
   if (follow) {
-    if (Status set = controller_.Follow(inventory, preferred, victims, patience_ns, held); !set)
+    if (Status set = controller_.Follow(inventory, preferred, victims, patience_ns, *held); !set)
       return ErrorOf(set.error().message);
     return {{"period_ns", 0}, {"follows", preferred}, {"patience_ns", patience_ns}};
   }
   const Result<TrafficWindows> windows =
-      controller_.SetWindows(inventory, preferred, victims, clock_error_ns, probe_ns, held);
+      controller_.SetWindows(inventory, preferred, victims, clock_error_ns, probe_ns, *held);
   if (!windows) return ErrorOf(windows.error().message);
   return {{"period_ns", windows->period_ns},
           {"length_ns", windows->length_ns},

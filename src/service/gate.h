@@ -13,18 +13,14 @@
 
 #include <cstdint>
 
+#include "tutti/service/gate_holds.h"
+
 namespace tutti::service {
 
-// In frames as numbers.
-enum class GateHolds : uint8_t { kSends, kLaunches };
-
+// Of a frame.
 inline GateHolds GateHoldsOf(int64_t number) {
   return number == static_cast<int64_t>(GateHolds::kLaunches) ? GateHolds::kLaunches
                                                               : GateHolds::kSends;
-}
-// As requests and reports call it.
-inline const char* NameOf(GateHolds holds) {
-  return holds == GateHolds::kLaunches ? "launches" : "sends";
 }
 
 struct GateWindows {

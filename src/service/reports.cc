@@ -41,10 +41,9 @@ Json NotRunning(const std::string& label) {
 
 // Of a request; none: what it wants held is neither.
 std::optional<GateHolds> HoldsOf(const Json& request) {
-  const Json holds = request.value("holds", Json(NameOf(GateHolds::kSends)));
-  for (const GateHolds each : {GateHolds::kSends, GateHolds::kLaunches})
-    if (holds == NameOf(each)) return each;
-  return std::nullopt;
+  if (!request.contains("holds")) return GateHolds::kSends;
+  return request["holds"].is_string() ? GateHoldsOf(request["holds"].get<std::string>())
+                                      : std::nullopt;
 }
 constexpr const char* kWantedHolds = "holds: wanted sends or launches";
 

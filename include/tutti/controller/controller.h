@@ -25,6 +25,7 @@
 #include "tutti/control/policy.h"
 #include "tutti/control/traffic_windows.h"
 #include "tutti/controller/cluster_config.h"
+#include "tutti/service/gate_holds.h"
 
 namespace tutti::controller {
 
@@ -124,10 +125,6 @@ struct ControllerOptions {
   int32_t at_once = 64;                        // daemons that are asked at a time
 };
 
-// What traffic windows keep from communicators that are to make way: all that they send, or only collectives that have not begun.
-enum class Held : uint8_t { kSends, kLaunches };
-const char* NameOf(Held held);  // sends, launches
-
 // For one communicator, by its ranks. No rings: those by locality, one for each route between its racks and rank of a host.
 struct OwnStrategy {
   std::vector<std::vector<int32_t>> rings = {};
@@ -158,12 +155,13 @@ class Controller {
   // keeps its phase. kInfeasible: its collectives keep no period; then all may always send.
   Result<TrafficWindows> SetWindows(const Inventory& inventory, const std::string& preferred,
                                     const std::vector<std::string>& victims, int64_t clock_error_ns,
-                                    int64_t probe_ns, Held held = Held::kSends);
+                                    int64_t probe_ns,
+                                    service::GateHolds holds = service::GateHolds::kSends);
   // Keeps them silent while the ranks of `preferred` communicate, as its daemons say when they do: no period and no clock is
   // needed. At most `patience_ns` at a stretch; then all send until it has ended. kNotFound as above.
   Status Follow(const Inventory& inventory, const std::string& preferred,
                 const std::vector<std::string>& victims, int64_t patience_ns,
-                Held held = Held::kSends);
+                service::GateHolds holds = service::GateHolds::kSends);
   // Always open again.
   Status ClearWindows(const Inventory& inventory, const std::vector<std::string>& labels);
 
@@ -187,7 +185,7 @@ class Controller {
   void Certify(const PolicyInput& input, const PolicyOutput& output,
                const std::vector<std::string>& tenants, Decision& decision) const;
   Status SetGates(const CommunicatorState& communicator, int64_t period_ns, int64_t phase_ns,
-                  int64_t length_ns, Held held = Held::kSends);
+                  int64_t length_ns, service::GateHolds holds = service::GateHolds::kSends);
 
   Result<const Policy*> Find(const std::string& name) const;
   Status PinAsGiven(std::span<const int32_t> ranks, std::span<const FlowInForce> routes,

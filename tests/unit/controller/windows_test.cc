@@ -50,8 +50,8 @@ TEST(ControllerTest, WindowsFollowTheTraceOfThePreferred) {
   ASSERT_TRUE(controller.ClearWindows(inventory, {"c-c"}));
   EXPECT_EQ(others[2]["period_ns"], 0);
   // What is shut holds launches only; while the trace is taken every byte.
-  ASSERT_TRUE(
-      controller.SetWindows(inventory, "c-b", {"c-c"}, 100'000, 1'000'000, Held::kLaunches));
+  ASSERT_TRUE(controller.SetWindows(inventory, "c-b", {"c-c"}, 100'000, 1'000'000,
+                                    service::GateHolds::kLaunches));
   EXPECT_EQ(others[3]["holds"], "sends");
   EXPECT_EQ(others[4]["holds"], "launches");
   EXPECT_EQ(own.back()["holds"], "launches");
