@@ -218,7 +218,6 @@ function(tutti_mpi_dropin_test flavour name prefix)
   add_custom_target(dropin_test-${flavour} ALL DEPENDS ${programs} ${folder}/exchange_module.so)
   add_dependencies(dropin_test-${flavour} tutti_mpi_preload_${flavour})
 
-  find_package(Python3 REQUIRED COMPONENTS Interpreter)
   add_test(NAME mpi_dropin_${flavour}
            COMMAND ${Python3_EXECUTABLE} -B ${PROJECT_SOURCE_DIR}/tests/mpi/dropin_test.py
            WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Fails on an #include that the rooms' dependencies do not allow, and on headers of libraries that belong to the
 .cc files of a few rooms. The dependencies are those of CMakeLists.txt, which the linker obeys; the table of
 docs/architecture.md has to say the same."""

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Runs every command of the README and the guides: each ```sh and ```console block, in order, one shell a file,
 in an empty folder, with the built `tutti` first on the PATH. Lines that start with ./scripts/ or make are CI
 stages of their own. A block that should not be run is written ```text.

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Compiles each public header alone, with the compilers given (default: g++)."""
 import concurrent.futures
 import os

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """A policy of one's own: every communicator gets one ring, in the order of its ranks' names, over route 0.
 
     apt-get install python3-grpcio python3-protobuf protobuf-compiler-grpc

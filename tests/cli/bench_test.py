@@ -178,7 +178,7 @@ class Bench(harness.CliTest):
         self.assertEqual(again["tables"], first["tables"])
 
     # Tells each of its runs in a file beside it; every collective takes 20 ms.
-    TESTBED = """#!/usr/bin/env python3
+    TESTBED = """#!/usr/bin/python3
 import json, pathlib, sys
 spec = json.load(sys.stdin)
 with open(pathlib.Path(sys.argv[0]).with_name("runs"), "a") as runs:

@@ -132,7 +132,7 @@ class OperatorsTest(harness.CliTest):
         asks = "import socket,sys; s=socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); s.sendall(sys.argv[2].encode()); " \
                "print(s.recv(99999).decode())"
         def as_nobody(path, request):
-            return subprocess.run(["setpriv", "--reuid", "65534", "--clear-groups", "python3", "-c", asks, path, request],
+            return subprocess.run(["setpriv", "--reuid", "65534", "--clear-groups", "/usr/bin/python3", "-c", asks, path, request],
                                   capture_output=True, text=True, timeout=60)
         self.assertIn("403 Forbidden", as_nobody(self.path("m"), "GET /metrics HTTP/1.1\r\n\r\n").stdout)
         self.assertNotIn("Tutti version", as_nobody(self.path("r"), "STATUS\n").stdout)

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """docs/guide/operate.md, walked as an operator does, on the testbed's four hosts: daemons that attach themselves with TLS, a controller
 that follows, tenants, a policy simulated, applied and explained, the controller and then each daemon replaced while
 others' collectives go on. Exit code 77 where the kernel refuses namespaces or a tool is missing."""

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """scripts/testbed_cluster: tenants, daemons and a controller on the testbed, in the four ways of sharing it and with a ring
 that is reversed while others take its links. Every result is checked by the ranks themselves; no test times anything.
 Exit code 77 where the kernel refuses namespaces or a tool is missing."""

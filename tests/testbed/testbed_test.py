@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """scripts/testbed: routes by port and by hash, virtual NICs, exit codes, and nothing left behind. No test times
 anything. Exit code 77 where the kernel refuses namespaces or a tool is missing."""
 import os
