@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 #include <utility>
 
 #include "once_made.h"
@@ -105,7 +106,7 @@ ExchangeOperation::Way& ExchangeOperation::WayOf(const Message& message) {
   if (found != ways_.end()) return found->second;
   Lane& lane = message.is_send ? lanes_.To(message.peer, LaneSource::kDirectChannel)
                                : lanes_.From(message.peer, LaneSource::kDirectChannel);
-  Way& way = ways_.try_emplace(key, lane).first->second;
+  Way& way = ways_.try_emplace(key, lane, message.peer).first->second;
   (message.is_send ? posting_ : taking_).push_back(&way);
   return way;
 }
@@ -157,6 +158,13 @@ Interpreter::Outcome ExchangeOperation::Poll(int64_t budget) {
   std::erase_if(leaving_, [](Way* way) { return way->end.is_quiet(); });
   if (posting_.empty() && taking_.empty() && leaving_.empty()) return Interpreter::Outcome::kOver;
   return posted || took ? Interpreter::Outcome::kMoved : Interpreter::Outcome::kStuck;
+}
+
+std::vector<int32_t> ExchangeOperation::PeersWaitedFor() const {
+  std::set<int32_t> peers;
+  for (const Ways* ways : {&posting_, &taking_, &leaving_})
+    for (const Way* way : *ways) peers.insert(way->peer);
+  return {peers.begin(), peers.end()};
 }
 
 Status ExchangeOperation::health() const {

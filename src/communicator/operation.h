@@ -92,6 +92,8 @@ class ExchangeOperation final : public Operation {
                     LaneSource& lanes);
   Interpreter::Outcome Poll(int64_t budget) override;
   Status health() const override;
+  // Of whom something is not yet received, or to whom not yet sent: each once.
+  std::vector<int32_t> PeersWaitedFor() const;
 
  private:
   struct Part {
@@ -102,8 +104,9 @@ class ExchangeOperation final : public Operation {
   };
   // The messages to one peer, or from it, in their order.
   struct Way {
-    explicit Way(Lane& lane) : end(lane) {}
+    Way(Lane& lane, int32_t of) : end(lane), peer(of) {}
     LaneEnd end;
+    int32_t peer;
     std::deque<Part> parts;
     size_t next = 0;  // to be posted or taken
     bool is_over() const { return next == parts.size(); }

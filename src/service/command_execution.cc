@@ -165,12 +165,13 @@ std::shared_ptr<HostCollective> ServiceCommunicator::HostCollectiveFor(const Loc
                                                                        const Epoch& epoch,
                                                                        const CollectiveCall& call) {
   if (!epoch.one_host()) return nullptr;
-  const uint64_t number = rank.collectives + 1;
+  const uint64_t number = rank.progress.collectives + 1;
   if (const auto found = host_collectives_.find(number); found != host_collectives_.end())
     return found->second;
   const bool is_first = std::none_of(local_.begin(), local_.end(), [&](const auto& other) {
-    return other->collectives >= number ||
-           (other->running && !other->running->is_exchange && other->collectives + 1 == number);
+    const uint64_t completed = other->progress.collectives;
+    return completed >= number ||
+           (other->running && other->running->is_of_all && completed + 1 == number);
   });
   // Chunks that an operator wants to see are those of a plan.
   if (!is_first || !epoch.strategy().is_built_in() || chunks_.is_on() ||
@@ -201,9 +202,10 @@ void ServiceCommunicator::Complete(size_t index) {
   rank.planned.reset();
   rank.exchange.reset();
   ++rank.completed;
+  rank.progress.Add(*rank.running);
   // The others hold it, until they have seen that it is done.
-  if (!rank.running->is_exchange) ++rank.collectives;
-  if (std::exchange(rank.on_host, nullptr) != nullptr) host_collectives_.erase(rank.collectives);
+  if (std::exchange(rank.on_host, nullptr) != nullptr)
+    host_collectives_.erase(rank.progress.collectives);
   ++tenant_.operations;
   tenant_.bytes += rank.running->bytes;
   trace_.push_back({.rank = rank.rank,

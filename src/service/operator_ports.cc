@@ -40,11 +40,6 @@ bool IsSameSecret(const std::string& a, const std::string& b) {
 
 constexpr int32_t kUnknownDevice = -1;
 
-bool SomebodyWaits(const RootPart& root) {
-  return std::any_of(root.progress().begin(), root.progress().end(),
-                     [](const RootPart::Progress& progress) { return progress.waits_ns > 0; });
-}
-
 }  // namespace
 
 Result<std::unique_ptr<OperatorPorts>> OperatorPorts::Start(Daemon::Core& core,
@@ -320,9 +315,6 @@ RasCommunicator OperatorPorts::ReportOf(const ServiceCommunicator& communicator,
   }
   const RootPart* root = core_.FindRoot(report.label);
   if (root == nullptr) return report;
-  int64_t most = 0;
-  for (const auto& progress : root->progress()) most = std::max(most, progress.issued);
-  for (const auto& rank : report.ranks) most = std::max(most, rank.issued);
   for (size_t number = 0; number < root->progress().size(); ++number) {
     const RootPart::Progress& progress = root->progress()[number];
     const auto is_it = [number](const RasRank& rank) {
@@ -338,13 +330,7 @@ RasCommunicator OperatorPorts::ReportOf(const ServiceCommunicator& communicator,
                  .issued = is_local ? local->issued : progress.issued,
                  .completed = is_local ? local->completed : progress.completed,
                  .waits_for = progress.waits_ns > 0 ? progress.what : ""};
-    if (root->HostOf(number).empty())
-      rank.why_missing = "has not joined";
-    else if (rank.has_left)
-      rank.why_missing = "has left";
-    else if (rank.issued < most && report.state == "active" && progress.waits_ns == 0 &&
-             SomebodyWaits(*root))
-      rank.why_missing = fmt::format("has called {} operations, others {}", rank.issued, most);
+    rank.why_missing = root->WhyMissing(number);
     if (!rank.why_missing.empty() && !(is_local && rank.has_left))
       report.missing.push_back(rank);
     else if (!is_local)

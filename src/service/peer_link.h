@@ -43,8 +43,8 @@ enum class PeerKind : uint8_t {
   kDiscard,   // from it: epoch
   kCommit,    // from it: epoch
   kSwitched,  // to it: epoch, nanoseconds that it held
-  kLeft,      // rank, operations that it completed; why
-  kProgress,  // to it: rank, issued, completed, nanoseconds it waits; what for
+  kLeft,  // rank, collectives that it completed, then peer, messages sent to and received from each; why
+  kProgress,  // to it: rank, issued, completed, nanoseconds it waits, collectives completed, peers that it waits for; what for
   kFailed,    // ErrorCode; why
   kGates,  // from the root: period, phase, length in ns, what is held (GateHolds); when ranks may send
   // Between daemons whose ranks regroup (regrouping.h); the first of a link has the communicator's secret

@@ -117,8 +117,6 @@ Json NoRoot(const ServiceCommunicator* here, const std::string& address, const s
 
 // Over all ranks: who has not come to what others wait for.
 Json PendingOf(const std::string& label, const RootPart& root) {
-  int64_t most = 0;
-  for (const auto& progress : root.progress()) most = std::max(most, progress.issued);
   Json waiting = Json::array(), missing = Json::array();
   for (size_t rank = 0; rank < root.progress().size(); ++rank) {
     const RootPart::Progress& progress = root.progress()[rank];
@@ -128,13 +126,8 @@ Json PendingOf(const std::string& label, const RootPart& root) {
                          {"operation", progress.completed + 1},
                          {"call", progress.what},
                          {"seconds", Seconds(progress.waits_ns)}});
-    else if (root.HostOf(rank).empty())
-      missing.push_back({{"rank", rank}, {"host", ""}, {"why", "has not joined"}});
-    else if (progress.issued < most)
-      missing.push_back(
-          {{"rank", rank},
-           {"host", root.HostOf(rank)},
-           {"why", fmt::format("has called {} operations, others {}", progress.issued, most)}});
+    else if (const std::string why = root.WhyMissing(rank); !why.empty() && !root.has_left(rank))
+      missing.push_back({{"rank", rank}, {"host", root.HostOf(rank)}, {"why", why}});
   }
   if (waiting.empty() && missing.empty()) return nullptr;
   return {{"communicator", label}, {"waiting", waiting}, {"missing", missing}};

@@ -57,12 +57,7 @@ void RootPart::Hear(size_t peer, const PeerFrame& frame) {
     case PeerKind::kLeft:
       return Left(peer, frame);
     case PeerKind::kProgress:
-      if (frame.words.size() != 4 || frame.texts.size() != 1 || frame.words[0] < 0 ||
-          frame.words[0] >= num_ranks_)
-        return;
-      progress_[static_cast<size_t>(frame.words[0])] = {frame.words[1], frame.words[2],
-                                                        frame.words[3], frame.texts[0]};
-      return;
+      return HearProgress(frame);
     case PeerKind::kFailed:
       return Fail(frame, peer);
     default:
@@ -214,13 +209,46 @@ void RootPart::FinishReconfiguration(const Result<int64_t>& hold_ns) {
 }
 
 void RootPart::Left(size_t peer, const PeerFrame& frame) {
-  if (frame.words.size() != 2 || frame.words[0] < 0 || frame.words[0] >= num_ranks_) return;
+  if (frame.words.size() < 2 || frame.words[0] < 0 || frame.words[0] >= num_ranks_) return;
   left_[static_cast<size_t>(frame.words[0])] = true;
   for (size_t other = 0; other < peers_.size(); ++other)
     if (other != peer && !peers_[other]->gone) peers_[other]->link->Send(frame);
   if (std::find(left_.begin(), left_.end(), false) != left_.end()) return;
   over_ = true;
   FinishReconfiguration(MakeError(ErrorCode::kPeerFailed, "all its ranks have left"));
+}
+
+void RootPart::HearProgress(const PeerFrame& frame) {
+  constexpr size_t kPeers = 5;  // where they begin
+  if (frame.words.size() < kPeers || frame.texts.size() != 1 || frame.words[0] < 0 ||
+      frame.words[0] >= num_ranks_)
+    return;
+  progress_[static_cast<size_t>(frame.words[0])] = {
+      .issued = frame.words[1],
+      .completed = frame.words[2],
+      .waits_ns = frame.words[3],
+      .collectives = frame.words[4],
+      .peers = {frame.words.begin() + kPeers, frame.words.end()},
+      .what = frame.texts[0]};
+}
+
+std::string RootPart::WhyMissing(size_t rank) const {
+  if (HostOf(rank).empty()) return "has not joined";
+  if (left_[rank]) return "has left";
+  const Progress& self = progress_[rank];
+  if (!runs() || self.waits_ns > 0) return "";
+  int64_t most = self.collectives;
+  for (size_t other = 0; other < progress_.size(); ++other) {
+    const Progress& waiting = progress_[other];
+    if (waiting.waits_ns == 0) continue;
+    if (std::find(waiting.peers.begin(), waiting.peers.end(), static_cast<int64_t>(rank)) !=
+        waiting.peers.end())
+      return fmt::format("has not called the messages that rank {} waits for", other);
+    if (waiting.peers.empty()) most = std::max(most, waiting.collectives + 1);
+  }
+  return most == self.collectives
+             ? ""
+             : fmt::format("has called {} collectives, others {}", self.collectives, most);
 }
 
 std::string RootPart::RanksOf(size_t peer) const {

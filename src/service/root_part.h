@@ -39,6 +39,9 @@ class RootPart {
 
   struct Progress {
     int64_t issued = 0, completed = 0, waits_ns = 0;
+    int64_t collectives = 0;  // of what is completed: those of all ranks
+    std::vector<int64_t>
+        peers;  // that it waits for; none: it waits for a collective, or for nothing
     std::string what;
   };
 
@@ -67,6 +70,8 @@ class RootPart {
   // The host of a rank; empty: it has not joined.
   std::string HostOf(size_t rank) const;
   bool has_left(size_t rank) const { return left_[rank]; }
+  // Why others wait for a rank, or would; empty: they do not.
+  std::string WhyMissing(size_t rank) const;
 
  private:
   enum class Stage : uint8_t { kGathering, kOpening, kActive, kPreparing, kCommitted, kFailed };
@@ -93,6 +98,7 @@ class RootPart {
   void Opened(size_t peer, const PeerFrame& frame);
   void Lost(size_t peer, const std::string& why);
   void Left(size_t peer, const PeerFrame& frame);
+  void HearProgress(const PeerFrame& frame);
   void Fail(const PeerFrame& failed, size_t origin);
   void SendToAll(const PeerFrame& frame) { SendToAll(Framed(frame)); }
   void SendToAll(const FrameBytes& frame);

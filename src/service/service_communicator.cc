@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <new>
+#include <set>
 #include <utility>
 
 #include "bootstrap.h"
@@ -30,6 +31,16 @@ ServiceCommunicator::~ServiceCommunicator() {
     rank->exchange.reset();
     if (rank->owner != nullptr) --tenant_.ranks;
   }
+}
+
+std::vector<int32_t> ServiceCommunicator::LocalRank::PeersWaitedFor() const {
+  const Command* waits = next();
+  if (waits == nullptr || waits->is_of_all) return {};
+  if (running) return exchange->PeersWaitedFor();
+  std::set<int32_t> peers;
+  for (const Message& message : waits->messages) peers.insert(message.peer);
+  peers.erase(rank);
+  return {peers.begin(), peers.end()};
 }
 
 // --- Joining -------------------------------------------------------------------------------------
@@ -107,8 +118,9 @@ void ServiceCommunicator::HearRoot(const PeerFrame& frame) {
         });
       return;
     case PeerKind::kLeft:
-      if (words.size() == 2)
-        HearLeft(static_cast<int32_t>(words[0]), static_cast<uint64_t>(words[1]), text);
+      if (words.empty()) return;
+      if (const auto completed = RankProgress::FromWords(std::span(words).subspan(1)))
+        HearLeft(static_cast<int32_t>(words[0]), *completed, text);
       return;
     case PeerKind::kFailed:
       if (words.size() == 1) Fail({static_cast<ErrorCode>(words[0]), text}, false);
@@ -396,36 +408,26 @@ void ServiceCommunicator::Leave(std::span<const uint32_t> lines, const RankOwner
     --tenant_.ranks;
     if (regrouping_ != nullptr) regrouping_->SetGone(rank->rank);
     if (failed_) continue;
-    root_->Send({.kind = PeerKind::kLeft,
-                 .words = {rank->rank, static_cast<int64_t>(rank->completed)},
-                 .texts = {why}});
-    HearLeft(rank->rank, rank->completed, why);
+    PeerFrame left{.kind = PeerKind::kLeft, .words = {rank->rank}, .texts = {why}};
+    rank->progress.AppendTo(left.words);
+    root_->Send(left);
+    HearLeft(rank->rank, rank->progress, why);
   }
 }
 
-void ServiceCommunicator::HearLeft(int32_t rank, uint64_t completed, const std::string& why) {
-  // The root's word of one that left here comes, too; and where its daemon has gone since then, that nothing which it had
-  // completed can be relied on.
-  const auto known = std::find_if(left_.begin(), left_.end(),
-                                  [rank](const Left& left) { return left.rank == rank; });
-  if (known != left_.end() && completed >= known->completed) return;
-  if (known == left_.end())
-    left_.push_back({rank, completed, why});
-  else
-    *known = {rank, completed, why};
+void ServiceCommunicator::HearLeft(int32_t rank, const RankProgress& completed,
+                                   const std::string& why) {
+  // The root's word of one that left here comes, too.
+  if (!left_.Add(rank, completed, why)) return;
   for (const auto& local : local_) CheckLeft(*local);
 }
 
 void ServiceCommunicator::CheckLeft(LocalRank& rank) {
   if (failed_ || rank.has_failed || rank.owner == nullptr) return;
-  if (!rank.running && rank.queue.empty()) return;
-  const uint64_t next = rank.completed + 1;
-  for (const Left& left : left_)
-    if (next > left.completed)
-      return FailRank(rank, {ErrorCode::kPeerFailed,
-                             fmt::format("rank {} calls its operation {}; rank {} completed {} and "
-                                         "is no longer there: {}",
-                                         rank.rank, next, left.rank, left.completed, left.why)});
+  const Command* next = rank.next();
+  if (next == nullptr) return;
+  if (const auto why = left_.WhyNever(rank.rank, rank.progress, *next))
+    FailRank(rank, {ErrorCode::kPeerFailed, *why});
 }
 
 void ServiceCommunicator::FailRank(LocalRank& rank, const Error& why) {
@@ -538,9 +540,7 @@ void ServiceCommunicator::Tick(int64_t now_ns) {
   path_watch_.Tick(now_ns);
   for (const auto& rank : local_) {
     if (rank->has_failed) continue;
-    const Command* oldest = rank->running         ? &*rank->running
-                            : rank->queue.empty() ? nullptr
-                                                  : &rank->queue.front();
+    const Command* oldest = rank->next();
     const int64_t waits = oldest == nullptr ? 0 : now_ns - oldest->posted_ns;
     const bool changed =
         rank->issued != rank->told_issued || rank->completed != rank->told_completed;
@@ -548,10 +548,13 @@ void ServiceCommunicator::Tick(int64_t now_ns) {
     if (waits < kLongNs && !(oldest == nullptr && changed)) continue;
     rank->told_issued = rank->issued;
     rank->told_completed = rank->completed;
-    root_->Send({.kind = PeerKind::kProgress,
-                 .words = {rank->rank, static_cast<int64_t>(rank->issued),
-                           static_cast<int64_t>(rank->completed), waits},
-                 .texts = {oldest == nullptr ? "" : oldest->Text()}});
+    PeerFrame progress{.kind = PeerKind::kProgress,
+                       .words = {rank->rank, static_cast<int64_t>(rank->issued),
+                                 static_cast<int64_t>(rank->completed), waits,
+                                 static_cast<int64_t>(rank->progress.collectives)},
+                       .texts = {oldest == nullptr ? "" : oldest->Text()}};
+    for (const int32_t peer : rank->PeersWaitedFor()) progress.words.push_back(peer);
+    root_->Send(progress);
   }
 }
 

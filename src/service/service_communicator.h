@@ -24,7 +24,8 @@
 
 #include "barrier.h"
 #include "chunk_trace.h"
-#include "collective_call.h"
+#include "command.h"
+#include "departures.h"
 #include "epoch.h"
 #include "following.h"
 #include "gate.h"
@@ -49,23 +50,6 @@ class RankOwner {
   virtual void Completed(uint32_t line, uint64_t completed, uint32_t epoch) = 0;
   virtual void Failed(uint32_t line, const Error& why) = 0;
   virtual int32_t process_number() const { return -1; }
-};
-
-// What a rank is to do, checked, with the memory that it needs.
-struct Command {
-  bool is_exchange = false;
-  bool is_of_all = true;  // all ranks take part; else perhaps only some
-  CollectiveCall call;
-  std::vector<Message> messages;
-  uint64_t what = 0;  // of an exchange
-  int64_t bytes = 0;  // for statistics
-  std::vector<std::shared_ptr<TenantBuffer>> memory;
-  int64_t posted_ns = 0;
-
-  std::string Text() const { return TextOf(is_exchange, call, messages.size()); }
-  static std::string TextOf(bool is_exchange, const CollectiveCall& call, size_t messages) {
-    return is_exchange ? fmt::format("{} messages", messages) : ToText(call);
-  }
 };
 
 // One executed command, for traces.
@@ -115,8 +99,7 @@ class ServiceCommunicator {
     int32_t device = 0;         // of this host
     std::deque<Command> queue;  // not launched
     uint64_t issued = 0, completed = 0;
-    uint64_t collectives =
-        0;  // of what is completed: all ranks have the same, exchanges are of some
+    RankProgress progress;  // what is completed, as other ranks can tell it
     std::optional<Command> running;
     std::optional<std::pair<std::array<uint64_t, 2>, int32_t>>
         promised;  // secret of what it is to join next, after regrouping, and its rank there
@@ -128,6 +111,12 @@ class ServiceCommunicator {
     int64_t launched_ns = 0, polls_stuck = 0;
     uint64_t told_issued = 0, told_completed = 0;  // to the root
 
+    // What it waits for, or will first; null: nothing.
+    const Command* next() const {
+      return running ? &*running : queue.empty() ? nullptr : &queue.front();
+    }
+    // Those of messages that only some ranks exchange.
+    std::vector<int32_t> PeersWaitedFor() const;
     Operation& operation() const {
       if (on_host != nullptr) return *on_host;
       return planned != nullptr ? static_cast<Operation&>(*planned) : *exchange;
@@ -222,7 +211,7 @@ class ServiceCommunicator {
   void Do(const BarrierAction& action);
   // Finds the next daemon again where the connection to it was lost.
   void WatchRing(int64_t now_ns);
-  void HearLeft(int32_t rank, uint64_t completed, const std::string& why);
+  void HearLeft(int32_t rank, const RankProgress& completed, const std::string& why);
   // Its next command may be one that a rank which has left will never join.
   void CheckLeft(LocalRank& rank);
   void FailRank(LocalRank& rank, const Error& why);
@@ -273,12 +262,7 @@ class ServiceCommunicator {
   std::unique_ptr<Regrouping> regrouping_;
   BarrierState barrier_;
   std::map<uint32_t, std::unique_ptr<Epoch>> epochs_;
-  struct Left {
-    int32_t rank = 0;
-    uint64_t completed = 0;
-    std::string why;
-  };
-  std::vector<Left> left_;            // in the order heard: who left first is why others did
+  Departures left_;
   std::vector<CollectiveCall> seen_;  // one of each kind, for plans made ahead
   bool planning_ = false;
   int64_t attempt_ = 0;  // the root's last to change the strategy

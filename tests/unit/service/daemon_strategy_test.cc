@@ -1,5 +1,6 @@
 // Schedules, flow tables and gates of a daemon, changed while collectives run.
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -91,6 +92,41 @@ TEST(DaemonTest, ChangesItsStrategyWhileSomeExchangeMessagesBetweenCollectives) 
                           .is_send = ranks.rank() == 0};
     ASSERT_TRUE(Succeeded(ranks.Exchange({&message, 1})));
     ASSERT_EQ(word, 0);
+  });
+}
+
+// Commands of some ranks are no measure for others: ranks 2 and 3 have left after one collective, and ranks 0 and 1 have more
+// to say to each other.
+TEST(DaemonTest, RanksThatHaveLeftAreNoConcernOfMessagesBetweenOthers) {
+  RunningDaemon a("left-a"), b("left-b");
+  std::atomic<int> there = 4;
+  RunRanks({&a, &b}, 4, [&](Communicator& ranks) {
+    int32_t mine = 1, sum = 0;
+    ASSERT_TRUE(Succeeded(ranks.AllReduce(&mine, &sum, 1, DataType::kInt32, ReduceOp::kSum)));
+    if (ranks.rank() > 1) {
+      { const Communicator leaves = std::move(ranks); }
+      --there;
+      return;
+    }
+    while (there > 2) std::this_thread::yield();
+    for (int32_t round = 0; round < 10; ++round) {
+      int32_t word = ranks.rank() == 0 ? round : -1;
+      const Message message{.peer = 1 - ranks.rank(),
+                            .data = &word,
+                            .bytes = sizeof(word),
+                            .is_send = ranks.rank() == 0};
+      ASSERT_TRUE(Succeeded(ranks.Exchange({&message, 1}))) << "round " << round;
+      ASSERT_EQ(word, round);
+    }
+    // Nobody answers these.
+    const Message lost{.peer = 3, .data = &mine, .bytes = sizeof(mine), .is_send = true};
+    const Status never = ranks.Exchange({&lost, 1});
+    ASSERT_FALSE(never);
+    EXPECT_THAT(
+        never.error().message,
+        HasSubstr(fmt::format("rank {} sends its message 1 to rank 3, which received 0 and is "
+                              "no longer there",
+                              ranks.rank())));
   });
 }
 

@@ -248,6 +248,37 @@ TEST(DaemonTest, SaysWhoHasNotCome) {
   operator_thread.join();
 }
 
+// Rank 2 has called less than the others, and nobody waits for it.
+TEST(DaemonTest, SaysWhoseMessagesHaveNotCome) {
+  RunningDaemon a("words-a"), b("words-b");
+  std::atomic<bool> asked = false;
+  RunRanks({&a, &b}, 3, [&](Communicator& ranks) {
+    int32_t word = 0;
+    const Message message{.peer = 1 - ranks.rank(),
+                          .data = &word,
+                          .bytes = sizeof(word),
+                          .is_send = ranks.rank() == 1};
+    const auto exchange = [&] { ASSERT_TRUE(Succeeded(ranks.Exchange({&message, 1}))); };
+    for (int sent = 0; ranks.rank() < 2 && sent < 3; ++sent) exchange();
+    if (ranks.rank() == 2) {
+      Json pending;
+      Until([&] {
+        pending = a.Ask("pending")["pending"];
+        return !pending.empty() && pending[0]["waiting"].size() == 1;
+      });
+      asked = true;
+      ASSERT_EQ(pending[0]["waiting"].size(), 1u) << pending.dump();
+      EXPECT_EQ(pending[0]["waiting"][0]["rank"], 0);
+      ASSERT_EQ(pending[0]["missing"].size(), 1u) << pending.dump();
+      EXPECT_EQ(pending[0]["missing"][0]["rank"], 1);
+      EXPECT_EQ(pending[0]["missing"][0]["why"],
+                "has not called the messages that rank 0 waits for");
+    }
+    while (ranks.rank() == 1 && !asked) std::this_thread::yield();
+    if (ranks.rank() < 2) exchange();
+  });
+}
+
 TEST(DaemonTest, ReportsAndQuotas) {
   RunningDaemon daemon("one");
   RunRanks({&daemon}, 2, [&](Communicator& ranks) {

@@ -197,7 +197,7 @@ RasReport SmallReport() {
                       .completed = 1,
                       .waits_for = "all-reduce of 8 float (sum)"});
   of.missing.push_back(
-      {.rank = 2, .host = "b", .why_missing = "has called 1 operations, others 2"});
+      {.rank = 2, .host = "b", .why_missing = "has called 1 collectives, others 2"});
   return {.version = "0.1.0", .host = "a", .communicators = {of}};
 }
 
@@ -252,7 +252,7 @@ TEST(RasTest, ReportsNameWhoIsMissing) {
   EXPECT_EQ(of["ranks"][0]["collective_counts"]["AllReduce"], 0);
   EXPECT_EQ(of["missing_ranks"][0]["status"]["unresponsive"], true);
   const std::string text = RasText(SmallReport(), false);
-  EXPECT_THAT(text, HasSubstr("c-00000007: rank 2 (b) has called 1 operations, others 2\n"));
+  EXPECT_THAT(text, HasSubstr("c-00000007: rank 2 (b) has called 1 collectives, others 2\n"));
   EXPECT_THAT(text, HasSubstr("1 of 2 operations, in all-reduce of 8 float (sum)\n"));
   EXPECT_THAT(text, HasSubstr("INCOMPLETE"));
 }

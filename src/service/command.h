@@ -1,0 +1,34 @@
+// Command: what a rank of a tenant is to do, checked, with the memory that it needs.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "collective_call.h"
+#include "tenant.h"
+#include "tutti/communicator.h"
+
+namespace tutti::service {
+
+struct Command {
+  bool is_exchange = false;
+  bool is_of_all = true;  // all ranks take part, as in all-to-all-v; else perhaps only some
+  CollectiveCall call;
+  std::vector<Message> messages;
+  uint64_t what = 0;  // of an exchange
+  int64_t bytes = 0;  // for statistics
+  std::vector<std::shared_ptr<TenantBuffer>> memory;
+  int64_t posted_ns = 0;
+
+  std::string Text() const { return TextOf(is_exchange, call, messages.size()); }
+  static std::string TextOf(bool is_exchange, const CollectiveCall& call, size_t messages) {
+    return is_exchange ? fmt::format("{} messages", messages) : ToText(call);
+  }
+};
+
+}  // namespace tutti::service

@@ -1,0 +1,103 @@
+#include "departures.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tutti::service {
+namespace {
+
+using testing::ElementsAre;
+using testing::Eq;
+using testing::Optional;
+
+Command Messages(std::vector<Message> messages) {
+  Command command;
+  command.is_exchange = true;
+  command.is_of_all = false;
+  command.messages = std::move(messages);
+  return command;
+}
+Command SendTo(int32_t peer) { return Messages({{.peer = peer, .is_send = true}}); }
+Command ReceiveFrom(int32_t peer) { return Messages({{.peer = peer}}); }
+
+RankProgress After(const std::vector<Command>& commands) {
+  RankProgress progress;
+  for (const Command& command : commands) progress.Add(command);
+  return progress;
+}
+
+// Rank 2 has left after two collectives, one message that it sent to rank 0 and two of rank 0's.
+class DeparturesTest : public testing::Test {
+ protected:
+  DeparturesTest() {
+    left_.Add(2, After({{}, SendTo(0), ReceiveFrom(0), {}, ReceiveFrom(0)}), "it left");
+  }
+  std::optional<std::string> WhyNever(const std::vector<Command>& completed, const Command& next) {
+    return left_.WhyNever(0, After(completed), next);
+  }
+  Departures left_;
+};
+
+TEST_F(DeparturesTest, CollectivesEndThatAllHaveCalled) {
+  EXPECT_EQ(WhyNever({{}}, {}), std::nullopt);
+  EXPECT_THAT(
+      WhyNever({{}, {}}, {}),
+      Optional(
+          Eq("rank 0 calls its collective 3; rank 2 completed 2 and is no longer there: it left")));
+}
+
+// As many as there may be: the others' collectives have the same numbers.
+TEST_F(DeparturesTest, MessagesBetweenOthersCountForNothing) {
+  EXPECT_EQ(WhyNever({{}, SendTo(1), ReceiveFrom(1), SendTo(1)}, {}), std::nullopt);
+  EXPECT_EQ(WhyNever({{}, {}}, SendTo(1)), std::nullopt);
+  EXPECT_EQ(WhyNever({{}, {}}, Messages({{.peer = 0, .is_send = true}, {.peer = 0}})),
+            std::nullopt);
+}
+
+TEST_F(DeparturesTest, MessagesEndThatBothHaveCalled) {
+  EXPECT_EQ(WhyNever({}, ReceiveFrom(2)), std::nullopt);
+  EXPECT_THAT(WhyNever({ReceiveFrom(2)}, ReceiveFrom(2)),
+              Optional(Eq("rank 0 waits for message 2 of rank 2, which sent 1 and is no longer "
+                          "there: it left")));
+  EXPECT_EQ(WhyNever({SendTo(2)}, SendTo(2)), std::nullopt);
+  const Command three = Messages({{.peer = 2, .is_send = true},
+                                  {.peer = 1, .is_send = true},
+                                  {.peer = 2, .is_send = true},
+                                  {.peer = 2, .is_send = true}});
+  EXPECT_THAT(WhyNever({}, three),
+              Optional(Eq("rank 0 sends its message 3 to rank 2, which received 2 and is no longer "
+                          "there: it left")));
+}
+
+TEST_F(DeparturesTest, NothingCanBeReliedOnWhereTheDaemonHasGone) {
+  EXPECT_FALSE(left_.Add(2, After({{}, {}, SendTo(0)}), "again"));
+  EXPECT_TRUE(left_.Add(2, {}, "its daemon has gone"));
+  EXPECT_EQ(left_.size(), 1u);
+  EXPECT_NE(WhyNever({}, {}), std::nullopt);
+  EXPECT_NE(WhyNever({}, SendTo(2)), std::nullopt);
+  EXPECT_EQ(WhyNever({}, SendTo(1)), std::nullopt);
+  // Messages alone are lost, too.
+  Departures messages;
+  messages.Add(1, After({SendTo(0)}), "it left");
+  EXPECT_EQ(messages.WhyNever(0, {}, ReceiveFrom(1)), std::nullopt);
+  EXPECT_TRUE(messages.Add(1, {}, "its daemon has gone"));
+  EXPECT_NE(messages.WhyNever(0, {}, ReceiveFrom(1)), std::nullopt);
+}
+
+TEST_F(DeparturesTest, ProgressTravelsInWords) {
+  const RankProgress progress = After({{}, SendTo(7), ReceiveFrom(3), SendTo(7)});
+  std::vector<int64_t> words;
+  progress.AppendTo(words);
+  EXPECT_THAT(words, ElementsAre(1, 3, 0, 1, 7, 2, 0));
+  EXPECT_THAT(RankProgress::FromWords(words), Optional(progress));
+  for (const size_t wrong : {0u, 2u, 3u, 5u})
+    EXPECT_EQ(RankProgress::FromWords(std::vector<int64_t>(wrong, 1)), std::nullopt);
+}
+
+}  // namespace
+}  // namespace tutti::service
