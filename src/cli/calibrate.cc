@@ -91,9 +91,12 @@ int Run(const Program& program, const CalibrateFlags& flags) {
   if (const auto code = ServeIfNotFirst(flags.remote, std::string(Name(Transport::kTcp))))
     return *code;
   const Result<int64_t> size = ParseSizeBytes(flags.size);
-  if (!size) return Report({size.error().code, "--size: " + size.error().message});
+  const auto report = [&flags](const Error& error) {
+    return ReportForAllRanks(flags.remote, Transport::kTcp, error);
+  };
+  if (!size) return report({size.error().code, "--size: " + size.error().message});
   Result<std::unique_ptr<RemoteRanks>> ranks = RemoteRanks::Plan(flags.remote, Transport::kTcp, 0);
-  if (!ranks) return Report(ranks.error());
+  if (!ranks) return report(ranks.error());
   if (*ranks == nullptr)
     return Report({ErrorCode::kInvalidArgument,
                    "between which ranks: give --hosts h0,h1, or start it by mpirun, torchrun or "

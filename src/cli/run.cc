@@ -380,7 +380,11 @@ void ShowRow(bool json, const RunFlags& flags, const Job& job, size_t i, const W
 int Run(const Program& program, const RunFlags& flags) {
   if (const std::optional<int> code = ServeIfNotFirst(flags.remote, flags.transport)) return *code;
   const Result<Job> job = MakeJob(flags);
-  if (!job) return Report(job.error());
+  if (!job) {
+    const Result<Transport> transport = ParseTransport(flags.transport);
+    return transport ? ReportForAllRanks(flags.remote, *transport, job.error())
+                     : Report(job.error());
+  }
   if (job->remote) {
     Status started = job->remote->Start();
     if (started) started = job->remote->SetPlan(*job->plan);

@@ -21,6 +21,7 @@ constexpr uint16_t kDefaultPort = 21357;
 constexpr double kTimeToEnd_s = 2;
 constexpr const char* kLoopback = "127.0.0.1";
 constexpr const char* kLoopback6 = "::1";
+bool IsLoopback(const std::string& host) { return host == kLoopback || host == kLoopback6; }
 
 struct Root {
   std::string host;
@@ -288,7 +289,7 @@ Status RemoteRanks::StartFirst(uint16_t port) {
 
 Status RemoteRanks::Start() {
   const bool all_local =
-      job_ ? root_host_ == kLoopback || root_host_ == kLoopback6
+      job_ ? IsLoopback(root_host_)
            : root_host_.empty() && std::all_of(hosts_.begin(), hosts_.end(),
                                                [](const HostRanks& h) { return h.is_local(); });
   Result<Coordinator> coordinator = Coordinator::Listen({.host = !all_local ? Coordinator::AnyHost()
@@ -303,6 +304,15 @@ Status RemoteRanks::Start() {
   const uint16_t port = coordinator_->port();
   if (Status started = job_ ? StartFirst(port) : StartHosts(port); !started) return started;
   return coordinator_->Gather([this] { return processes_.health(); });
+}
+
+int ReportForAllRanks(const RemoteFlags& flags, Transport transport, const Error& error) {
+  const int code = Report(error);
+  if (!flags.hosts.empty()) return code;
+  // Of MPI the others come only where the first one does: all start, and are ended at once.
+  if (const auto ranks = RemoteRanks::Plan(flags, transport, 0); ranks && *ranks != nullptr)
+    (void)(*ranks)->Start();
+  return code;
 }
 
 Status RemoteRanks::SetPlan(const tutti::Plan& plan) { return coordinator_->SetPlan(plan); }

@@ -28,6 +28,10 @@ void AddRemoteFlags(Command& command, RemoteFlags& flags);
 // gives the exit code. Nothing: go on.
 std::optional<int> ServeIfNotFirst(const RemoteFlags& flags, const std::string& transport);
 
+// Report() of what prevents a run. Where a launcher started this process as the first of several ranks the others, who wait
+// for it, are told that there will be none; they say nothing of it.
+int ReportForAllRanks(const RemoteFlags& flags, Transport transport, const Error& error);
+
 class RemoteRanks {
  public:
   // Null: the ranks are to be local. Nothing is started yet. `num_ranks` 0: as many as the hosts or the

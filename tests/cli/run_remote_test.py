@@ -281,6 +281,8 @@ class RemoteTest(harness.CliTest):
                                    "--transport", "tcp"], capture_output=True, text=True, env=MPI_ENVIRONMENT, timeout=120)
             self.assertNotEqual(done.returncode, 0)
             self.assertIn(f"the plan is for 4 ranks, {name} started 3", done.stderr)
+            # The others are told, and say nothing.
+            self.assertEqual(done.stderr.count("tutti: error"), 1, done.stderr)
             done = subprocess.run([launcher, "-np", "4", harness.TUTTI, "run", self.schedule, "--size", "64K", "-n", "2"],
                                   capture_output=True, text=True, env=MPI_ENVIRONMENT, timeout=120)
             self.assertEqual(done.returncode, 0, done.stderr)
@@ -302,6 +304,15 @@ class RemoteTest(harness.CliTest):
             self.assertEqual(out["wrong"], 0)
             for here, there in zip(local["rows"], out["rows"]):
                 self.assertEqual(there["in_place"]["digest"], here["in_place"]["digest"])
+
+    def test_ranks_of_mpi_end_where_the_first_cannot_begin(self):
+        for launcher, _ in self.each_mpi():
+            for transport in ("tcp", "mpi"):
+                done = subprocess.run([launcher, "-np", "3", harness.TUTTI, "run", self.path("none.sched"), "--size", "64K",
+                                       "--transport", transport], capture_output=True, text=True, env=MPI_ENVIRONMENT, timeout=300)
+                self.assertNotEqual(done.returncode, 0)
+                self.assertEqual(done.stderr.count("tutti: error"), 1, done.stderr)
+                self.assertIn("none.sched: cannot open", done.stderr)
 
     def test_ranks_of_torchrun(self):
         """What it sets, without it."""
