@@ -56,7 +56,7 @@ std::optional<std::string> Departures::WhyNever(int32_t rank, const RankProgress
           completed.collectives + 1, left.rank, left.completed.collectives, left.why);
     }
     // Of this rank with that one: what is completed here and is to be completed.
-    const auto with = [&left](const RankProgress& progress, int32_t peer) {
+    const auto with = [](const RankProgress& progress, int32_t peer) {
       const auto found = progress.messages.find(peer);
       return found == progress.messages.end() ? RankProgress::Messages{} : found->second;
     };
