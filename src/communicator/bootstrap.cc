@@ -27,7 +27,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr uint64_t kIdMagic = 0x0002'4449'5454'5554;     // "TUTTID", version 2
-constexpr uint64_t kHelloMagic = 0x0004'4d4d'4f43'5454;  // "TTCOMM", version 4
+constexpr uint64_t kHelloMagic = 0x0005'4d4d'4f43'5454;  // "TTCOMM", version 5
 constexpr size_t kHelloWords = 6;
 constexpr int64_t kMaxSilenceMs = int64_t{1} << 40;
 constexpr std::chrono::milliseconds kRootLooks{1000};  // at least so often
@@ -271,7 +271,8 @@ class Root {
   void Hear(size_t rank) {
     Member& member = members_[rank];
     while (member.link) {
-      const Result<std::optional<Frame>> frame = member.link->TryReceive(kMaxShareBytes);
+      const Result<std::optional<Frame>> frame = member.link->TryReceive(
+          std::max(kMaxShareBytes, RankProgress::MaxBytes(members_.size())));
       if (frame && !*frame) return;
       member.heard = Clock::now();
       if (!frame) {
@@ -289,6 +290,7 @@ class Root {
     Member& member = members_[rank];
     switch (frame.type) {
       case FrameType::kShare:
+        if (frame.body.size() > kMaxShareBytes) return SpeaksNonsense(rank, frame);
         member.share = frame.body;
         EndRound();
         LookForLeft();
@@ -303,15 +305,22 @@ class Root {
         member.link.reset();
         member.left = true;
         LookForLeft();
+        if (!frame.body.empty())
+          SendToOthers(rank, FrameType::kLeft,
+                       WordsToBytes({static_cast<int64_t>(rank)}) + frame.body);
         return;
       case FrameType::kBeat:
         if (!frame.body.empty()) member.link->SendIfRoom(FrameType::kBeat, "");  // a question
         return;
       default:
-        member.link.reset();
-        TellOthers(rank, fmt::format("rank {} sent a frame of type {}", rank,
-                                     static_cast<int>(frame.type)));
+        return SpeaksNonsense(rank, frame);
     }
+  }
+
+  void SpeaksNonsense(size_t rank, const Frame& frame) {
+    members_[rank].link.reset();
+    TellOthers(rank, fmt::format("rank {} sent a frame of type {} and {} bytes", rank,
+                                 static_cast<int>(frame.type), frame.body.size()));
   }
 
   void EndRound() {
@@ -355,9 +364,13 @@ class Root {
 
   void TellOthers(size_t rank, const std::string& what) {
     if (fault_.empty()) fault_ = what;
+    SendToOthers(rank, FrameType::kAbort, what);
+  }
+
+  void SendToOthers(size_t rank, FrameType type, const std::string& body) {
     for (size_t other = 0; other < members_.size(); ++other)
       if (Member& member = members_[other]; other != rank && member.link)
-        if (!member.link->Send(FrameType::kAbort, what)) member.link.reset();
+        if (!member.link->Send(type, body)) member.link.reset();
   }
 
   const std::chrono::milliseconds lingers_;
@@ -478,6 +491,13 @@ Link::~Link() {
   if (link_ != nullptr && !over_) static_cast<void>(Send(FrameType::kEnd, ""));
 }
 
+void Link::End(const RankProgress& completed) {
+  if (link_ == nullptr || std::exchange(over_, true)) return;
+  std::vector<int64_t> words;
+  completed.AppendTo(words);
+  static_cast<void>(Send(FrameType::kEnd, WordsToBytes(words)));
+}
+
 Status Link::Send(FrameType type, std::string_view body) {
   const std::lock_guard sending(link_->sending);
   return link_->link.Send(type, body);
@@ -503,7 +523,18 @@ Result<std::optional<Frame>> Link::Next(int wait_ms) {
     over_ = true;
     return std::optional<Frame>();
   }
+  if ((*frame)->type == FrameType::kLeft) {
+    HearLeft(**frame);
+    return std::optional<Frame>();
+  }
   return frame;
+}
+
+void Link::HearLeft(const Frame& frame) {
+  const auto words = frame.Words(frame.body.size() / sizeof(int64_t));
+  if (!words || words->empty()) return;
+  if (const auto completed = RankProgress::FromWords(std::span(*words).subspan(1)))
+    departures_.Add(static_cast<int32_t>(words->front()), *completed, "it left");
 }
 
 Status Link::AskRoot() {

@@ -25,6 +25,7 @@
 
 #include "beats.h"
 #include "control_link.h"
+#include "departures.h"
 #include "tutti/base/deadline.h"
 #include "tutti/base/result.h"
 #include "tutti/communicator.h"
@@ -69,6 +70,11 @@ class Link {
   // Tells the root why this rank fails, once, and adds what others say within `wait_s`.
   Error Fail(const Error& error, double wait_s);
 
+  // It leaves, having completed that, and nobody fails for it. To be called last; without it nothing is said of what it completed.
+  void End(const RankProgress& completed);
+  // Those of whose end Check() has heard.
+  const Departures& departures() const { return departures_; }
+
   const Endpoint& local() const { return local_; }
 
  private:
@@ -77,6 +83,7 @@ class Link {
   Link(ControlLink link, int32_t num_ranks, double silence_s);
   // The next frame but beats and those that end everything; nothing: none came.
   Result<std::optional<Frame>> Next(int wait_ms);
+  void HearLeft(const Frame& frame);
   // Asks the root now and then; an error: it has not answered in time.
   Status AskRoot();
   Status Send(FrameType type, std::string_view body);
@@ -88,8 +95,9 @@ class Link {
   Time asked_, looked_;
   std::optional<Time> unanswered_;  // since when
   std::optional<Error> fault_;      // the last that was heard
-  bool heard_ = false;              // anything at all
-  bool over_ = false;               // the root is no longer needed, or has failed
+  Departures departures_;
+  bool heard_ = false;  // anything at all
+  bool over_ = false;   // the root is no longer needed, or has failed
 };
 
 }  // namespace tutti::bootstrap

@@ -58,6 +58,12 @@ class InProcessRank final : public Communicator::Rank {
   InProcessRank(int32_t num_ranks, int32_t rank, const CommunicatorOptions& options,
                 std::shared_ptr<Meeting> meeting = nullptr)
       : Rank(num_ranks, rank, options), meeting_(std::move(meeting)) {}
+  ~InProcessRank() override {
+    lanes_.reset();
+    if (link_) link_->End(progress_);
+  }
+  InProcessRank(const InProcessRank&) = delete;
+  InProcessRank& operator=(const InProcessRank&) = delete;
   Status Join(const UniqueId& id);
 
   // What runs looks at the flag; where nothing runs the others are told here.
@@ -123,7 +129,7 @@ class InProcessRank final : public Communicator::Rank {
   Status ExchangeNow(std::span<const Message> messages, const std::string& text);
   Result<PlanOperation*> OperationFor(const PlannedSchedule& planned, const PlanCall& call);
   // Until it is over, or why it cannot be.
-  std::optional<Failure> Drive(Operation& operation);
+  std::optional<Failure> Drive(Operation& operation, const CallOfRank& call = {});
   // A rank that has done its part may have ended since this one looked last.
   bool EndsByWhatHasCome(Operation& operation);
   // Before anything is sent: not failed, not aborted.
@@ -136,6 +142,7 @@ class InProcessRank final : public Communicator::Rank {
   Status FailBecause(const Failure& failure, const std::string& text);
 
   std::mutex running_;  // held while an operation runs
+  RankProgress progress_;
   std::atomic<bool> aborted_ = false, has_failed_ = false;
   std::optional<ScheduleBook> book_;
   std::optional<bootstrap::Link> link_;
@@ -308,7 +315,8 @@ bool InProcessRank::EndsByWhatHasCome(Operation& operation) {
   }
 }
 
-std::optional<InProcessRank::Failure> InProcessRank::Drive(Operation& operation) {
+std::optional<InProcessRank::Failure> InProcessRank::Drive(Operation& operation,
+                                                           const CallOfRank& call) {
   constexpr std::chrono::milliseconds kCheck{1};
   constexpr int kPauses = 64;
   std::optional<Deadline> deadline;
@@ -346,11 +354,16 @@ std::optional<InProcessRank::Failure> InProcessRank::Drive(Operation& operation)
       if (EndsByWhatHasCome(operation)) break;
       return Failure{others.error()};
     }
+    if (const auto never = link_->departures().WhyNever(rank_, progress_, call)) {
+      if (EndsByWhatHasCome(operation)) break;
+      return Failure{{ErrorCode::kPeerFailed, *never}};
+    }
     if (deadline->HasPassed())
       return Failure{
           {ErrorCode::kPeerFailed, fmt::format("it did not end within {} s", options_.timeout_s)}};
   }
   lanes_->Flush();
+  progress_.Add(call);
   return std::nullopt;
 }
 
@@ -427,7 +440,8 @@ Status InProcessRank::ExchangeNow(std::span<const Message> messages, const std::
   if (Status checked = CheckMessages(messages, rank_, num_ranks_); !checked) return checked;
   if (Status healthy = BeHealthy(text); !healthy) return healthy;
   ExchangeOperation operation(messages, SignatureOfText(text), rank_, *lanes_);
-  const std::optional<Failure> failure = Drive(operation);
+  const std::optional<Failure> failure =
+      Drive(operation, {.is_of_all = text != kMessages, .messages = messages});
   return failure ? FailBecause(*failure, text) : Status();
 }
 

@@ -45,9 +45,11 @@ enum class FrameType : uint8_t {
   // From a coordinator that wants a trace: a number; back: that number and the rank's clock.
   kClock,
   // From a rank: when its last iteration began, and events of it
-  kTrace
+  kTrace,
+  // From a root: a rank that has left, and what it had completed
+  kLeft
 };
-inline constexpr FrameType kLastFrameType = FrameType::kTrace;
+inline constexpr FrameType kLastFrameType = FrameType::kLeft;
 
 struct Frame {
   FrameType type = FrameType::kEnd;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "collective_call.h"
+#include "departures.h"
 #include "tenant.h"
 #include "tutti/communicator.h"
 
@@ -25,6 +26,7 @@ struct Command {
   std::vector<std::shared_ptr<TenantBuffer>> memory;
   int64_t posted_ns = 0;
 
+  CallOfRank AsCall() const { return {.is_of_all = is_of_all, .messages = messages}; }
   std::string Text() const { return TextOf(is_exchange, call, messages.size()); }
   static std::string TextOf(bool is_exchange, const CollectiveCall& call, size_t messages) {
     return is_exchange ? fmt::format("{} messages", messages) : ToText(call);

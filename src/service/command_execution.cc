@@ -202,7 +202,7 @@ void ServiceCommunicator::Complete(size_t index) {
   rank.planned.reset();
   rank.exchange.reset();
   ++rank.completed;
-  rank.progress.Add(*rank.running);
+  rank.progress.Add(rank.running->AsCall());
   // The others hold it, until they have seen that it is done.
   if (std::exchange(rank.on_host, nullptr) != nullptr)
     host_collectives_.erase(rank.progress.collectives);

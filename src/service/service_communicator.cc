@@ -426,7 +426,7 @@ void ServiceCommunicator::CheckLeft(LocalRank& rank) {
   if (failed_ || rank.has_failed || rank.owner == nullptr) return;
   const Command* next = rank.next();
   if (next == nullptr) return;
-  if (const auto why = left_.WhyNever(rank.rank, rank.progress, *next))
+  if (const auto why = left_.WhyNever(rank.rank, rank.progress, next->AsCall()))
     FailRank(rank, {ErrorCode::kPeerFailed, *why});
 }
 

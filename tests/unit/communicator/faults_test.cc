@@ -314,6 +314,40 @@ TEST(RootTest, WhoLeavesBeforeARoundIsNamedToThoseThatWaitInIt) {
   }
 }
 
+Status SayHello(ControlLink& link, const bootstrap::Address& root, int32_t rank,
+                int32_t num_ranks) {
+  return link.Send(FrameType::kHello, {0x0005'4d4d'4f43'5454, static_cast<int64_t>(root.secret[0]),
+                                       static_cast<int64_t>(root.secret[1]), rank, num_ranks, 0});
+}
+
+// What a rank says at its end may be anything: the others hear of what makes sense, and fail for nothing of it.
+TEST(RootTest, WhatALeavingRankHadCompletedIsToldToTheOthers) {
+  const auto words = [](std::initializer_list<int64_t> list) { return WordsToBytes(list); };
+  for (const auto& [body, is_told] :
+       std::vector<std::pair<std::string, bool>>{{words({3}), true},
+                                                 {words({3, 1, 5, 6}), true},
+                                                 {words({3, 1}), false},
+                                                 {"three", false},
+                                                 {std::string(33, 'x'), false},
+                                                 {words({}), false}}) {
+    const bootstrap::Address root = bootstrap::StartRoot(INADDR_LOOPBACK).value();
+    const int fd = TcpSocket(root.root);
+    ASSERT_EQ(ConnectTo(fd, root.root), 0);
+    ControlLink leaves(fd);
+    ASSERT_TRUE(SayHello(leaves, root, 0, 2));
+    ASSERT_TRUE(leaves.Send(FrameType::kShare, "here"));
+    bootstrap::Link stays = bootstrap::Link::Join(root, 2, 1, 0, Deadline(60)).value();
+    const std::atomic<bool> never = false;
+    ASSERT_TRUE(stays.Share("here", Deadline(60), never));
+    ASSERT_TRUE(leaves.Send(FrameType::kEnd, body));
+    const Deadline patience(is_told ? 60 : 0.1);
+    while (stays.departures().empty() && !patience.HasPassed()) ASSERT_TRUE(stays.Check());
+    EXPECT_EQ(stays.departures().size(), is_told ? 1u : 0u);
+    EXPECT_EQ(stays.departures().WhyNever(1, {.collectives = 3}, {}).has_value(), is_told);
+    EXPECT_EQ(stays.departures().WhyNever(1, {.collectives = 2}, {}), std::nullopt);
+  }
+}
+
 // As on a host that is busy.
 TEST(RootTest, WhoSaysLateWhoItIsIsHeard) {
   const bootstrap::Address root = bootstrap::StartRoot(INADDR_LOOPBACK).value();
@@ -321,9 +355,7 @@ TEST(RootTest, WhoSaysLateWhoItIsIsHeard) {
   ASSERT_EQ(ConnectTo(fd, root.root), 0);
   ControlLink link(fd);
   std::this_thread::sleep_for(std::chrono::milliseconds(1500));
-  ASSERT_TRUE(
-      link.Send(FrameType::kHello, {0x0004'4d4d'4f43'5454, static_cast<int64_t>(root.secret[0]),
-                                    static_cast<int64_t>(root.secret[1]), 0, 1, 0}));
+  ASSERT_TRUE(SayHello(link, root, 0, 1));
   ASSERT_TRUE(link.Send(FrameType::kShare, "here"));
   const Result<std::optional<Frame>> frame = link.Receive(1000, 60'000);
   ASSERT_TRUE(frame) << frame.error().message;

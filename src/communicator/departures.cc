@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-namespace tutti::service {
+namespace tutti {
 
-void RankProgress::Add(const Command& completed) {
+void RankProgress::Add(const CallOfRank& completed) {
   if (completed.is_of_all) {
     ++collectives;
     return;
@@ -25,9 +25,8 @@ void RankProgress::AppendTo(std::vector<int64_t>& words) const {
 }
 
 std::optional<RankProgress> RankProgress::FromWords(std::span<const int64_t> words) {
-  constexpr size_t kWordsAPeer = 3;
   if (words.size() % kWordsAPeer != 1) return std::nullopt;
-  RankProgress progress{.collectives = static_cast<uint64_t>(words[0]), .messages = {}};
+  RankProgress progress{.collectives = static_cast<uint64_t>(words[0])};
   for (size_t at = 1; at < words.size(); at += kWordsAPeer)
     progress.messages[static_cast<int32_t>(words[at])] = {static_cast<uint64_t>(words[at + 1]),
                                                           static_cast<uint64_t>(words[at + 2])};
@@ -47,7 +46,7 @@ bool Departures::Add(int32_t rank, const RankProgress& completed, const std::str
 }
 
 std::optional<std::string> Departures::WhyNever(int32_t rank, const RankProgress& completed,
-                                                const Command& next) const {
+                                                const CallOfRank& next) const {
   for (const Left& left : left_) {
     if (next.is_of_all) {
       if (completed.collectives < left.completed.collectives) continue;
@@ -77,4 +76,4 @@ std::optional<std::string> Departures::WhyNever(int32_t rank, const RankProgress
   return std::nullopt;
 }
 
-}  // namespace tutti::service
+}  // namespace tutti

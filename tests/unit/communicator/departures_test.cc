@@ -8,26 +8,22 @@
 #include <string>
 #include <vector>
 
-namespace tutti::service {
+namespace tutti {
 namespace {
 
 using testing::ElementsAre;
 using testing::Eq;
 using testing::Optional;
 
-Command Messages(std::vector<Message> messages) {
-  Command command;
-  command.is_exchange = true;
-  command.is_of_all = false;
-  command.messages = std::move(messages);
-  return command;
-}
-Command SendTo(int32_t peer) { return Messages({{.peer = peer, .is_send = true}}); }
-Command ReceiveFrom(int32_t peer) { return Messages({{.peer = peer}}); }
+// A collective where it has no messages.
+using Call = std::vector<Message>;
+CallOfRank Of(const Call& call) { return {.is_of_all = call.empty(), .messages = call}; }
+Call SendTo(int32_t peer) { return {{.peer = peer, .is_send = true}}; }
+Call ReceiveFrom(int32_t peer) { return {{.peer = peer}}; }
 
-RankProgress After(const std::vector<Command>& commands) {
+RankProgress After(const std::vector<Call>& calls) {
   RankProgress progress;
-  for (const Command& command : commands) progress.Add(command);
+  for (const Call& call : calls) progress.Add(Of(call));
   return progress;
 }
 
@@ -37,8 +33,8 @@ class DeparturesTest : public testing::Test {
   DeparturesTest() {
     left_.Add(2, After({{}, SendTo(0), ReceiveFrom(0), {}, ReceiveFrom(0)}), "it left");
   }
-  std::optional<std::string> WhyNever(const std::vector<Command>& completed, const Command& next) {
-    return left_.WhyNever(0, After(completed), next);
+  std::optional<std::string> WhyNever(const std::vector<Call>& completed, const Call& next) {
+    return left_.WhyNever(0, After(completed), Of(next));
   }
   Departures left_;
 };
@@ -55,8 +51,7 @@ TEST_F(DeparturesTest, CollectivesEndThatAllHaveCalled) {
 TEST_F(DeparturesTest, MessagesBetweenOthersCountForNothing) {
   EXPECT_EQ(WhyNever({{}, SendTo(1), ReceiveFrom(1), SendTo(1)}, {}), std::nullopt);
   EXPECT_EQ(WhyNever({{}, {}}, SendTo(1)), std::nullopt);
-  EXPECT_EQ(WhyNever({{}, {}}, Messages({{.peer = 0, .is_send = true}, {.peer = 0}})),
-            std::nullopt);
+  EXPECT_EQ(WhyNever({{}, {}}, {{.peer = 0, .is_send = true}, {.peer = 0}}), std::nullopt);
 }
 
 TEST_F(DeparturesTest, MessagesEndThatBothHaveCalled) {
@@ -65,10 +60,10 @@ TEST_F(DeparturesTest, MessagesEndThatBothHaveCalled) {
               Optional(Eq("rank 0 waits for message 2 of rank 2, which sent 1 and is no longer "
                           "there: it left")));
   EXPECT_EQ(WhyNever({SendTo(2)}, SendTo(2)), std::nullopt);
-  const Command three = Messages({{.peer = 2, .is_send = true},
-                                  {.peer = 1, .is_send = true},
-                                  {.peer = 2, .is_send = true},
-                                  {.peer = 2, .is_send = true}});
+  const Call three = {{.peer = 2, .is_send = true},
+                      {.peer = 1, .is_send = true},
+                      {.peer = 2, .is_send = true},
+                      {.peer = 2, .is_send = true}};
   EXPECT_THAT(WhyNever({}, three),
               Optional(Eq("rank 0 sends its message 3 to rank 2, which received 2 and is no longer "
                           "there: it left")));
@@ -84,9 +79,9 @@ TEST_F(DeparturesTest, NothingCanBeReliedOnWhereTheDaemonHasGone) {
   // Messages alone are lost, too.
   Departures messages;
   messages.Add(1, After({SendTo(0)}), "it left");
-  EXPECT_EQ(messages.WhyNever(0, {}, ReceiveFrom(1)), std::nullopt);
+  EXPECT_EQ(messages.WhyNever(0, {}, Of(ReceiveFrom(1))), std::nullopt);
   EXPECT_TRUE(messages.Add(1, {}, "its daemon has gone"));
-  EXPECT_NE(messages.WhyNever(0, {}, ReceiveFrom(1)), std::nullopt);
+  EXPECT_NE(messages.WhyNever(0, {}, Of(ReceiveFrom(1))), std::nullopt);
 }
 
 TEST_F(DeparturesTest, ProgressTravelsInWords) {
@@ -100,4 +95,4 @@ TEST_F(DeparturesTest, ProgressTravelsInWords) {
 }
 
 }  // namespace
-}  // namespace tutti::service
+}  // namespace tutti
