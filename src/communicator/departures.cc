@@ -3,8 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 
 namespace tutti {
+namespace {
+
+constexpr std::string_view kGone = " and is no longer there: ";
+
+}  // namespace
 
 void RankProgress::Add(const CallOfRank& completed) {
   if (completed.is_of_all) {
@@ -50,9 +56,9 @@ std::optional<std::string> Departures::WhyNever(int32_t rank, const RankProgress
   for (const Left& left : left_) {
     if (next.is_of_all) {
       if (completed.collectives < left.completed.collectives) continue;
-      return fmt::format(
-          "rank {} calls its collective {}; rank {} completed {} and is no longer there: {}", rank,
-          completed.collectives + 1, left.rank, left.completed.collectives, left.why);
+      return fmt::format("rank {} calls its collective {}; rank {} completed {}{}{}", rank,
+                         completed.collectives + 1, left.rank, left.completed.collectives, kGone,
+                         left.why);
     }
     // Of this rank with that one: what is completed here and is to be completed.
     const auto with = [](const RankProgress& progress, int32_t peer) {
@@ -64,16 +70,21 @@ std::optional<std::string> Departures::WhyNever(int32_t rank, const RankProgress
     for (const Message& message : next.messages) {
       if (message.peer != left.rank) continue;
       if (message.is_send && ++wanted.sent > ended.received)
-        return fmt::format(
-            "rank {} sends its message {} to rank {}, which received {} and is no longer there: {}",
-            rank, wanted.sent, left.rank, ended.received, left.why);
+        return fmt::format("rank {} sends its message {} to rank {}, which received {}{}{}", rank,
+                           wanted.sent, left.rank, ended.received, kGone, left.why);
       if (!message.is_send && ++wanted.received > ended.sent)
-        return fmt::format(
-            "rank {} waits for message {} of rank {}, which sent {} and is no longer there: {}",
-            rank, wanted.received, left.rank, ended.sent, left.why);
+        return fmt::format("rank {} waits for message {} of rank {}, which sent {}{}{}", rank,
+                           wanted.received, left.rank, ended.sent, kGone, left.why);
     }
   }
   return std::nullopt;
+}
+
+std::string Departures::FirstCause(const std::string& why_never) {
+  const size_t last = why_never.rfind(kGone);
+  const size_t before =
+      last == why_never.npos || last == 0 ? why_never.npos : why_never.rfind(kGone, last - 1);
+  return before == why_never.npos ? why_never : why_never.substr(before + kGone.size());
 }
 
 }  // namespace tutti

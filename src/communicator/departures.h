@@ -63,6 +63,8 @@ class Departures {
   // Why the next call of `rank` can never end; nothing: it can, as far as those are concerned that have left.
   std::optional<std::string> WhyNever(int32_t rank, const RankProgress& completed,
                                       const CallOfRank& next) const;
+  // Of what WhyNever() said, which may be because another rank left for such a reason itself: the part that names who left first.
+  static std::string FirstCause(const std::string& why_never);
   bool empty() const { return left_.empty(); }
   size_t size() const { return left_.size(); }
 

@@ -408,10 +408,11 @@ void ServiceCommunicator::Leave(std::span<const uint32_t> lines, const RankOwner
     --tenant_.ranks;
     if (regrouping_ != nullptr) regrouping_->SetGone(rank->rank);
     if (failed_) continue;
-    PeerFrame left{.kind = PeerKind::kLeft, .words = {rank->rank}, .texts = {why}};
+    const std::string& cause = rank->why_failed.empty() ? why : rank->why_failed;
+    PeerFrame left{.kind = PeerKind::kLeft, .words = {rank->rank}, .texts = {cause}};
     rank->progress.AppendTo(left.words);
     root_->Send(left);
-    HearLeft(rank->rank, rank->progress, why);
+    HearLeft(rank->rank, rank->progress, cause);
   }
 }
 
@@ -432,6 +433,7 @@ void ServiceCommunicator::CheckLeft(LocalRank& rank) {
 
 void ServiceCommunicator::FailRank(LocalRank& rank, const Error& why) {
   rank.has_failed = true;
+  rank.why_failed = Departures::FirstCause(why.message);
   rank.queue.clear();
   rank.owner->Failed(rank.line, why);
   if (std::all_of(local_.begin(), local_.end(),

@@ -103,6 +103,7 @@ class ServiceCommunicator {
     std::optional<Command> running;
     std::optional<std::pair<std::array<uint64_t, 2>, int32_t>>
         promised;  // secret of what it is to join next, after regrouping, and its rank there
+    std::string why_failed;   // alone, because of one that left
     bool has_failed = false;  // alone: what it runs stays, as others may still read from its memory
     Epoch* epoch = nullptr;   // of what runs
     std::shared_ptr<PlanOperation> planned;

@@ -14,7 +14,9 @@ std::vector<Planned> World::DrawProgram(int32_t num_ranks, uint64_t most) {
   std::vector<Planned> program;
   for (uint64_t left = 1 + Draw(most); left > 0; --left) {
     Planned& planned = program.emplace_back();
-    planned.is_exchange = num_ranks > 1 && Chance(15);
+    planned.is_exchange = num_ranks > 1 && Chance(25);
+    if (planned.is_exchange && Chance(60))
+      planned.exchangers = 2 + static_cast<int32_t>(Draw(static_cast<uint64_t>(num_ranks - 1)));
     planned.kind = kKinds[Draw(kKinds.size())];
     planned.count = 1 + static_cast<int64_t>(Draw(Chance(20) ? 1'500 : 40));
     planned.root = planned.kind == CollectiveKind::kBroadcast

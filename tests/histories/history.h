@@ -2,7 +2,7 @@
 // what the service promises was kept.
 //
 // Model       Two to four hosts, each with the daemon as it is shipped, over a SimulatedKernel. One or two communicators run
-//             programs of collectives whose every element is known; an operator changes strategies meanwhile, or
+//             programs of collectives, and messages between some ranks, whose every element is known; an operator changes strategies meanwhile, or
 //             the controller does, as it is shipped. Ways through the network are lost and come back, connections are
 //             reset, segments lost, daemons stopped for a while; in about half of the histories something dies, too: a
 //             rank, a daemon (which may come again), or a host without a word, at a drawn time or in a drawn

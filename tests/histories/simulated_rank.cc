@@ -63,15 +63,13 @@ void SimulatedRank::End(const Error& why) {
 
 void SimulatedRank::GoOn() {
   if (stage_ != Stage::kRuns) return;
-  if (completed_ >= std::min<uint64_t>(group_.program.size(), leaves_after)) {
+  if (completed_ >= NumToComplete()) {
     stage_ = Stage::kComplete;
     if (group_.grows_by > 0 && !group_.came_of_regrouping)
       return Later(20 * kMs, &SimulatedRank::Shrink);
     return Later(20 * kMs, &SimulatedRank::LeaveWell);
   }
-  if (issuing_ || issued_ - completed_ >= depth ||
-      issued_ >= std::min<uint64_t>(group_.program.size(), leaves_after))
-    return;
+  if (issuing_ || issued_ - completed_ >= depth || issued_ >= NumToComplete()) return;
   issuing_ = true;
   Later(pause_ns, &SimulatedRank::Issue);
 }
@@ -81,11 +79,18 @@ void SimulatedRank::Issue() {
   if (world_.Enter(host_, [this] { Issue(); }) == nullptr) return;
   issuing_ = false;
   called_ns = world_.kernel().now_ns();
-  const uint64_t operation = issued_++;
+  const uint64_t operation = Program()[issued_++];
   if (!communicator_->Issue(0, *this, MakeCommand(operation)))
     world_.Break(Where() + ": its queue is full");
   world_.Wake(host_);
   GoOn();
+}
+
+const std::vector<uint64_t>& SimulatedRank::Program() const {
+  for (uint64_t next = program_.empty() ? 0 : program_.back() + 1; next < group_.program.size();
+       ++next)
+    if (rank_ < NumExchangers(next)) program_.push_back(next);
+  return program_;
 }
 
 service::Command SimulatedRank::MakeCommand(uint64_t operation) {
@@ -101,13 +106,15 @@ service::Command SimulatedRank::MakeCommand(uint64_t operation) {
     buffers.output.assign(static_cast<size_t>(planned.count), -1);
     const int64_t bytes = planned.count * static_cast<int64_t>(sizeof(int32_t));
     command.is_exchange = true;
+    command.is_of_all = planned.exchangers == 0;
     command.what = operation;
     command.bytes = bytes;
-    command.messages.push_back({.peer = (rank_ + 1) % ranks,
+    const int32_t exchangers = NumExchangers(operation);
+    command.messages.push_back({.peer = (rank_ + 1) % exchangers,
                                 .data = buffers.input.data(),
                                 .bytes = bytes,
                                 .is_send = true});
-    command.messages.push_back({.peer = (rank_ + ranks - 1) % ranks,
+    command.messages.push_back({.peer = (rank_ + exchangers - 1) % exchangers,
                                 .data = buffers.output.data(),
                                 .bytes = bytes,
                                 .is_send = false});
@@ -127,9 +134,10 @@ service::Command SimulatedRank::MakeCommand(uint64_t operation) {
   return command;
 }
 
-std::string SimulatedRank::WhatIsWrong(uint64_t operation) const {
+std::string SimulatedRank::WhatIsWrong(uint64_t nth) const {
+  const uint64_t operation = Program()[nth];
   const Planned& planned = group_.program[operation];
-  const std::vector<int32_t>& output = buffers_[operation].output;
+  const std::vector<int32_t>& output = buffers_[nth].output;
   const int32_t ranks = group_.num_ranks;
   const auto expected = [&](int64_t at) -> int32_t {
     const auto sum = [&](int64_t index) {
@@ -137,7 +145,10 @@ std::string SimulatedRank::WhatIsWrong(uint64_t operation) const {
       for (int32_t rank = 0; rank < ranks; ++rank) all += Value(operation, rank, index);
       return all;
     };
-    if (planned.is_exchange) return Value(operation, (rank_ + ranks - 1) % ranks, at);
+    if (planned.is_exchange) {
+      const int32_t exchangers = NumExchangers(operation);
+      return Value(operation, (rank_ + exchangers - 1) % exchangers, at);
+    }
     switch (planned.kind) {
       case CollectiveKind::kAllGather:
         return Value(operation, static_cast<int32_t>(at / planned.count), at % planned.count);
@@ -168,7 +179,7 @@ void SimulatedRank::Completed(uint32_t, uint64_t completed, uint32_t epoch) {
   ++world_.outcome().operations;
   if (const std::string wrong = WhatIsWrong(completed - 1); !wrong.empty())
     return world_.Break(fmt::format("H1: {}: {}", Where(), wrong));
-  auto& of_all = group_.epochs[completed - 1];
+  auto& of_all = group_.epochs[Program()[completed - 1]];
   if (epoch < epoch_ || of_all.value_or(epoch) != epoch)
     return world_.Break(fmt::format("H2: {} ran operation {} in epoch {}, others in {}", Where(),
                                     completed, epoch, of_all.value_or(epoch_)));

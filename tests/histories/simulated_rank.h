@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <deque>
@@ -26,6 +27,8 @@ class World;
 // One operation of a program, as all ranks are to call it.
 struct Planned {
   bool is_exchange = false;  // of blocks round the ranks
+  int32_t exchangers =
+      0;  // the first so many, and no other rank calls it; 0: all, as in all-to-all-v
   CollectiveKind kind = CollectiveKind::kAllReduce;
   int64_t count = 1;
   int32_t root = 0;
@@ -73,7 +76,7 @@ class SimulatedRank final : public service::RankOwner {
   int32_t host() const { return host_; }
   Stage stage() const { return stage_; }
   bool has_died() const { return has_died_; }
-  bool has_completed() const { return completed_ == group_.program.size(); }
+  bool has_completed() const { return completed_ == Program().size(); }
   bool has_failed() const { return failed_; }
   std::string Name() const {
     return fmt::format("{} ({} of {} on H{})", rank_, group_.label, group_.tenant, host_);
@@ -82,12 +85,11 @@ class SimulatedRank final : public service::RankOwner {
     constexpr std::array<const char*, 6> kNames = {"to join",  "joining", "running",
                                                    "complete", "failed",  "over"};
     return fmt::format("rank {}: {}, {} of {} operations completed, {} issued", Name(),
-                       kNames[static_cast<size_t>(stage_)], completed_, group_.program.size(),
-                       issued_);
+                       kNames[static_cast<size_t>(stage_)], completed_, Program().size(), issued_);
   }
 
-  uint64_t leaves_after = std::numeric_limits<uint64_t>::max();  // operations
-  uint64_t calls_wrongly = std::numeric_limits<uint64_t>::max();
+  uint64_t leaves_after = std::numeric_limits<uint64_t>::max();  // operations that it takes part in
+  uint64_t calls_wrongly = std::numeric_limits<uint64_t>::max();  // in the group's program
   uint64_t depth = 1;  // operations issued and not completed
   int64_t pause_ns = 0;
   // Of what it waits for since then: to be told of a death within a second.
@@ -103,8 +105,15 @@ class SimulatedRank final : public service::RankOwner {
         (group_.number * 7 + static_cast<int64_t>(operation) * 31 + of * int64_t{17} + index * 3) %
         kModulus);
   }
+  // What it takes part in of its group's program, by number there.
+  const std::vector<uint64_t>& Program() const;
+  uint64_t NumToComplete() const { return std::min<uint64_t>(Program().size(), leaves_after); }
+  int32_t NumExchangers(uint64_t operation) const {
+    const int32_t some = group_.program[operation].exchangers;
+    return some > 0 ? some : group_.num_ranks;
+  }
   service::Command MakeCommand(uint64_t operation);
-  std::string WhatIsWrong(uint64_t operation) const;
+  std::string WhatIsWrong(uint64_t nth) const;
   void Later(int64_t most_ns, void (SimulatedRank::*what)());
   void GoOn();
   void End(const Error& why);
@@ -119,6 +128,7 @@ class SimulatedRank final : public service::RankOwner {
   service::ServiceCommunicator* communicator_ = nullptr;
   uint64_t issued_ = 0, completed_ = 0;
   uint32_t epoch_ = 0;
+  mutable std::vector<uint64_t> program_;
   std::deque<Buffers> buffers_;  // others may read from them until all is over
 };
 

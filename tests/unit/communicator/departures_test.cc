@@ -84,6 +84,20 @@ TEST_F(DeparturesTest, NothingCanBeReliedOnWhereTheDaemonHasGone) {
   EXPECT_NE(messages.WhyNever(0, {}, Of(ReceiveFrom(1))), std::nullopt);
 }
 
+// However many ranks leave because another one did.
+TEST_F(DeparturesTest, WhoLeftFirstIsNamedToAll) {
+  std::string why = "it left";
+  for (int32_t rank = 2; rank < 40; ++rank) {
+    Departures left;
+    left.Add(rank, {}, why);
+    const std::string told = left.WhyNever(rank + 1, {}, Of(SendTo(rank))).value();
+    EXPECT_THAT(told,
+                testing::HasSubstr("to rank 2, which received 0 and is no longer there: it left"));
+    EXPECT_LT(told.size(), 200u);
+    why = Departures::FirstCause(told);
+  }
+}
+
 TEST_F(DeparturesTest, ProgressTravelsInWords) {
   const RankProgress progress = After({{}, SendTo(7), ReceiveFrom(3), SendTo(7)});
   std::vector<int64_t> words;
