@@ -32,6 +32,9 @@ struct DaemonAgent::Parts {
 
 void DaemonAgent::Parts::StayAttached() {
   grpc::ClientContext attachment;
+  // A call that fails at once leaves the making of the connection to the library's poller, which looks every five seconds, and a
+  // connection with TLS needs three looks.
+  attachment.set_wait_for_ready(true);
   {
     const std::lock_guard lock(mutex);
     if (stops) return;

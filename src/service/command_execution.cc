@@ -31,7 +31,7 @@ bool ServiceCommunicator::Issue(uint32_t line, const RankOwner& owner, Command c
   }
   rank->queue.push_back(std::move(command));
   ++rank->issued;
-  if (!left_.empty()) CheckLeft(*rank);
+  if (!ended_.empty()) CheckEnded(*rank);
   return true;
 }
 
@@ -100,7 +100,7 @@ std::string ServiceCommunicator::OtherCalls(const LocalRank& rank) const {
 
 bool ServiceCommunicator::TryLaunch(size_t index) {
   LocalRank& rank = *local_[index];
-  if (!left_.empty()) CheckLeft(rank);
+  if (!ended_.empty()) CheckEnded(rank);
   if (rank.queue.empty() || stage_ != Stage::kActive) return false;
   const auto kind =
       rank.queue.front().is_of_all ? BarrierEvent::Kind::kCommand : BarrierEvent::Kind::kExchange;

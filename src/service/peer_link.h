@@ -64,8 +64,9 @@ enum class PeerKind : uint8_t {
   kAnnounce,  // from the root of the other one: of each follower's daemon key (2), address and port
   kBusy,    // from its daemons, also the first of a link: key (2), whether their ranks communicate
   kClosed,  // from the root: epoch; all daemons are past those before it, which are closed now
+  kRankFailed,  // as kLeft, of a rank that has failed alone, and may yet go on in another communicator
 };
-inline constexpr PeerKind kLastPeerKind = PeerKind::kClosed;
+inline constexpr PeerKind kLastPeerKind = PeerKind::kRankFailed;
 
 struct PeerFrame {
   PeerKind kind = PeerKind::kFailed;

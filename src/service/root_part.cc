@@ -54,6 +54,8 @@ void RootPart::Hear(size_t peer, const PeerFrame& frame) {
       stage_ = Stage::kActive;
       SendToAll({.kind = PeerKind::kClosed, .words = {int64_t{epoch_}}});
       return FinishReconfiguration(hold_ns_);
+    case PeerKind::kRankFailed:
+      return TellOthers(peer, frame);
     case PeerKind::kLeft:
       return Left(peer, frame);
     case PeerKind::kProgress:
@@ -211,11 +213,16 @@ void RootPart::FinishReconfiguration(const Result<int64_t>& hold_ns) {
 void RootPart::Left(size_t peer, const PeerFrame& frame) {
   if (frame.words.size() < 2 || frame.words[0] < 0 || frame.words[0] >= num_ranks_) return;
   left_[static_cast<size_t>(frame.words[0])] = true;
-  for (size_t other = 0; other < peers_.size(); ++other)
-    if (other != peer && !peers_[other]->gone) peers_[other]->link->Send(frame);
+  TellOthers(peer, frame);
   if (std::find(left_.begin(), left_.end(), false) != left_.end()) return;
   over_ = true;
   FinishReconfiguration(MakeError(ErrorCode::kPeerFailed, "all its ranks have left"));
+}
+
+void RootPart::TellOthers(size_t peer, const PeerFrame& frame) {
+  const FrameBytes bytes = Framed(frame);
+  for (size_t other = 0; other < peers_.size(); ++other)
+    if (other != peer && !peers_[other]->gone) peers_[other]->link->Send(bytes);
 }
 
 void RootPart::HearProgress(const PeerFrame& frame) {
@@ -363,8 +370,7 @@ void RootPart::Fail(const PeerFrame& failed, size_t origin) {
   why_failed_ = failed.texts.empty() ? "it has failed" : failed.texts[0];
   if (stage_ == Stage::kGathering) failed_gathering_ = {ErrorCode::kPeerFailed, why_failed_};
   stage_ = Stage::kFailed;
-  for (size_t peer = 0; peer < peers_.size(); ++peer)
-    if (peer != origin && !peers_[peer]->gone) peers_[peer]->link->Send(failed);
+  TellOthers(origin, failed);
   FinishReconfiguration(MakeError(ErrorCode::kPeerFailed, why_failed_));
 }
 

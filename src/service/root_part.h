@@ -99,6 +99,7 @@ class RootPart {
   void Lost(size_t peer, const std::string& why);
   void Left(size_t peer, const PeerFrame& frame);
   void HearProgress(const PeerFrame& frame);
+  void TellOthers(size_t peer, const PeerFrame& frame);
   void Fail(const PeerFrame& failed, size_t origin);
   void SendToAll(const PeerFrame& frame) { SendToAll(Framed(frame)); }
   void SendToAll(const FrameBytes& frame);

@@ -118,10 +118,14 @@ void ServiceCommunicator::HearRoot(const PeerFrame& frame) {
         });
       return;
     case PeerKind::kLeft:
+    case PeerKind::kRankFailed: {
       if (words.empty()) return;
-      if (const auto completed = RankProgress::FromWords(std::span(words).subspan(1)))
-        HearLeft(static_cast<int32_t>(words[0]), *completed, text);
-      return;
+      const auto completed = RankProgress::FromWords(std::span(words).subspan(1));
+      if (!completed) return;
+      const auto rank = static_cast<int32_t>(words[0]);
+      return frame.kind == PeerKind::kLeft ? HearLeft(rank, *completed, text)
+                                           : HearEnded(rank, *completed, text);
+    }
     case PeerKind::kFailed:
       if (words.size() == 1) Fail({static_cast<ErrorCode>(words[0]), text}, false);
       return;
@@ -409,25 +413,29 @@ void ServiceCommunicator::Leave(std::span<const uint32_t> lines, const RankOwner
     if (regrouping_ != nullptr) regrouping_->SetGone(rank->rank);
     if (failed_) continue;
     const std::string& cause = rank->why_failed.empty() ? why : rank->why_failed;
-    PeerFrame left{.kind = PeerKind::kLeft, .words = {rank->rank}, .texts = {cause}};
-    rank->progress.AppendTo(left.words);
-    root_->Send(left);
+    TellEnd(PeerKind::kLeft, *rank, cause);
     HearLeft(rank->rank, rank->progress, cause);
   }
 }
 
-void ServiceCommunicator::HearLeft(int32_t rank, const RankProgress& completed,
-                                   const std::string& why) {
-  // The root's word of one that left here comes, too.
-  if (!left_.Add(rank, completed, why)) return;
-  for (const auto& local : local_) CheckLeft(*local);
+void ServiceCommunicator::TellEnd(PeerKind kind, const LocalRank& rank, const std::string& why) {
+  PeerFrame end{.kind = kind, .words = {rank.rank}, .texts = {why}};
+  rank.progress.AppendTo(end.words);
+  root_->Send(end);
 }
 
-void ServiceCommunicator::CheckLeft(LocalRank& rank) {
+void ServiceCommunicator::HearEnded(int32_t rank, const RankProgress& completed,
+                                    const std::string& why) {
+  // The root's word of one that ended here comes, too.
+  if (!ended_.Add(rank, completed, why)) return;
+  for (const auto& local : local_) CheckEnded(*local);
+}
+
+void ServiceCommunicator::CheckEnded(LocalRank& rank) {
   if (failed_ || rank.has_failed || rank.owner == nullptr) return;
   const Command* next = rank.next();
   if (next == nullptr) return;
-  if (const auto why = left_.WhyNever(rank.rank, rank.progress, next->AsCall()))
+  if (const auto why = ended_.WhyNever(rank.rank, rank.progress, next->AsCall()))
     FailRank(rank, {ErrorCode::kPeerFailed, *why});
 }
 
@@ -436,6 +444,9 @@ void ServiceCommunicator::FailRank(LocalRank& rank, const Error& why) {
   rank.why_failed = Departures::FirstCause(why.message);
   rank.queue.clear();
   rank.owner->Failed(rank.line, why);
+  // Who waits for messages of its need not wait until it has left.
+  TellEnd(PeerKind::kRankFailed, rank, rank.why_failed);
+  HearEnded(rank.rank, rank.progress, rank.why_failed);
   if (std::all_of(local_.begin(), local_.end(),
                   [](const auto& each) { return each->owner == nullptr || each->has_failed; }))
     shown_failure_ = why;

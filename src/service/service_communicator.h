@@ -16,6 +16,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -212,9 +213,15 @@ class ServiceCommunicator {
   void Do(const BarrierAction& action);
   // Finds the next daemon again where the connection to it was lost.
   void WatchRing(int64_t now_ns);
-  void HearLeft(int32_t rank, const RankProgress& completed, const std::string& why);
-  // Its next command may be one that a rank which has left will never join.
-  void CheckLeft(LocalRank& rank);
+  void HearLeft(int32_t rank, const RankProgress& completed, const std::string& why) {
+    left_.insert(rank);
+    HearEnded(rank, completed, why);
+  }
+  void HearEnded(int32_t rank, const RankProgress& completed, const std::string& why);
+  // To the root.
+  void TellEnd(PeerKind kind, const LocalRank& rank, const std::string& why);
+  // Its next command may be one that a rank which has ended will never join.
+  void CheckEnded(LocalRank& rank);
   void FailRank(LocalRank& rank, const Error& why);
   LocalRank* Find(uint32_t line, const RankOwner& owner);
   Regrouping& Regroups();
@@ -263,7 +270,8 @@ class ServiceCommunicator {
   std::unique_ptr<Regrouping> regrouping_;
   BarrierState barrier_;
   std::map<uint32_t, std::unique_ptr<Epoch>> epochs_;
-  Departures left_;
+  std::set<int32_t> left_;
+  Departures ended_;  // those, and ranks that have failed alone: they complete nothing more
   std::vector<CollectiveCall> seen_;  // one of each kind, for plans made ahead
   bool planning_ = false;
   int64_t attempt_ = 0;  // the root's last to change the strategy
