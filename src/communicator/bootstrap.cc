@@ -14,6 +14,7 @@
 #include <cstring>
 #include <list>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -121,6 +122,7 @@ class Root {
       Accept();
       HearStrangers();
       for (const size_t rank : readable_) Hear(rank);
+      TellDepartures();
       LookForSilence();
       if (SomeAreThere()) left_ = Clock::now();
     }
@@ -305,9 +307,9 @@ class Root {
         member.link.reset();
         member.left = true;
         LookForLeft();
-        if (!frame.body.empty())
-          SendToOthers(rank, FrameType::kLeft,
-                       WordsToBytes({static_cast<int64_t>(rank)}) + frame.body);
+        if (const auto words = frame.Words(frame.body.size() / sizeof(int64_t)))
+          if (auto completed = RankProgress::FromWords(*words))
+            departed_.emplace_back(rank, *std::move(completed));
         return;
       case FrameType::kBeat:
         if (!frame.body.empty()) member.link->SendIfRoom(FrameType::kBeat, "");  // a question
@@ -364,13 +366,26 @@ class Root {
 
   void TellOthers(size_t rank, const std::string& what) {
     if (fault_.empty()) fault_ = what;
-    SendToOthers(rank, FrameType::kAbort, what);
-  }
-
-  void SendToOthers(size_t rank, FrameType type, const std::string& body) {
     for (size_t other = 0; other < members_.size(); ++other)
       if (Member& member = members_[other]; other != rank && member.link)
-        if (!member.link->Send(type, body)) member.link.reset();
+        if (!member.link->Send(FrameType::kAbort, what)) member.link.reset();
+  }
+
+  // To each what concerns it, of all that have left since the last look: at the end of a job that is most of them.
+  void TellDepartures() {
+    if (departed_.empty()) return;
+    for (size_t other = 0; other < members_.size(); ++other) {
+      if (!members_[other].link) continue;
+      std::vector<int64_t> words;
+      for (const auto& [rank, completed] : departed_) {
+        const auto with = completed.MessagesWith(static_cast<int32_t>(other));
+        words.insert(words.end(),
+                     {static_cast<int64_t>(rank), static_cast<int64_t>(completed.collectives),
+                      static_cast<int64_t>(with.sent), static_cast<int64_t>(with.received)});
+      }
+      members_[other].link->SendIfRoom(FrameType::kLeft, WordsToBytes(words));
+    }
+    departed_.clear();
   }
 
   const std::chrono::milliseconds lingers_;
@@ -381,7 +396,8 @@ class Root {
   std::unique_ptr<std::thread> thread_;
   // State of the thread.
   std::vector<Member> members_;
-  std::vector<size_t> readable_;  // ranks
+  std::vector<size_t> readable_;                           // ranks
+  std::vector<std::pair<size_t, RankProgress>> departed_;  // of whom nobody was told yet
   Clock::time_point looked_ = Clock::now();
   Clock::time_point left_ = Clock::now();  // until then some were there
   std::list<Stranger> strangers_;
@@ -465,9 +481,10 @@ Result<Address> StartRoot(const IpAddress& listen_address, std::chrono::millisec
   return roots.Start(listen_address, lingers);
 }
 
-Link::Link(ControlLink link, int32_t num_ranks, double silence_s)
+Link::Link(ControlLink link, int32_t rank, int32_t num_ranks, double silence_s)
     : link_(std::make_shared<BeatingLink>(std::move(link))),
       local_(link_->link.local()),
+      rank_(rank),
       num_ranks_(num_ranks),
       silence_s_(silence_s) {
   if (silence_s_ > 0) BeatOn(link_);
@@ -484,7 +501,7 @@ Result<Link> Link::Join(const Address& address, int32_t num_ranks, int32_t rank,
       {static_cast<int64_t>(kHelloMagic), static_cast<int64_t>(address.secret[0]),
        static_cast<int64_t>(address.secret[1]), int64_t{rank}, int64_t{num_ranks}, silence_ms});
   if (!greeted) return tl::unexpected(LinkLost(greeted.error()));
-  return Link(std::move(*link), num_ranks, silence_s);
+  return Link(std::move(*link), rank, num_ranks, silence_s);
 }
 
 Link::~Link() {
@@ -493,9 +510,14 @@ Link::~Link() {
 
 void Link::End(const RankProgress& completed) {
   if (link_ == nullptr || std::exchange(over_, true)) return;
-  std::vector<int64_t> words;
-  completed.AppendTo(words);
-  static_cast<void>(Send(FrameType::kEnd, WordsToBytes(words)));
+  std::string body;
+  try {
+    std::vector<int64_t> words;
+    completed.AppendTo(words);
+    body = WordsToBytes(words);
+  } catch (const std::bad_alloc&) {  // then nothing is said of it
+  }
+  static_cast<void>(Send(FrameType::kEnd, body));
 }
 
 Status Link::Send(FrameType type, std::string_view body) {
@@ -531,10 +553,15 @@ Result<std::optional<Frame>> Link::Next(int wait_ms) {
 }
 
 void Link::HearLeft(const Frame& frame) {
+  constexpr size_t kWordsARank = 4;
   const auto words = frame.Words(frame.body.size() / sizeof(int64_t));
-  if (!words || words->empty()) return;
-  if (const auto completed = RankProgress::FromWords(std::span(*words).subspan(1)))
-    departures_.Add(static_cast<int32_t>(words->front()), *completed, "it left");
+  if (!words || words->size() % kWordsARank != 0) return;
+  for (size_t at = 0; at < words->size(); at += kWordsARank) {
+    const auto word = [&](size_t i) { return static_cast<uint64_t>((*words)[at + i]); };
+    RankProgress completed{.collectives = word(1)};
+    completed.messages[rank_] = {.sent = word(2), .received = word(3)};
+    departures_.Add(static_cast<int32_t>(word(0)), completed, "it left");
+  }
 }
 
 Status Link::AskRoot() {

@@ -80,7 +80,7 @@ class Link {
  private:
   using Time = std::chrono::steady_clock::time_point;
 
-  Link(ControlLink link, int32_t num_ranks, double silence_s);
+  Link(ControlLink link, int32_t rank, int32_t num_ranks, double silence_s);
   // The next frame but beats and those that end everything; nothing: none came.
   Result<std::optional<Frame>> Next(int wait_ms);
   void HearLeft(const Frame& frame);
@@ -90,7 +90,7 @@ class Link {
 
   std::shared_ptr<BeatingLink> link_;
   Endpoint local_;
-  int32_t num_ranks_ = 0;
+  int32_t rank_ = 0, num_ranks_ = 0;
   double silence_s_ = 0;
   Time asked_, looked_;
   std::optional<Time> unanswered_;  // since when

@@ -60,13 +60,8 @@ std::optional<std::string> Departures::WhyNever(int32_t rank, const RankProgress
                          completed.collectives + 1, left.rank, left.completed.collectives, kGone,
                          left.why);
     }
-    // Of this rank with that one: what is completed here and is to be completed.
-    const auto with = [](const RankProgress& progress, int32_t peer) {
-      const auto found = progress.messages.find(peer);
-      return found == progress.messages.end() ? RankProgress::Messages{} : found->second;
-    };
-    RankProgress::Messages wanted = with(completed, left.rank);
-    const RankProgress::Messages ended = with(left.completed, rank);
+    RankProgress::Messages wanted = completed.MessagesWith(left.rank);  // with the next call
+    const RankProgress::Messages ended = left.completed.MessagesWith(rank);
     for (const Message& message : next.messages) {
       if (message.peer != left.rank) continue;
       if (message.is_send && ++wanted.sent > ended.received)

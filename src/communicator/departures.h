@@ -41,6 +41,10 @@ struct RankProgress {
     return collectives >= other.collectives && messages.size() >= other.messages.size();
   }
 
+  Messages MessagesWith(int32_t peer) const {
+    const auto found = messages.find(peer);
+    return found == messages.end() ? Messages{} : found->second;
+  }
   // Of its words, with messages to and from all ranks.
   static constexpr size_t MaxBytes(size_t num_ranks) {
     return (1 + kWordsAPeer * num_ranks) * sizeof(int64_t);
