@@ -21,7 +21,6 @@ constexpr uint16_t kDefaultPort = 21357;
 constexpr double kTimeToEnd_s = 2;
 constexpr const char* kLoopback = "127.0.0.1";
 constexpr const char* kLoopback6 = "::1";
-bool IsLoopback(const std::string& host) { return host == kLoopback || host == kLoopback6; }
 
 struct Root {
   std::string host;
@@ -289,7 +288,7 @@ Status RemoteRanks::StartFirst(uint16_t port) {
 
 Status RemoteRanks::Start() {
   const bool all_local =
-      job_ ? IsLoopback(root_host_)
+      job_ ? root_host_ == kLoopback || root_host_ == kLoopback6
            : root_host_.empty() && std::all_of(hosts_.begin(), hosts_.end(),
                                                [](const HostRanks& h) { return h.is_local(); });
   Result<Coordinator> coordinator = Coordinator::Listen({.host = !all_local ? Coordinator::AnyHost()

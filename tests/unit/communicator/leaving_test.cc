@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ranks_in_threads.h"
+#include "support/word_message.h"
 #include "tutti/communicator.h"
 
 namespace tutti {
@@ -34,15 +35,8 @@ TEST(LeavingTest, MessagesBetweenOthersGoOnAndThoseToWhoHasLeftFail) {
         return;
       }
       while (there > 2) std::this_thread::yield();
-      for (int32_t round = 0; round < 10; ++round) {
-        int32_t word = ranks.rank() == 0 ? round : -1;
-        const Message message{.peer = 1 - ranks.rank(),
-                              .data = &word,
-                              .bytes = sizeof(word),
-                              .is_send = ranks.rank() == 0};
-        ASSERT_TRUE(Succeeded(ranks.Exchange({&message, 1}))) << "round " << round;
-        ASSERT_EQ(word, round);
-      }
+      for (int32_t round = 0; round < 10; ++round)
+        ASSERT_NO_FATAL_FAILURE(test_support::ExchangeWord(ranks, round));
       ++done;
       while (done < 2) std::this_thread::yield();
       int32_t never = 0;

@@ -25,6 +25,7 @@
 #include "running_daemon.h"
 #include "schedule_text.h"
 #include "support/status.h"
+#include "support/word_message.h"
 #include "tutti/coll/collective.h"
 
 namespace tutti::service {
@@ -84,14 +85,7 @@ TEST(DaemonTest, ChangesItsStrategyWhileCollectivesRun) {
 
 TEST(DaemonTest, ChangesItsStrategyWhileSomeExchangeMessagesBetweenCollectives) {
   ChangeWhileRanksReduce([](Communicator& ranks) {
-    if (ranks.rank() > 1) return;
-    int32_t word = ranks.rank();
-    const Message message{.peer = 1 - ranks.rank(),
-                          .data = &word,
-                          .bytes = sizeof(word),
-                          .is_send = ranks.rank() == 0};
-    ASSERT_TRUE(Succeeded(ranks.Exchange({&message, 1})));
-    ASSERT_EQ(word, 0);
+    if (ranks.rank() <= 1) test_support::ExchangeWord(ranks, 0);
   });
 }
 
@@ -109,15 +103,8 @@ TEST(DaemonTest, RanksThatHaveLeftAreNoConcernOfMessagesBetweenOthers) {
       return;
     }
     while (there > 2) std::this_thread::yield();
-    for (int32_t round = 0; round < 10; ++round) {
-      int32_t word = ranks.rank() == 0 ? round : -1;
-      const Message message{.peer = 1 - ranks.rank(),
-                            .data = &word,
-                            .bytes = sizeof(word),
-                            .is_send = ranks.rank() == 0};
-      ASSERT_TRUE(Succeeded(ranks.Exchange({&message, 1}))) << "round " << round;
-      ASSERT_EQ(word, round);
-    }
+    for (int32_t round = 0; round < 10; ++round)
+      ASSERT_NO_FATAL_FAILURE(test_support::ExchangeWord(ranks, round));
     // Nobody answers these.
     const Message lost{.peer = 3, .data = &mine, .bytes = sizeof(mine), .is_send = true};
     const Status never = ranks.Exchange({&lost, 1});
