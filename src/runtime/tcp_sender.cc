@@ -123,10 +123,12 @@ bool TcpSender::Greet() {
   // A new socket takes so little at once.
   const bool greeted = error == 0 && send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
                                          static_cast<ssize_t>(bytes.size());
-  if (greeted)
+  if (greeted) {
     stage_ = Stage::kGreeted;
-  else
+    unanswered_ = 0;
+  } else {
     Break();
+  }
   return true;
 }
 

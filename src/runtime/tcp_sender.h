@@ -74,17 +74,18 @@ class TcpSender final : public Connection {
   LostWay WayOf(size_t route) const;
   // The connection that it has is of that route from now on.
   void SetOpenRoute(size_t route);
-  // Waits twice as long from now on before it looks for another way.
+  // Waits twice as long from now on before it looks for another way; half of that again after a second of acknowledgements.
   void BePatient();
+  void WasHeardFor(std::chrono::nanoseconds passed);
   // Messages go on over it.
   void Adopt(Standby& standby, size_t route);
   // What the kernel has heard of the receiver since the last look; how long it has waited in vain.
   struct Silence {
     bool waits = false, heard = false;
-    std::chrono::nanoseconds limit{0};
+    std::chrono::nanoseconds limit{0}, round_trip{0};
   };
   Silence LookAtKernel();
-  void ForgetRepeats() { repeats_ = segments_heard_ = heard_before_repeat_ = 0; }
+  void ForgetRepeats() { repeats_ = answers_heard_ = heard_before_repeat_ = 0; }
   bool Greet();
   std::string WhyNotMade(double within_s) const;
   // The system has nothing left to make a connection of, for too long: then it fails with what is short.
@@ -120,10 +121,12 @@ class TcpSender final : public Connection {
   std::chrono::nanoseconds silent_{0};   // of this rank's running time
   std::chrono::nanoseconds in_vain_{0};  // on all ways: since the receiver had some of a message
   bool dialled_in_vain_ = false;         // since it was heard
+  int unanswered_ = 0;                   // attempts to connect, since one was
   double patience_factor_ = 1;           // after ways that were silent, or seemed so
+  std::chrono::nanoseconds calm_{0};     // of acknowledgements, since that changed
   uint64_t acked_bytes_ = 0, no_room_us_ = 0;
-  // Of the connection: what the kernel has repeated, segments that came, and those before it repeated last.
-  uint32_t repeats_ = 0, segments_heard_ = 0, heard_before_repeat_ = 0;
+  // Of the connection: what the kernel has repeated, answers that came, and those before it repeated last.
+  uint32_t repeats_ = 0, answers_heard_ = 0, heard_before_repeat_ = 0;
   std::deque<std::chrono::steady_clock::time_point> failures_;
   int64_t resumptions_ = 0;
   Stage stage_ = Stage::kClosed;

@@ -22,11 +22,11 @@ TcpSender::Silence TcpSender::LookAtKernel() {
   // A receiver without room drops what comes: that stays unacknowledged, but its kernel answers when it is repeated.
   if (wire->repeats != repeats_) {
     repeats_ = wire->repeats;
-    heard_before_repeat_ = segments_heard_;
+    heard_before_repeat_ = answers_heard_;
   }
-  segments_heard_ = wire->segments_heard;
+  answers_heard_ = wire->answers_heard;
   const bool no_room =
-      repeats_ == 0 ? wire->no_room_us != no_room_us_ : segments_heard_ != heard_before_repeat_;
+      repeats_ == 0 ? wire->no_room_us != no_room_us_ : answers_heard_ != heard_before_repeat_;
   no_room_us_ = wire->no_room_us;
   silence.waits =
       (wire->unacked > 0 && !no_room) || wire->probes > 0 || stage_ == Stage::kConnecting;
@@ -34,13 +34,16 @@ TcpSender::Silence TcpSender::LookAtKernel() {
   // That a connection is made and greets shows nothing of longer packets.
   if (silence.heard && wire->acked_bytes > 1 + tcp::kHelloBytes) in_vain_ = {};
   acked_bytes_ = wire->acked_bytes;
+  silence.round_trip = std::chrono::microseconds(wire->rtt_us + 4 * wire->rtt_deviation_us);
   std::chrono::nanoseconds limit = std::chrono::duration_cast<std::chrono::nanoseconds>(
       std::chrono::duration<double>(options_.silence_s));
   if (stage_ == Stage::kConnecting) {
-    limit = std::max<std::chrono::nanoseconds>(5 * limit, kDelayedAck);
+    // Nothing is known of the round trip yet: it may be longer than that.
+    constexpr int kTriesAlike = 4, kMostDoublings = 5;
+    limit = std::max<std::chrono::nanoseconds>(5 * limit, kDelayedAck) *
+            (1 << std::min(unanswered_ / kTriesAlike, kMostDoublings));
   } else if (options_.is_suspect && options_.is_suspect(source_.PortsOf(open_route_))) {
-    limit = std::max<std::chrono::nanoseconds>(
-        limit / 4, std::chrono::microseconds(wire->rtt_us + 4 * wire->rtt_deviation_us));
+    limit = std::max(limit / 4, silence.round_trip);
   } else {
     if (wire->unacked <= 1) limit = std::max<std::chrono::nanoseconds>(limit, kDelayedAck);
     limit = std::max<std::chrono::nanoseconds>(
@@ -67,6 +70,7 @@ bool TcpSender::Watch() {
     return AdvanceStandbys();
   }
   const Silence silence = LookAtKernel();
+  if (silence.heard) WasHeardFor(passed);
   if (!silence.waits || silence.heard || !was_watched) {
     silent_ = {};
     return false;
@@ -81,6 +85,7 @@ bool TcpSender::TryNextRoute() {
   if (options_.on_lost) options_.on_lost(WayOf(route_));
   Break();
   ++route_;
+  ++unanswered_;
   return true;
 }
 
@@ -121,6 +126,15 @@ LostWay TcpSender::WayOf(size_t route) const {
 void TcpSender::BePatient() {
   constexpr double kMostPatience = 50;
   patience_factor_ = std::min(kMostPatience, 2 * patience_factor_);
+  calm_ = {};
+}
+
+void TcpSender::WasHeardFor(std::chrono::nanoseconds passed) {
+  constexpr std::chrono::seconds kCalm{1};
+  calm_ += passed;
+  if (calm_ < kCalm) return;
+  patience_factor_ = std::max(1.0, patience_factor_ / 2);
+  calm_ = {};
 }
 
 void TcpSender::CloseStandbys() {
@@ -142,8 +156,8 @@ TcpSender::Standby* TcpSender::FindMade(Standbys& standbys) {
 }
 
 bool TcpSender::AdvanceStandbys() {
-  constexpr double kDial_s = 0.05;
-  if (LookAtKernel().heard) {  // a false alarm
+  const Silence silence = LookAtKernel();
+  if (silence.heard) {  // a false alarm
     CloseStandbys();
     route_ = open_route_;
     silent_ = {};
@@ -155,15 +169,18 @@ bool TcpSender::AdvanceStandbys() {
     Adopt(*made, open_route_);
     return true;
   }
-  // The same way has as long to answer as it was silent.
-  if (!AnyOpen(same_) || tcp::HasPassed(standbys_since_, options_.silence_s)) {
+  // The same way has as long to answer as it was silent, or as a round trip takes.
+  const double round_trip_s = std::chrono::duration<double>(silence.round_trip).count();
+  if (!AnyOpen(same_) ||
+      tcp::HasPassed(standbys_since_, std::max(options_.silence_s, round_trip_s))) {
     if (Standby* made = FindMade(next_)) {
       if (options_.on_lost) options_.on_lost(WayOf(open_route_));
       Adopt(*made, route_);
       return true;
     }
   }
-  if (tries_others() && !tcp::HasPassed(standbys_since_, kDial_s)) return false;
+  const double dial_s = std::max(0.05, 2 * round_trip_s);
+  if (tries_others() && !tcp::HasPassed(standbys_since_, dial_s)) return false;
   CloseStandbys();  // neither that way: the next one, but for the first time after a while
   if (std::exchange(dialled_in_vain_, true)) silent_ /= 2;
   return true;
