@@ -82,8 +82,8 @@ int ForEachPlan(const char* network, Run run) {
   return plans;
 }
 
-// Sizes (nothing, which is one element a shard; a prime number of bytes; many tiles), types and
-// operations take turns, so that the plans of a network meet all of them.
+// Sizes (nothing, which is one element a shard; a prime number of bytes; many tiles), types,
+// operations, and whether ranks are processes take turns, so that the plans of a network meet all of them.
 TEST(LoweredPlanTest, EverySynthesizerAndCollectiveRunsRight) {
   RunMode mode;
   mode.tuning.piece_bytes = 2048;
@@ -95,6 +95,7 @@ TEST(LoweredPlanTest, EverySynthesizerAndCollectiveRunsRight) {
       options.size_bytes = kSizes[turn % 3];
       options.type = static_cast<DataType>(turn % kTypes);
       options.op = static_cast<ReduceOp>(turn % kOps);
+      mode.in_threads = turn % 4 != 0;
       ++turn;
       ExpectLoweredRight(plan, options, mode);
     });
@@ -113,10 +114,11 @@ TEST(LoweredPlanTest, SchedulesThroughSwitchesRunRight) {
 }
 
 // On the smaller network every pair of type and operation; on the larger one every type of each
-// plan, the operations in turn.
+// plan, the operations in turn. Ranks are threads: what differs here is what they compute, and processes take five times as long.
 TEST(LoweredPlanSlow, EveryTypeAndOperationOnEveryPlan) {
   RunMode mode;
   mode.tuning.piece_bytes = 1024;
+  mode.in_threads = true;
   const auto run = [&](const Plan& plan, RunOptions options, int type, int op) {
     options.size_bytes = 40'009;
     options.type = static_cast<DataType>(type);
