@@ -57,9 +57,7 @@ class TcpSender final : public Connection {
   void Lose(const std::string& why);
   // Looks whether anything comes back. True: something happened.
   bool Watch();
-  // The way that a connection was being made by is silent.
-  bool TryNextRoute();
-  // That of the connection is: others, unless all are, for too long.
+  // The way of the connection, which may still be being made, is silent: others, unless all are, for too long.
   bool TryOthers();
   bool tries_others() const { return AnyOpen(same_) || AnyOpen(next_); }
   static bool AnyOpen(const Standbys& standbys) {
@@ -121,7 +119,7 @@ class TcpSender final : public Connection {
   std::chrono::nanoseconds silent_{0};   // of this rank's running time
   std::chrono::nanoseconds in_vain_{0};  // on all ways: since the receiver had some of a message
   bool dialled_in_vain_ = false;         // since it was heard
-  int unanswered_ = 0;                   // attempts to connect, since one was
+  int unanswered_ = 0;                   // rounds of attempts to connect, since one was
   double patience_factor_ = 1;           // after ways that were silent, or seemed so
   std::chrono::nanoseconds calm_{0};     // of acknowledgements, since that changed
   uint64_t acked_bytes_ = 0, no_room_us_ = 0;

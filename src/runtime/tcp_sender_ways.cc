@@ -38,7 +38,7 @@ TcpSender::Silence TcpSender::LookAtKernel() {
   std::chrono::nanoseconds limit = std::chrono::duration_cast<std::chrono::nanoseconds>(
       std::chrono::duration<double>(options_.silence_s));
   if (stage_ == Stage::kConnecting) {
-    // Nothing is known of the round trip yet: it may be longer than that.
+    // Nothing is known of the round trip yet: it may be longer than that. What is under way goes on.
     constexpr int kTriesAlike = 4, kMostDoublings = 5;
     limit = std::max<std::chrono::nanoseconds>(5 * limit, kDelayedAck) *
             (1 << std::min(unanswered_ / kTriesAlike, kMostDoublings));
@@ -78,20 +78,13 @@ bool TcpSender::Watch() {
   silent_ += passed;
   in_vain_ += passed;
   if (silent_ < silence.limit) return false;
-  return stage_ == Stage::kConnecting ? TryNextRoute() : TryOthers();
-}
-
-bool TcpSender::TryNextRoute() {
-  if (options_.on_lost) options_.on_lost(WayOf(route_));
-  Break();
-  ++route_;
-  ++unanswered_;
-  return true;
+  return TryOthers();
 }
 
 bool TcpSender::TryOthers() {
   const double in_vain_s = std::chrono::duration<double>(in_vain_).count();
-  if (options_.max_failures > 0 && in_vain_s >= options_.in_vain_s) {
+  const bool was_made = stage_ != Stage::kConnecting;  // else `patience_s` is the limit
+  if (was_made && options_.max_failures > 0 && in_vain_s >= options_.in_vain_s) {
     Fail(fmt::format("nothing came back for {:.1f} s, by whatever way", in_vain_s));
     return true;
   }
@@ -182,6 +175,7 @@ bool TcpSender::AdvanceStandbys() {
   const double dial_s = std::max(0.05, 2 * round_trip_s);
   if (tries_others() && !tcp::HasPassed(standbys_since_, dial_s)) return false;
   CloseStandbys();  // neither that way: the next one, but for the first time after a while
+  if (stage_ == Stage::kConnecting) ++unanswered_;
   if (std::exchange(dialled_in_vain_, true)) silent_ /= 2;
   return true;
 }
@@ -191,9 +185,11 @@ void TcpSender::Adopt(Standby& standby, size_t route) {
   const linger at_once{.l_onoff = 1, .l_linger = 0};
   setsockopt(fd_, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
   const int fd = std::exchange(standby.fd, -1);
+  if (stage_ != Stage::kConnecting) {
+    ++resumptions_;
+    BePatient();  // where hosts or queues are slow the next way is as silent
+  }
   Break();
-  ++resumptions_;
-  BePatient();  // where hosts or queues are slow the next way is as silent
   route_ = route;
   SetOpenRoute(route);
   fd_ = fd;
