@@ -34,7 +34,9 @@ TcpSender::Silence TcpSender::LookAtKernel() {
   // That a connection is made and greets shows nothing of longer packets.
   if (silence.heard && wire->acked_bytes > 1 + tcp::kHelloBytes) in_vain_ = {};
   acked_bytes_ = wire->acked_bytes;
-  silence.round_trip = std::chrono::microseconds(wire->rtt_us + 4 * wire->rtt_deviation_us);
+  // Before anything was answered the kernel's deviation is a second.
+  if (wire->rtt_us > 0)
+    silence.round_trip = std::chrono::microseconds(wire->rtt_us + 4 * wire->rtt_deviation_us);
   std::chrono::nanoseconds limit = std::chrono::duration_cast<std::chrono::nanoseconds>(
       std::chrono::duration<double>(options_.silence_s));
   if (stage_ == Stage::kConnecting) {
