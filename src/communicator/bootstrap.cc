@@ -28,7 +28,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr uint64_t kIdMagic = 0x0002'4449'5454'5554;     // "TUTTID", version 2
-constexpr uint64_t kHelloMagic = 0x0005'4d4d'4f43'5454;  // "TTCOMM", version 5
+constexpr uint64_t kHelloMagic = 0x0006'4d4d'4f43'5454;  // "TTCOMM", version 6
 constexpr size_t kHelloWords = 6;
 constexpr int64_t kMaxSilenceMs = int64_t{1} << 40;
 constexpr std::chrono::milliseconds kRootLooks{1000};  // at least so often

@@ -4,6 +4,7 @@
 //             the cookie is served.
 // Welcome     24 bytes back: up to where the receiver has consumed, from where the sender goes on.
 // Header      16 bytes before each message (and again where one is resumed).
+//             One of message kQuestion is none: it asks whether the way is there, and the receiver's kernel answers.
 // Ack         8 bytes back: all messages before this number are taken.
 // Refusal     24 bytes back, in place of an ack and the last: the receiver wanted another message.
 #pragma once
@@ -17,9 +18,10 @@ namespace tutti::tcp {
 
 inline constexpr size_t kHelloBytes = 64, kWelcomeBytes = 24, kHeaderBytes = 16, kAckBytes = 8;
 inline constexpr size_t kRefusalBytes = 24;                     // the magic, the message, its call
-inline constexpr uint64_t kHelloMagic = 0x0001'4f4c'4c45'4854;  // "THELLO", version 1
+inline constexpr uint64_t kHelloMagic = 0x0002'4f4c'4c45'4854;  // "THELLO", version 2
 inline constexpr uint64_t kWelcomeMagic = 0x0001'4d4f'434c'4557;  // "WELCOM", version 1
 inline constexpr uint64_t kRefusalMagic = ~uint64_t{0};           // no number of a message
+inline constexpr uint64_t kQuestion = ~uint64_t{0};               // neither
 
 // Where in a hello the words stand that differ between the connections of a rank.
 inline constexpr size_t kHelloEnds = 40, kHelloChannel = 48;

@@ -176,6 +176,7 @@ bool TcpSender::ReadWelcome() {
     Fail(fmt::format("asked to go on at byte {} of {}", from.byte, most));
   else
     stage_ = Stage::kOpen;
+  WasAnswered();
   return true;
 }
 
@@ -201,6 +202,7 @@ bool TcpSender::ReadAcks() {
       Fail(fmt::format("acknowledged message {} of {} to {}", taken, released_, writing_));
     else
       released_ = taken;
+    WasAnswered();
   }
   return any;
 }

@@ -37,6 +37,7 @@ class TcpSender final : public Connection {
   bool Advance();
   void Break();
   int64_t resumptions() const { return resumptions_; }
+  int fd() const { return fd_; }  // -1: none
 
  private:
   enum class Stage : uint8_t { kClosed, kConnecting, kGreeted, kOpen, kFailed };
@@ -83,6 +84,10 @@ class TcpSender final : public Connection {
     std::chrono::nanoseconds limit{0}, round_trip{0};
   };
   Silence LookAtKernel();
+  // All is written and the kernel has it acknowledged, but what the receiver says itself does not come: the way back may be
+  // cut, which shows in what is sent then.
+  void Ask(std::chrono::nanoseconds passed);
+  void WasAnswered() { unanswered_for_ = ask_after_ = {}; }
   void ForgetRepeats() { repeats_ = answers_heard_ = heard_before_repeat_ = 0; }
   bool Greet();
   std::string WhyNotMade(double within_s) const;
@@ -119,9 +124,11 @@ class TcpSender final : public Connection {
   std::chrono::nanoseconds silent_{0};   // of this rank's running time
   std::chrono::nanoseconds in_vain_{0};  // on all ways: since the receiver had some of a message
   bool dialled_in_vain_ = false;         // since it was heard
-  int unanswered_ = 0;                   // rounds of attempts to connect, since one was
-  double patience_factor_ = 1;           // after ways that were silent, or seemed so
-  std::chrono::nanoseconds calm_{0};     // of acknowledgements, since that changed
+  std::chrono::nanoseconds unanswered_for_{0},
+      ask_after_{0};                  // since the receiver said something, or was asked
+  int unanswered_ = 0;                // rounds of attempts to connect, since one was
+  double patience_factor_ = 1;        // after ways that were silent, or seemed so
+  std::chrono::nanoseconds calm_{0};  // of acknowledgements, since that changed
   uint64_t acked_bytes_ = 0, no_room_us_ = 0;
   // Of the connection: what the kernel has repeated, answers that came, and those before it repeated last.
   uint32_t repeats_ = 0, answers_heard_ = 0, heard_before_repeat_ = 0;

@@ -74,6 +74,7 @@ bool TcpSender::Watch() {
   const Silence silence = LookAtKernel();
   if (silence.heard) WasHeardFor(passed);
   if (!silence.waits || silence.heard || !was_watched) {
+    if (!silence.waits) Ask(passed);
     silent_ = {};
     return false;
   }
@@ -81,6 +82,24 @@ bool TcpSender::Watch() {
   in_vain_ += passed;
   if (silent_ < silence.limit) return false;
   return TryOthers();
+}
+
+void TcpSender::Ask(std::chrono::nanoseconds passed) {
+  constexpr std::chrono::nanoseconds kMost = std::chrono::milliseconds(200);
+  const bool is_written = stage_ == Stage::kGreeted || (writing_ == posted_ && header_ == 0);
+  if (!is_written) return;
+  const auto least = std::chrono::duration_cast<std::chrono::nanoseconds>(
+      std::chrono::duration<double>(options_.silence_s));
+  unanswered_for_ += passed;
+  if (unanswered_for_ < std::max(least, ask_after_)) return;
+  unanswered_for_ = {};
+  ask_after_ = std::min(kMost, 2 * std::max(least, ask_after_));
+  std::array<std::byte, tcp::kHeaderBytes> question{};
+  tcp::PutWord(tcp::kQuestion, question.data() + 8);
+  // Nothing is under way, so there is room for it; a part of it would be taken for a part of a message.
+  if (send(fd_, question.data(), question.size(), MSG_NOSIGNAL) !=
+      static_cast<ssize_t>(question.size()))
+    Break();
 }
 
 bool TcpSender::TryOthers() {

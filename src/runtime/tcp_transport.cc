@@ -243,6 +243,14 @@ void TcpTransport::Mend() {
   for (const Stranger& stranger : strangers_) detach(stranger.fd);
 }
 
+void TcpTransport::CutAnswers() {
+  sock_filter nothing = BPF_STMT(BPF_RET | BPF_K, 0);
+  const sock_fprog filter{1, &nothing};
+  for (const auto& sender : senders_)
+    if (sender->fd() >= 0)
+      setsockopt(sender->fd(), SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter));
+}
+
 int64_t TcpTransport::resumptions() const {
   int64_t count = 0;
   for (const auto& sender : senders_) count += sender->resumptions();

@@ -143,6 +143,8 @@ class TcpTransport final : public PeerTransport {
   // route is cut; of connections that are there, and of those to come. Mend() ends that.
   void Cut(uint16_t first = 0, uint16_t last = UINT16_MAX);
   void Mend();
+  // Likewise all that comes back to its senders over the connections that they have.
+  void CutAnswers();
   // Connections that go on another way, so far.
   int64_t resumptions() const;
   size_t half_open() const { return strangers_.size(); }

@@ -316,7 +316,7 @@ TEST(RootTest, WhoLeavesBeforeARoundIsNamedToThoseThatWaitInIt) {
 
 Status SayHello(ControlLink& link, const bootstrap::Address& root, int32_t rank,
                 int32_t num_ranks) {
-  return link.Send(FrameType::kHello, {0x0005'4d4d'4f43'5454, static_cast<int64_t>(root.secret[0]),
+  return link.Send(FrameType::kHello, {0x0006'4d4d'4f43'5454, static_cast<int64_t>(root.secret[0]),
                                        static_cast<int64_t>(root.secret[1]), rank, num_ranks, 0});
 }
 

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdio>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -67,9 +68,12 @@ class RingOfRanks {
   Clock::duration longest_gap() const { return longest_gap_; }
   Clock::time_point last_moved() const { return last_moved_; }
   void ForgetGaps() { longest_gap_ = {}; }
-  // `between` is called all the time while it runs; for `alone` only rank 0 does. The first failure, if any.
+  // `between` is called all the time while it runs; for `alone` only rank 0 does, then `after_alone` is called. The first
+  // failure, if any.
   template <class Between>
-  Status Run(Between between, std::chrono::milliseconds alone = {}) {
+  Status Run(
+      Between between, std::chrono::milliseconds alone = {},
+      const std::function<void()>& after_alone = [] {}) {
     ranks_.Fill();
     for (Interpreter& rank : interpreters_) rank.Start();
     last_moved_ = Clock::now();
@@ -78,6 +82,7 @@ class RingOfRanks {
       at(0).Poll(1);
       at(1).Poll(0);
     }
+    after_alone();
     for (size_t over = 0, stuck = 0; over < interpreters_.size();) {
       bool moved = false;
       over = 0;
@@ -271,6 +276,23 @@ TEST(SilenceTest, RepetitionsOfTheOtherEndAreNoAnswers) {
     ASSERT_TRUE(ring.Run(between, kAlone));
     if (HasFailure()) return;
   }
+}
+
+// All that was sent is there when the way back is cut: the sender's kernel has nothing left by which it could notice.
+TEST(SilenceTest, AnAnswerThatIsLostIsAskedFor) {
+  constexpr std::chrono::milliseconds kAlone{100};
+  constexpr std::chrono::seconds kLong{20};
+  RingOfRanks ring(RingAllReduce(2), {.count = 1'000, .in_place = true},
+                   {.source = Routes{21'400}.Source()});
+  ASSERT_TRUE(ring.Run([] {}));
+  const auto begin = Clock::now();
+  const auto between = [&] {
+    if (ring.resumptions() > 0 || Clock::now() - begin < kLong) return;
+    if (!HasFailure()) ADD_FAILURE() << "waits for ever";
+    ring.at(0).Break();
+  };
+  ASSERT_TRUE(ring.Run(between, kAlone, [&] { ring.at(0).CutAnswers(); }));
+  EXPECT_GE(ring.resumptions(), 1);
 }
 
 // Of both directions, of all plans, at any moment: routes are cut and mended while collectives run.
