@@ -282,8 +282,7 @@ TEST(SilenceTest, RepetitionsOfTheOtherEndAreNoAnswers) {
 TEST(SilenceTest, AnAnswerThatIsLostIsAskedFor) {
   constexpr std::chrono::milliseconds kAlone{100};
   constexpr std::chrono::seconds kLong{20};
-  RingOfRanks ring(RingAllReduce(2), {.count = 1'000, .in_place = true},
-                   {.source = Routes{21'400}.Source()});
+  RingOfRanks ring(RingAllGather(2), {.count = 1}, {.source = Routes{21'400}.Source()});
   ASSERT_TRUE(ring.Run([] {}));
   const auto begin = Clock::now();
   const auto between = [&] {
