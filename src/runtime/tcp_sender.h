@@ -80,7 +80,7 @@ class TcpSender final : public Connection {
   void Adopt(Standby& standby, size_t route);
   // What the kernel has heard of the receiver since the last look; how long it has waited in vain.
   struct Silence {
-    bool waits = false, heard = false;
+    bool waits = false, heard = false, is_idle = false;
     std::chrono::nanoseconds limit{0}, round_trip{0};
   };
   Silence LookAtKernel();

@@ -31,6 +31,7 @@ TcpSender::Silence TcpSender::LookAtKernel() {
   silence.waits =
       (wire->unacked > 0 && !no_room) || wire->probes > 0 || stage_ == Stage::kConnecting;
   silence.heard = wire->acked_bytes != acked_bytes_;
+  silence.is_idle = stage_ != Stage::kConnecting && wire->unacked == 0 && wire->unsent_bytes == 0;
   // That a connection is made and greets shows nothing of longer packets.
   if (silence.heard && wire->acked_bytes > 1 + tcp::kHelloBytes) in_vain_ = {};
   acked_bytes_ = wire->acked_bytes;
@@ -74,7 +75,7 @@ bool TcpSender::Watch() {
   const Silence silence = LookAtKernel();
   if (silence.heard) WasHeardFor(passed);
   if (!silence.waits || silence.heard || !was_watched) {
-    if (!silence.waits) Ask(passed);
+    if (silence.is_idle) Ask(passed);
     silent_ = {};
     return false;
   }
@@ -96,10 +97,9 @@ void TcpSender::Ask(std::chrono::nanoseconds passed) {
   ask_after_ = std::min(kMost, 2 * std::max(least, ask_after_));
   std::array<std::byte, tcp::kHeaderBytes> question{};
   tcp::PutWord(tcp::kQuestion, question.data() + 8);
-  // Nothing is under way, so there is room for it; a part of it would be taken for a part of a message.
-  if (send(fd_, question.data(), question.size(), MSG_NOSIGNAL) !=
-      static_cast<ssize_t>(question.size()))
-    Break();
+  // A part of it would be taken for a part of a message.
+  const ssize_t bytes = send(fd_, question.data(), question.size(), MSG_NOSIGNAL);
+  if (bytes >= 0 && bytes != static_cast<ssize_t>(question.size())) Break();
 }
 
 bool TcpSender::TryOthers() {

@@ -12,6 +12,7 @@ std::optional<WireState> LookAtWire(int fd) {
   socklen_t size = sizeof(info);
   if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return std::nullopt;
   return WireState{.unacked = info.tcpi_unacked,
+                   .unsent_bytes = info.tcpi_notsent_bytes,
                    .probes = info.tcpi_probes,
                    .acked_bytes = info.tcpi_bytes_acked,
                    .no_room_us = info.tcpi_rwnd_limited,

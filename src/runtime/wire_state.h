@@ -7,7 +7,8 @@
 namespace tutti {
 
 struct WireState {
-  uint32_t unacked = 0;      // segments on their way
+  uint32_t unacked = 0;  // segments on their way
+  uint32_t unsent_bytes = 0;
   uint32_t probes = 0;       // of a closed window, not answered
   uint64_t acked_bytes = 0;  // ever
   uint64_t no_room_us = 0;   // ever, that the receiver's window held data back
