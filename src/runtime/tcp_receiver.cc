@@ -130,14 +130,14 @@ bool TcpReceiver::ReadHeader(const Target& target) {
   body_bytes_ = target.piece.Bytes();
   // What is to be read into its place must not be staged behind the header.
   const bool directly = target.reduce == nullptr && body_bytes_ >= kDirectly;
-  uint64_t signature = 0, message = tcp::kQuestion;
-  for (bool is_first = true; message == tcp::kQuestion; is_first = false) {
-    if (!is_first) staged_first_ += tcp::kHeaderBytes;
+  uint64_t signature = 0, message = 0;
+  do {
     while (staged() < tcp::kHeaderBytes)
       if (!Stage(directly ? tcp::kHeaderBytes - staged() : kStagingBytes)) return false;
     signature = tcp::WordAt(staging_.data() + staged_first_);
     message = tcp::WordAt(staging_.data() + staged_first_ + 8);
-  }
+    staged_first_ += tcp::kHeaderBytes;
+  } while (message == tcp::kQuestion);
   if (message != received_ || signature != options_.signature) {
     Refuse();
     Fail(
@@ -146,7 +146,6 @@ bool TcpReceiver::ReadHeader(const Target& target) {
                     message, signature, received_, options_.signature));
     return false;
   }
-  staged_first_ += tcp::kHeaderBytes;
   header_seen_ = true;
   return true;
 }

@@ -125,7 +125,7 @@ bool TcpSender::Greet() {
                                          static_cast<ssize_t>(bytes.size());
   if (greeted) {
     stage_ = Stage::kGreeted;
-    unanswered_ = 0;
+    rounds_in_vain_ = 0;
   } else {
     Break();
   }

@@ -126,7 +126,7 @@ class TcpSender final : public Connection {
   bool dialled_in_vain_ = false;         // since it was heard
   std::chrono::nanoseconds unanswered_for_{0},
       ask_after_{0};                  // since the receiver said something, or was asked
-  int unanswered_ = 0;                // rounds of attempts to connect, since one was
+  int rounds_in_vain_ = 0;            // rounds of attempts to connect, since one was
   double patience_factor_ = 1;        // after ways that were silent, or seemed so
   std::chrono::nanoseconds calm_{0};  // of acknowledgements, since that changed
   uint64_t acked_bytes_ = 0, no_room_us_ = 0;

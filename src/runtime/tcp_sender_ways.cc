@@ -44,7 +44,7 @@ TcpSender::Silence TcpSender::LookAtKernel() {
     // Nothing is known of the round trip yet: it may be longer than that. What is under way goes on.
     constexpr int kTriesAlike = 4, kMostDoublings = 5;
     limit = std::max<std::chrono::nanoseconds>(5 * limit, kDelayedAck) *
-            (1 << std::min(unanswered_ / kTriesAlike, kMostDoublings));
+            (1 << std::min(rounds_in_vain_ / kTriesAlike, kMostDoublings));
   } else if (options_.is_suspect && options_.is_suspect(source_.PortsOf(open_route_))) {
     limit = std::max(limit / 4, silence.round_trip);
   } else {
@@ -196,7 +196,7 @@ bool TcpSender::AdvanceStandbys() {
   const double dial_s = std::max(0.05, 2 * round_trip_s);
   if (tries_others() && !tcp::HasPassed(standbys_since_, dial_s)) return false;
   CloseStandbys();  // neither that way: the next one, but for the first time after a while
-  if (stage_ == Stage::kConnecting) ++unanswered_;
+  if (stage_ == Stage::kConnecting) ++rounds_in_vain_;
   if (std::exchange(dialled_in_vain_, true)) silent_ /= 2;
   return true;
 }

@@ -16,7 +16,9 @@
 //             made, over the other one if the same route stays silent for `silence_s` more, over the old one if that is
 //             heard before. Of each several are tried, as the answers to some ports may come back by a way that is cut too. A false
 //             alarm costs these connections. After each
-//             the sender waits twice as long the next time, up to 0.3 s: what is silent on one way after the other is a slow host.
+//             the sender waits twice as long the next time, up to 0.3 s: what is silent on one way after the other is a slow host;
+//             a second of acknowledgements halves that. So it is while a connection is being made, which goes on meanwhile. A
+//             sender all of whose bytes the kernel has acknowledged, but not the receiver, asks by a header that is none.
 //             What the receiver's window stops is asked about at the intervals of the kernel's probes only.
 // Ports       Source ports are chosen from a range where one is given: networks route by them. The
 //             next one is taken where one is in use.
