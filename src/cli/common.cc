@@ -52,6 +52,7 @@ constexpr const char *kBold = "\x1b[1m", *kBest = "\x1b[1;32m", *kRed = "\x1b[1;
 
 std::string color_when = "auto";
 std::atomic<bool> printed_error{false};
+std::atomic<bool> interruption_is_left_to_others{false};
 
 bool IsColored(int fd) {
   if (color_when != "auto") return color_when == "always";
@@ -81,9 +82,19 @@ void PrintError(const std::string& message) {
              AsUtf8(message));
 }
 
+void PrintInterrupted() {
+  if (!interruption_is_left_to_others) PrintError(CancelledError().message);
+}
+
+void LeaveInterruptionToOthers() { interruption_is_left_to_others = true; }
+
+bool InterruptionIsLeftToOthers() { return interruption_is_left_to_others; }
+
 int Report(const Error& error) {
-  // Where it was interrupted is nobody's fault.
-  PrintError(error.code == ErrorCode::kCancelled ? CancelledError().message : error.message);
+  if (error.code == ErrorCode::kCancelled)
+    PrintInterrupted();  // where it was is nobody's fault
+  else
+    PrintError(error.message);
   switch (error.code) {
     case ErrorCode::kInfeasible:
     case ErrorCode::kPeerFailed:

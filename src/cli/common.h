@@ -85,6 +85,11 @@ void PrintError(const std::string& message);
 bool PrintedError();  // async-signal-safe
 int Report(const Error& error);
 
+// Prints that the command was interrupted, unless another process of the same job is left to say so.
+void PrintInterrupted();
+void LeaveInterruptionToOthers();
+bool InterruptionIsLeftToOthers();  // async-signal-safe
+
 // Bytes that are no UTF-8 (of file names) are replaced by U+FFFD.
 void Print(const Json& json);
 

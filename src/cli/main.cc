@@ -42,7 +42,7 @@ constexpr CommandRow kCommands[] = {
 // To describe every option of every command takes longer than many a command: where one is named, it alone is added. Its
 // own help, and what is wrong with its options, need no other. `docs` tells of all.
 void AddCommands(Program& program) {
-  const std::string_view named = program.arguments.size() > 1 ? program.arguments[1] : "";
+  const std::string named = program.arguments.size() > 1 ? program.arguments[1] : "";
   const auto* const row = std::ranges::find(kCommands, named, &CommandRow::name);
   if (row != std::end(kCommands) && row->add != AddDocs) return row->add(program);
   for (const CommandRow& command : kCommands) command.add(program);

@@ -42,7 +42,8 @@ extern "C" void EndNow(int) {
   constexpr std::string_view kSaid = "\ntutti: error: interrupted\n";
   const std::string_view said = stderr_is_terminal ? kSaid : kSaid.substr(1);
   // Nothing is left to do where even this cannot be written.
-  if (!PrintedError() && ::write(STDERR_FILENO, said.data(), said.size()) < 0) {
+  if (!PrintedError() && !InterruptionIsLeftToOthers() &&
+      ::write(STDERR_FILENO, said.data(), said.size()) < 0) {
   }
   _exit(kSignalled + signal_got.load());
 }
@@ -74,7 +75,7 @@ int CodeAfterSignals(int code) {
   const itimerval never{};
   setitimer(ITIMER_REAL, &never, nullptr);
   if (signal_got == 0) return code;
-  if (code != kInterrupted) PrintError("interrupted");
+  if (code != kInterrupted) PrintInterrupted();
   return kSignalled + signal_got;
 }
 

@@ -167,6 +167,8 @@ std::optional<int> ServeIfNotFirst(const RemoteFlags& flags, const std::string& 
   const Result<std::optional<JobRank>> job = FindJobOfProcess();
   if (!job) return Report(job.error());
   if (!*job || (*job)->rank == 0) return std::nullopt;
+  // A launcher that ends its ranks would have each of them say so.
+  LeaveInterruptionToOthers();
   // The first rank starts processes for all of them.
   if (transport == Name(Transport::kShared)) return (*job)->one_host ? kDone : kBadInput;
   const Result<Root> root = RootOf(**job, flags);

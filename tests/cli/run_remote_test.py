@@ -314,6 +314,18 @@ class RemoteTest(harness.CliTest):
                 self.assertEqual(done.stderr.count("tutti: error"), 1, done.stderr)
                 self.assertIn("none.sched: cannot open", done.stderr)
 
+    def test_of_the_ranks_that_a_launcher_ends_the_first_says_so(self):
+        for rank in (0, 1):
+            environment = dict(os.environ, RANK=str(rank), WORLD_SIZE="4", LOCAL_WORLD_SIZE="4", MASTER_ADDR="127.0.0.1",
+                               MASTER_PORT=str(1024 + os.getpid() % 60000), TUTTI_SECRET="0123456789abcdef" * 2)
+            waiting = subprocess.Popen([harness.TUTTI, "run", self.schedule, "--size", "64K", "--transport", "tcp"],
+                                       stderr=subprocess.PIPE, text=True, env=environment)
+            time.sleep(0.5)
+            waiting.terminate()
+            _, err = waiting.communicate(timeout=60)
+            self.assertEqual(waiting.returncode, 128 + signal.SIGTERM, err)
+            self.assertEqual(err, "tutti: error: interrupted\n" if rank == 0 else "")
+
     def test_ranks_of_torchrun(self):
         """What it sets, without it."""
         ranks = []
