@@ -226,10 +226,13 @@ class Root {
   void Admit(const Frame& frame, ControlLink link) {
     const auto words = frame.Words(kHelloWords);
     if (frame.type != FrameType::kHello || !words ||
-        (*words)[0] != static_cast<int64_t>(kHelloMagic) ||
         static_cast<uint64_t>((*words)[1]) != address_.secret[0] ||
         static_cast<uint64_t>((*words)[2]) != address_.secret[1])
       return;
+    const auto magic = static_cast<uint64_t>((*words)[0]);
+    if (const std::optional<std::string> other = OtherVersion(magic, kHelloMagic))
+      return SendAway(link, *other);
+    if (magic != kHelloMagic) return;
     const int64_t rank = (*words)[3], num_ranks = (*words)[4], silence = (*words)[5];
     std::string fault;
     if (num_ranks < 1 || num_ranks > kMaxJobRanks || rank < 0 || rank >= num_ranks)

@@ -64,6 +64,15 @@ std::optional<std::vector<int64_t>> Frame::Words(size_t count) const {
   return words;
 }
 
+std::optional<std::string> OtherVersion(uint64_t theirs, uint64_t magic) {
+  constexpr int kVersionAt = 48;
+  if (theirs == magic || (theirs ^ magic) >> kVersionAt << kVersionAt != (theirs ^ magic))
+    return std::nullopt;
+  return fmt::format(
+      "version {} of Tutti's protocol meets version {}: all hosts need the same version of Tutti",
+      theirs >> kVersionAt, magic >> kVersionAt);
+}
+
 std::string WordsToBytes(const std::vector<int64_t>& words) {
   std::string bytes(words.size() * kWord, '\0');
   for (size_t i = 0; i < words.size(); ++i)

@@ -59,6 +59,10 @@ struct Frame {
   std::optional<std::vector<int64_t>> Words(size_t count) const;
 };
 
+// A protocol's magic has its version in the top 16 bits. What to say to whoever speaks another version of it; nothing: it is
+// this version, or no such protocol at all.
+std::optional<std::string> OtherVersion(uint64_t theirs, uint64_t magic);
+
 class ControlLink {
  public:
   explicit ControlLink(int fd);  // takes it over

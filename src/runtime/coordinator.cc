@@ -182,8 +182,7 @@ Status Coordinator::Job::HearStrangers() {
     const auto hello = frame && *frame && (*frame)->type == FrameType::kHello
                            ? (*frame)->Words(remote::kHelloWords)
                            : std::nullopt;
-    const bool knows = hello && (*hello)[0] == static_cast<int64_t>(remote::kMagic) &&
-                       (*hello)[1] == static_cast<int64_t>(options_.secret[0]) &&
+    const bool knows = hello && (*hello)[1] == static_cast<int64_t>(options_.secret[0]) &&
                        (*hello)[2] == static_cast<int64_t>(options_.secret[1]);
     if (knows)
       if (Status admitted = Admit(*stranger, *hello); !admitted) return admitted;
@@ -195,6 +194,10 @@ Status Coordinator::Job::HearStrangers() {
 Status Coordinator::Job::Admit(Stranger& stranger, const std::vector<int64_t>& hello) {
   const int64_t rank = hello[3], ranks = hello[4];
   const std::string from = stranger.link.remote().AddressText();
+  const auto magic = static_cast<uint64_t>(hello[0]);
+  if (const std::optional<std::string> other = OtherVersion(magic, remote::kMagic))
+    return MakeError(ErrorCode::kPeerFailed, fmt::format("a rank comes from {}: {}", from, *other));
+  if (magic != remote::kMagic) return {};
   if (ranks != options_.num_ranks || rank < 0 || rank >= ranks)
     return MakeError(ErrorCode::kPeerFailed,
                      fmt::format("from {} comes rank {} of {} to a job of {} ranks", from, rank,

@@ -21,7 +21,8 @@
 namespace tutti::service {
 namespace {
 
-constexpr size_t kWord = 8;
+constexpr size_t kWord = 8, kLinkWords = 5;
+static_assert(tcp::kHelloMagic >> 48 == 2, "kPeerMagic needs a new version, too");
 
 class Reader {
  public:
@@ -196,6 +197,7 @@ void PeerLink::Read() {
   while (*alive && link_) {
     std::optional<PeerFrame> said = Next();
     if (!said) break;
+    if (is_deaf_) continue;
     if (said->kind == PeerKind::kLink) {
       HearLink(*said);
       continue;
@@ -218,9 +220,9 @@ void PeerLink::Read() {
 // --- Silence -------------------------------------------------------------------------------------
 
 PeerFrame PeerLink::LinkFrame() const {
-  return {
-      .kind = PeerKind::kLink,
-      .words = {static_cast<int64_t>(id_[0]), static_cast<int64_t>(id_[1]), received_, number_}};
+  return {.kind = PeerKind::kLink,
+          .words = {static_cast<int64_t>(id_[0]), static_cast<int64_t>(id_[1]), received_, number_,
+                    static_cast<int64_t>(kPeerMagic)}};
 }
 
 void PeerLink::HearHeard(int64_t frames) {
@@ -235,8 +237,24 @@ void PeerLink::Resend() {
   Flush();
 }
 
+bool PeerLink::IsOfThisVersion(const PeerFrame& link) {
+  if (link.words.size() != kLinkWords) return false;
+  const std::optional<std::string> other =
+      OtherVersion(static_cast<uint64_t>(link.words[4]), kPeerMagic);
+  if (!other) return static_cast<uint64_t>(link.words[4]) == kPeerMagic;
+  if (made_here_) {
+    Lose(fmt::format("{}: {}", remote_.ToText(), *other));
+    return false;
+  }
+  // It closes the connection when it has heard why: closed here, with bytes unread, that might not arrive.
+  is_deaf_ = true;
+  Queue(Framed(LinkFrame()));
+  Flush();
+  return false;
+}
+
 void PeerLink::HearLink(const PeerFrame& frame) {
-  if (frame.words.size() != 4) return;
+  if (!IsOfThisVersion(frame)) return;
   const int64_t heard = frame.words[2], number = frame.words[3];
   if (made_here_) {
     if (!awaits_answer_) return;

@@ -8,6 +8,7 @@
 //             brings late counts no more. A connection that is closed or reset is lost at once: then the other daemon has gone.
 // Enduring    A link of which others say when the other daemon has gone endures that, too: the daemon that made it makes another
 //             connection, at once, then after a quarter of a second and twice as long each time, up to two seconds.
+// Versions    A daemon of another version is told so and heard no more; its link is lost with both versions.
 // Trust       Daemons trust each other; the reader takes any bytes nevertheless.
 // Errors      A link that is lost calls its handler once, with why.
 // Threads     The daemon's.
@@ -53,8 +54,8 @@ enum class PeerKind : uint8_t {
   kRegrouped,      // from the leader: a rank; what becomes of it
   kRegroupNobody,  // this daemon has no rank of it
   // For the link itself, not numbered among its frames
-  kLink,  // first of a connection: id of the link (2), frames heard so far, its number among the link's connections, from 0; also
-          // the answer to all but the first
+  kLink,  // first of a connection: id of the link (2), frames heard so far, its number among the link's connections, from 0,
+          // kPeerMagic; also the answer to all but the first, and to one of another version
   kHeard,  // frames heard so far
   // For ranks that are to join a communicator after they have regrouped; each the only one of its link
   kAwaited,  // from the root: secret (2), then ranks: do they live, and are they to join?
@@ -67,6 +68,10 @@ enum class PeerKind : uint8_t {
   kRankFailed,  // as kLeft, of a rank that has failed alone, and may yet go on in another communicator
 };
 inline constexpr PeerKind kLastPeerKind = PeerKind::kRankFailed;
+
+// Its version is also that of the connections between ranks: daemons that make them by other frames could not tell why nobody
+// comes.
+inline constexpr uint64_t kPeerMagic = 0x0002'5245'4550'5454;  // "TTPEER", version 2
 
 struct PeerFrame {
   PeerKind kind = PeerKind::kFailed;
@@ -142,6 +147,7 @@ class PeerLink {
   void Lose(const std::string& why);
   // Who has nothing to say has to know, too, whether the other one is heard.
   void Beat(int64_t now_ns);
+  bool IsOfThisVersion(const PeerFrame& link);
   void HearLink(const PeerFrame& frame);
   void HearHeard(int64_t frames);
   // Goes on over another connection, of that number, whose other end has heard so many frames.
@@ -169,6 +175,7 @@ class PeerLink {
   std::optional<Frame> undecoded_;  // has come
   bool lacks_memory_ = false;       // for a frame that comes: tries again
   bool lost_ = false, refused_ = false, endures_ = false;
+  bool is_deaf_ = false;        // to a daemon of another version
   int64_t losses_in_turn_ = 0;  // since the other end was heard
   std::string why_lost_;
   int64_t next_return_ns_ = 0, unheard_since_ns_ = 0;

@@ -13,7 +13,7 @@ namespace {
 
 // Of a connection to the next daemon of a ring: it says who it is, then that.
 bool IsOfARing(std::string_view first) {
-  constexpr size_t kWord = 8, kHead = 3 * kWord, kLinkWords = 4;
+  constexpr size_t kWord = 8, kHead = 3 * kWord, kLinkWords = 5;
   constexpr size_t kKind = kWord + kHead + kLinkWords * kWord + kWord;
   if (first.size() < kKind + kWord) return false;
   const auto* words = reinterpret_cast<const std::byte*>(first.data());

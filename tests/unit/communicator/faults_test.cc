@@ -314,10 +314,26 @@ TEST(RootTest, WhoLeavesBeforeARoundIsNamedToThoseThatWaitInIt) {
   }
 }
 
-Status SayHello(ControlLink& link, const bootstrap::Address& root, int32_t rank,
-                int32_t num_ranks) {
-  return link.Send(FrameType::kHello, {0x0006'4d4d'4f43'5454, static_cast<int64_t>(root.secret[0]),
+constexpr int64_t kHelloMagic = 0x0006'4d4d'4f43'5454;
+
+Status SayHello(ControlLink& link, const bootstrap::Address& root, int32_t rank, int32_t num_ranks,
+                int64_t magic = kHelloMagic) {
+  return link.Send(FrameType::kHello, {magic, static_cast<int64_t>(root.secret[0]),
                                        static_cast<int64_t>(root.secret[1]), rank, num_ranks, 0});
+}
+
+TEST(RootTest, ARankOfAnotherVersionIsToldSo) {
+  const bootstrap::Address root = bootstrap::StartRoot(INADDR_LOOPBACK).value();
+  const int fd = TcpSocket(root.root);
+  ASSERT_EQ(ConnectTo(fd, root.root), 0);
+  ControlLink older(fd);
+  ASSERT_TRUE(SayHello(older, root, 0, 2, kHelloMagic - (int64_t{1} << 48)));
+  const auto answer = older.Receive(4096, 60'000);
+  ASSERT_TRUE(answer && *answer);
+  EXPECT_EQ((*answer)->type, FrameType::kAbort);
+  EXPECT_EQ((*answer)->body,
+            "version 5 of Tutti's protocol meets version 6: all hosts need the same version of "
+            "Tutti");
 }
 
 // What a rank says at its end may be anything: the others hear of what makes sense, and fail for nothing of it.

@@ -92,10 +92,11 @@ class Fleet {
 // A rank that is played by hand.
 class FakeRank {
  public:
-  FakeRank(uint16_t port, int32_t rank, int32_t ranks, uint64_t secret = kSecret[1])
+  FakeRank(uint16_t port, int32_t rank, int32_t ranks, uint64_t secret = kSecret[1],
+           uint64_t magic = remote::kMagic)
       : link_(ControlLink::Connect("127.0.0.1", port, 60).value()) {
     EXPECT_TRUE(link_.Send(FrameType::kHello,
-                           {static_cast<int64_t>(remote::kMagic), static_cast<int64_t>(kSecret[0]),
+                           {static_cast<int64_t>(magic), static_cast<int64_t>(kSecret[0]),
                             static_cast<int64_t>(secret), rank, ranks}));
   }
   ControlLink& link() { return link_; }
@@ -244,6 +245,17 @@ TEST(Remote, StrangersAreClosedAndDisturbNobody) {
   ASSERT_TRUE(gathered.has_value()) << gathered.error().message;
   EXPECT_EQ(fleet.coordinator().Run({.size_bytes = 100, .iterations = 1})->wrong, 0);
   EXPECT_EQ(wrong_secret.Next().type, FrameType::kFailed);  // closed, without a word
+}
+
+TEST(Remote, ARankOfAnotherVersionIsNamed) {
+  Fleet fleet(2);
+  FakeRank older(fleet.coordinator().port(), 1, 2, kSecret[1],
+                 remote::kMagic - (uint64_t{1} << 48));
+  const Status gathered = fleet.coordinator().Gather([] { return Status(); });
+  ASSERT_FALSE(gathered.has_value());
+  EXPECT_EQ(gathered.error().message,
+            "a rank comes from 127.0.0.1: version 2 of Tutti's protocol meets version 3: all hosts "
+            "need the same version of Tutti");
 }
 
 TEST(Remote, NamesTheRanksThatAreMissing) {

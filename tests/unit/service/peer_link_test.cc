@@ -1,5 +1,6 @@
 #include "peer_link.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <linux/filter.h>
@@ -357,8 +358,9 @@ TEST_F(Links, AnOlderConnectionThatIsHeardLateIsClosed) {
   };
   ControlLink older = come(), newer = come();
   const auto say = [](ControlLink& link, int64_t number, int64_t frame) {
-    for (const PeerFrame& said : {PeerFrame{.kind = PeerKind::kLink, .words = {7, 8, 0, number}},
-                                  PeerFrame{.kind = PeerKind::kCommit, .words = {frame}}})
+    for (const PeerFrame& said :
+         {PeerFrame{.kind = PeerKind::kLink, .words = {7, 8, 0, number, int64_t{kPeerMagic}}},
+          PeerFrame{.kind = PeerKind::kCommit, .words = {frame}}})
       EXPECT_TRUE(link.Send(FrameType::kDaemon, Encode(said)));
   };
   say(newer, 1, 20);
@@ -376,6 +378,50 @@ TEST_F(Links, AnOlderConnectionThatIsHeardLateIsClosed) {
     heard.push_back(Decode((*frame)->body)->kind);
   }
   EXPECT_THAT(heard, testing::ElementsAre(PeerKind::kLink, PeerKind::kHeard, PeerKind::kCommit));
+}
+
+// Of a daemon of another version nothing is heard; both ends know why.
+TEST_F(Links, DaemonsOfTwoVersionsSaySo) {
+  constexpr int64_t kOther = kPeerMagic + (int64_t{1} << 48);
+  Endpoint at;
+  const ipc::Descriptor listener(ListenAt(at));
+  const auto accept_one = [&] {
+    return accept4(listener.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+  };
+  {
+    ControlLink newer = ControlLink::Connect("127.0.0.1", at.port, 10).value();
+    bool heard = false;
+    std::string lost;
+    PeerLinks links;
+    PeerLink accepted(*loop_, accept_one(),
+                      {.frame = [&](const PeerFrame&) { heard = true; },
+                       .lost = [&](const std::string& why) { lost = why; }},
+                      &links);
+    for (const PeerFrame& said : {PeerFrame{.kind = PeerKind::kLink, .words = {7, 8, 0, 0, kOther}},
+                                  PeerFrame{.kind = PeerKind::kJoin, .words = {1, 2, 2, 0}}})
+      ASSERT_TRUE(newer.Send(FrameType::kDaemon, Encode(said)));
+    std::optional<Frame> answer;
+    RunUntil([&] {
+      if (!answer) answer = *newer.TryReceive(PeerLink::kMostBytes);
+      return answer.has_value();
+    });
+    EXPECT_EQ(Decode(answer->body)->words.at(4), int64_t{kPeerMagic});
+    { const ControlLink closed = std::move(newer); }
+    RunUntil([&] { return !lost.empty(); });
+    EXPECT_FALSE(heard);
+    EXPECT_TRUE(links.empty());
+  }
+  std::string lost;
+  const auto link = PeerLink::Connect(
+      *loop_, at,
+      {.frame = [](const PeerFrame&) {}, .lost = [&](const std::string& why) { lost = why; }});
+  ControlLink newer(accept_one());
+  ASSERT_TRUE(newer.Send(FrameType::kDaemon, Encode(PeerFrame{.kind = PeerKind::kLink,
+                                                              .words = {0, 0, 0, 0, kOther}})));
+  RunUntil([&] { return !lost.empty(); });
+  EXPECT_EQ(lost, fmt::format("127.0.0.1:{}: version 3 of Tutti's protocol meets version 2: all "
+                              "hosts need the same version of Tutti",
+                              at.port));
 }
 
 // Who has nothing to say hears by its beat, which nobody acknowledges, that the other's host is gone without a word.
