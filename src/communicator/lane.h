@@ -60,6 +60,9 @@ class LaneSource {
   virtual Lane& From(int32_t peer, int32_t channel) = 0;
   // Signature of the call whose messages are posted and taken from now on.
   virtual void SetSignature(uint64_t signature) = 0;
+  // Whether large messages of the operation that begins are better copied by their receivers, from this rank's memory, than by
+  // this rank for each of them.
+  virtual void LetReceiversCopy(bool /*let*/) {}
 };
 
 }  // namespace tutti

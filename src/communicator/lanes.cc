@@ -36,7 +36,6 @@ Lanes::Lanes(int32_t rank, std::unique_ptr<TcpTransport> transport, std::vector<
 RingChannel Lanes::ChannelOf(int32_t from, int32_t to, int32_t channel) {
   const auto which = channel == 0 ? LocalArea::Ring::kPlans : LocalArea::Ring::kDirect;
   const int32_t source = LocalIndex(from), target = LocalIndex(to);
-  constexpr int64_t kReferenceBytes = int64_t{16} << 10;  // a copy costs more than a system call
   const bool readable = !local_.processes.empty();
   return {.state = &local_.area->ring(source, target, which),
           .bytes = local_.area->RingBytes(source, target, which),
@@ -44,7 +43,7 @@ RingChannel Lanes::ChannelOf(int32_t from, int32_t to, int32_t channel) {
           .wake_sender = &bells_[static_cast<size_t>(source)],
           .wake_receiver = &bells_[static_cast<size_t>(target)],
           .signature = &signature_,
-          .reference_bytes = readable ? kReferenceBytes : 0,
+          .reference_bytes = readable ? &reference_bytes_ : nullptr,
           .sender_process = readable ? local_.processes[static_cast<size_t>(source)] : 0,
           .name = fmt::format("connection {} -> {} channel {}", from, to, channel),
           .sender = fmt::format("rank {}", from)};

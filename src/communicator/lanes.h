@@ -36,6 +36,7 @@ class Lanes final : public LaneSource {
   Lane& To(int32_t peer, int32_t channel) override;
   Lane& From(int32_t peer, int32_t channel) override;
   void SetSignature(uint64_t signature) override;
+  void LetReceiversCopy(bool let) override { reference_bytes_ = let ? kReferenceBytes : 0; }
   // Moves what can be moved. True: something was.
   bool Poll();
   // Waits for at most a few milliseconds until something may have happened; not if `look`, which is
@@ -75,6 +76,7 @@ class Lanes final : public LaneSource {
   // take turns of milliseconds.
   static constexpr int kSpins = 2000, kSocketSpins = 200, kCrowdedSpins = 50;
   static constexpr int kWaitMs = 2, kMaxWaitMs = 32;  // somebody may have aborted
+  static constexpr int64_t kReferenceBytes = int64_t{16} << 10;
 
   int32_t LocalIndex(int32_t peer) const { return local_.index[static_cast<size_t>(peer)]; }
   bool HasRing(int32_t peer, int32_t channel) const {
@@ -95,6 +97,7 @@ class Lanes final : public LaneSource {
   bool all_local_ = false, crowded_ = false, uses_tcp_ = false, broken_ = false;
   int waits_ms_ = kWaitMs;
   uint64_t signature_ = 0;
+  int64_t reference_bytes_ = 0;  // of the operation that runs
   std::deque<RingSender> ring_senders_;
   std::deque<RingReceiver> ring_receivers_;
   std::map<Key, Lane> to_, from_;  // addresses stay

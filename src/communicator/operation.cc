@@ -14,7 +14,29 @@ namespace {
 
 constexpr int64_t kPieceBytes = int64_t{256} << 10;  // of a pass, as `tutti run` has it
 
+Load LoadOf(const Program& program, int32_t rank) {
+  const auto bytes = [&program](int32_t index) {
+    if (index < 0) return int64_t{0};
+    const ConnectionProgram& connection = program.connections[static_cast<size_t>(index)];
+    return connection.messages * connection.largest_message * program.tiles;
+  };
+  Load load;
+  for (const StreamProgram& stream : program.ranks[static_cast<size_t>(rank)].streams) {
+    const int64_t sent = bytes(stream.outgoing);
+    load.sent += sent;
+    load.most_to_one = std::max(load.most_to_one, sent);
+    load.received += bytes(stream.incoming);
+  }
+  return load;
+}
+
 }  // namespace
+
+bool Load::FansOut() const {
+  // Below, what the receivers would pay for each read weighs more.
+  constexpr int64_t kWorthIt = int64_t{1} << 20, kMany = 4;
+  return most_to_one >= kWorthIt && sent >= kMany * std::max(received, most_to_one);
+}
 
 Result<std::shared_ptr<const PlanProgram>> PlanProgram::Make(const Plan& plan,
                                                              const PlanCall& call) {
@@ -42,7 +64,10 @@ Result<std::shared_ptr<const PlanProgram>> PlanProgram::MakeOnce(const Plan& pla
 
 PlanOperation::PlanOperation(std::shared_ptr<const PlanProgram> program, int32_t rank,
                              LaneSource& lanes)
-    : program_(std::move(program)), rank_(rank) {
+    : program_(std::move(program)),
+      lanes_(lanes),
+      fans_out_(LoadOf(program_->program, rank).FansOut()),
+      rank_(rank) {
   const Program& made = program_->program;
   const RankProgram& mine = made.ranks[static_cast<size_t>(rank)];
   const auto connection = [&made](int32_t index) -> const ConnectionProgram& {
@@ -75,6 +100,7 @@ void PlanOperation::Begin(const void* input, void* output, std::byte* scratch) {
   binding_.base = {static_cast<std::byte*>(const_cast<void*>(input)),
                    static_cast<std::byte*>(output), scratch};
   for (LaneEnd& end : ends_) end.Resume();
+  lanes_.LetReceiversCopy(fans_out_);
   interpreter_->Start();
 }
 
@@ -151,9 +177,23 @@ bool ExchangeOperation::Take(int64_t& budget) {
   return moved;
 }
 
+Load ExchangeOperation::TotalLoad() const {
+  Load load;
+  for (const auto& [peer, way] : ways_) {
+    int64_t bytes = 0;
+    for (const Part& part : way.parts) bytes += part.message.bytes;
+    const bool is_sent = peer.second;
+    (is_sent ? load.sent : load.received) += bytes;
+    if (is_sent) load.most_to_one = std::max(load.most_to_one, bytes);
+  }
+  return load;
+}
+
 Interpreter::Outcome ExchangeOperation::Poll(int64_t budget) {
-  if (!began_) MoveOwn();
-  began_ = true;
+  if (!std::exchange(began_, true)) {
+    MoveOwn();
+    lanes_.LetReceiversCopy(TotalLoad().FansOut());
+  }
   const bool posted = Post(), took = Take(budget);
   std::erase_if(leaving_, [](Way* way) { return way->end.is_quiet(); });
   if (posting_.empty() && taking_.empty() && leaving_.empty()) return Interpreter::Outcome::kOver;

@@ -45,6 +45,14 @@ struct PlanCall {
   friend auto operator<=>(const PlanCall&, const PlanCall&) = default;
 };
 
+// What an operation moves through a rank, in bytes.
+struct Load {
+  int64_t sent = 0, received = 0;
+  int64_t most_to_one = 0;  // of what is sent, on one connection
+  // It sends so much more than it receives, and than each receiver gets, that it would have to copy while they wait.
+  bool FansOut() const;
+};
+
 // A plan laid out for a call.
 struct PlanProgram {
   // Errors of SlotMap and MakeProgram.
@@ -78,6 +86,8 @@ class PlanOperation final : public Operation {
 
  private:
   std::shared_ptr<const PlanProgram> program_;
+  LaneSource& lanes_;
+  bool fans_out_;
   int32_t rank_;
   Binding binding_;
   std::deque<LaneEnd> ends_;
@@ -115,6 +125,7 @@ class ExchangeOperation final : public Operation {
 
   Way& WayOf(const Message& message);
   void MoveOwn();
+  Load TotalLoad() const;
   // Post and take what can be; true: something moved. Ways where all is done leave the list.
   bool Post();
   bool Take(int64_t& budget);

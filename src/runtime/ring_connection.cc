@@ -69,7 +69,8 @@ void RingSender::BeginMessage(std::byte* line) {
   begun_ = true;
   cursor_ = {};
   body_bytes_ = posted.saved ? static_cast<int64_t>(posted.copy.size()) : posted.source.Bytes();
-  const bool large = channel_.reference_bytes > 0 && body_bytes_ >= channel_.reference_bytes;
+  const int64_t from = channel_.reference_bytes != nullptr ? *channel_.reference_bytes : 0;
+  const bool large = from > 0 && body_bytes_ >= from;
   const std::byte* piece = large && !posted.saved ? InOnePiece(posted.source) : nullptr;
   posted.referenced = piece != nullptr;
   if (posted.referenced) {

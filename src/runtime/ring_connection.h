@@ -4,8 +4,8 @@
 // Model       The sender copies messages into the ring, each behind a line with its number and the
 //             signature of its call; the receiver reduces or copies straight out of the ring. Such a
 //             message is released when it is in the ring whole: the ring outlives the sender's interest.
-//             A large message in one piece is only *referenced* where the receiver may read the memory of
-//             the sender: it is claimed and copied once, by the receiver (process_vm_readv, or plainly
+//             Two cores copy at once, and what is between them stays in their caches. Where the sender would be copying for many
+//             receivers, a large message in one piece is only *referenced*, if they may read its memory: it is claimed and copied once, by the receiver (process_vm_readv, or plainly
 //             within a process), and released when that is done. As in shared_connection.h the sender may
 //             claim it first and save it elsewhere.
 //             A sender whose operation has failed revokes what it referenced before its caller has the memory back: what was
@@ -54,8 +54,8 @@ struct RingChannel {
   Waker* wake_receiver = nullptr;
   // Signature of the call that runs; each end has its own.
   const uint64_t* signature = nullptr;
-  // From this size on messages are referenced; 0: none is.
-  int64_t reference_bytes = 0;
+  // From this size on messages of the call that runs are referenced; null or 0: none is. Of the sender's end.
+  const int64_t* reference_bytes = nullptr;
   int64_t sender_process = 0;  // its number, where messages are referenced
   std::string name;            // "connection 0 -> 1 channel 0", for errors
   std::string sender = "the sender";

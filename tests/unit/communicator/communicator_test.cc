@@ -2,13 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -21,9 +19,9 @@
 #include <vector>
 
 #include "bootstrap.h"
+#include "every_collective.h"
 #include "ranks_in_threads.h"
 #include "support/ip_version6.h"
-#include "support/quiet_fork.h"
 #include "tutti/base/random.h"
 #include "tutti/store/store.h"
 #include "tutti/synth/synthesizer.h"
@@ -34,21 +32,6 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
-
-// What rank `rank` contributes at position `at`: small, so that sums are exact.
-int64_t Value(int32_t rank, int64_t at) { return (rank + 1) * (at % 7 + 1); }
-
-std::vector<int64_t> Block(int32_t rank, int64_t first, int64_t count) {
-  std::vector<int64_t> values;
-  for (int64_t i = 0; i < count; ++i) values.push_back(Value(rank, first + i));
-  return values;
-}
-
-int64_t SumAt(int32_t num_ranks, int64_t at) {
-  int64_t sum = 0;
-  for (int32_t rank = 0; rank < num_ranks; ++rank) sum += Value(rank, at);
-  return sum;
-}
 
 TEST(CommunicatorTest, TwoRanksAddTheirNumbers) {
   RunRanks(2, [](Communicator& ranks) {
@@ -74,81 +57,6 @@ void RunOneEach(const std::vector<CommunicatorOptions>& options,
                               options[rank]));
     });
   for (std::thread& thread : threads) thread.join();
-}
-
-// Every collective by its definition, in place and not, at the counts where slots are empty, uneven
-// or large, several times over the same connections.
-void CheckAll(Communicator& ranks, int64_t count) {
-  const int32_t n = ranks.num_ranks(), me = ranks.rank();
-  const auto type = DataType::kInt64;
-  const int64_t all = count * n;
-  const auto block_of = [count](const std::vector<int64_t>& whole, int32_t rank) {
-    return std::vector<int64_t>(whole.begin() + rank * count, whole.begin() + (rank + 1) * count);
-  };
-  const auto gathered = [&] {
-    std::vector<int64_t> whole;
-    for (int32_t rank = 0; rank < n; ++rank) {
-      const std::vector<int64_t> block = Block(rank, 0, count);
-      whole.insert(whole.end(), block.begin(), block.end());
-    }
-    return whole;
-  }();
-  std::vector<int64_t> sums;
-  for (int64_t i = 0; i < all; ++i) sums.push_back(SumAt(n, i));
-  const std::vector<int64_t> first_sums(sums.begin(), sums.begin() + count);
-
-  std::vector<int64_t> out(static_cast<size_t>(count), -1);
-  const std::vector<int64_t> mine = Block(me, 0, count), wide = Block(me, 0, all);
-  ASSERT_TRUE(Succeeded(ranks.AllReduce(mine.data(), out.data(), count, type, ReduceOp::kSum)));
-  EXPECT_EQ(out, first_sums);
-  out = mine;
-  ASSERT_TRUE(Succeeded(ranks.AllReduce(out.data(), out.data(), count, type, ReduceOp::kSum)));
-  EXPECT_EQ(out, first_sums);
-
-  std::vector<int64_t> whole(static_cast<size_t>(all), -1);
-  ASSERT_TRUE(Succeeded(ranks.AllGather(mine.data(), whole.data(), count, type)));
-  EXPECT_EQ(whole, gathered);
-  std::fill(whole.begin(), whole.end(), -1);
-  std::copy(mine.begin(), mine.end(), whole.begin() + me * count);
-  ASSERT_TRUE(Succeeded(ranks.AllGather(whole.data() + me * count, whole.data(), count, type)));
-  EXPECT_EQ(whole, gathered);
-
-  out.assign(static_cast<size_t>(count), -1);
-  ASSERT_TRUE(Succeeded(ranks.ReduceScatter(wide.data(), out.data(), count, type, ReduceOp::kSum)));
-  EXPECT_EQ(out, block_of(sums, me));
-  whole = wide;
-  ASSERT_TRUE(Succeeded(
-      ranks.ReduceScatter(whole.data(), whole.data() + me * count, count, type, ReduceOp::kSum)));
-  EXPECT_EQ(block_of(whole, me), block_of(sums, me));
-
-  for (const int32_t root : {0, n - 1}) {
-    out = me == root ? Block(root, 5, count) : std::vector<int64_t>(static_cast<size_t>(count), -1);
-    ASSERT_TRUE(Succeeded(ranks.Broadcast(out.data(), out.data(), count, type, root)));
-    EXPECT_EQ(out, Block(root, 5, count));
-    out.assign(static_cast<size_t>(count), -1);
-    ASSERT_TRUE(Succeeded(ranks.Reduce(mine.data(), me == root ? out.data() : nullptr, count, type,
-                                       ReduceOp::kSum, root)));
-    if (me == root) {
-      EXPECT_EQ(out, first_sums);
-    }
-    whole.assign(static_cast<size_t>(all), -1);
-    ASSERT_TRUE(Succeeded(ranks.Gather(mine.data(), whole.data(), count, type, root)));
-    if (me == root) {
-      EXPECT_EQ(whole, gathered);
-    }
-    out.assign(static_cast<size_t>(count), -1);
-    ASSERT_TRUE(Succeeded(
-        ranks.Scatter(me == root ? gathered.data() : nullptr, out.data(), count, type, root)));
-    EXPECT_EQ(out, mine);
-  }
-
-  std::vector<int64_t> exchanged(static_cast<size_t>(all), -1), wanted;
-  ASSERT_TRUE(Succeeded(ranks.AllToAll(wide.data(), exchanged.data(), count, type)));
-  for (int32_t from = 0; from < n; ++from) {
-    const std::vector<int64_t> block = Block(from, me * count, count);
-    wanted.insert(wanted.end(), block.begin(), block.end());
-  }
-  EXPECT_EQ(exchanged, wanted);
 }
 
 // Which ranks share memory: all, none (as on hosts of their own), or all but every third.
@@ -624,142 +532,6 @@ TEST(CommunicatorTest, TheIdTravelsByAFile) {
   std::filesystem::remove(path);
   EXPECT_THAT(ShareUniqueIdByFile(path, 1, 0.02).error().message,
               HasSubstr("rank 0 has written no unique id within 0.02 s"));
-}
-
-// --- Processes -----------------------------------------------------------------------------------
-
-// They do not see each other's buffers, and read them through the kernel or from rings.
-TEST(CommunicatorProcessTest, EveryCollectiveBetweenProcesses) {
-  for (const bool shared_memory : {true, false}) {
-    const UniqueId id = MakeUniqueId().value();
-    constexpr int32_t kRanks = 4;
-    std::vector<pid_t> children;
-    for (int32_t rank = 0; rank < kRanks; ++rank) {
-      const pid_t child = test_support::QuietFork();
-      if (child == 0) {
-        Communicator ranks =
-            Communicator::Join(id, kRanks, rank, {.timeout_s = 60, .shared_memory = shared_memory})
-                .value();
-        for (const int64_t count : {1, 17, 2049, 100'000}) CheckAll(ranks, count);
-        _exit(testing::Test::HasFailure() || !ranks.Barrier() ? 1 : 0);
-      }
-      children.push_back(child);
-    }
-    for (const pid_t child : children) {
-      int status = -1;
-      ASSERT_EQ(waitpid(child, &status, 0), child);
-      EXPECT_EQ(status, 0);
-    }
-  }
-}
-
-// A program that forks after it made an id: its child has no thread of the root to wait for.
-TEST(CommunicatorProcessTest, AForkedChildExits) {
-  ASSERT_TRUE(MakeUniqueId());
-  const pid_t child = test_support::QuietFork();
-  if (child == 0) {
-    alarm(60);
-    std::exit(0);
-  }
-  int status = -1;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status));
-}
-
-// A process that stands still, with all its threads, says nothing any more; one that computes does.
-TEST(CommunicatorProcessTest, ARankThatIsStoppedIsNamedToAllOthers) {
-  for (const bool shared_memory : {true, false}) {
-    const UniqueId id = MakeUniqueId().value();
-    constexpr int32_t kRanks = 3;
-    const CommunicatorOptions options{
-        .timeout_s = 120, .silence_s = 4, .shared_memory = shared_memory};
-    const pid_t victim = test_support::QuietFork();
-    if (victim == 0) {
-      const Result<Communicator> communicator = Communicator::Join(id, kRanks, 2, options);
-      if (communicator) raise(SIGSTOP);
-      _exit(0);
-    }
-    std::vector<std::thread> threads;
-    for (int32_t rank = 0; rank < 2; ++rank)
-      threads.emplace_back([&id, &options, rank] {
-        Communicator ranks = Communicator::Join(id, kRanks, rank, options).value();
-        std::vector<double> data(1000);
-        const Status ran =
-            ranks.AllReduce(data.data(), data.data(), 1000, DataType::kFloat64, ReduceOp::kSum);
-        ASSERT_FALSE(ran);
-        EXPECT_EQ(ran.error().code, ErrorCode::kPeerFailed);
-        EXPECT_THAT(ran.error().message, AllOf(HasSubstr("rank 2 ("), HasSubstr("is stopped")));
-      });
-    for (std::thread& thread : threads) thread.join();
-    kill(victim, SIGCONT);
-    int status = 0;
-    ASSERT_EQ(waitpid(victim, &status, 0), victim);
-    EXPECT_TRUE(WIFEXITED(status));
-  }
-}
-
-TEST(CommunicatorProcessTest, ARootThatIsStoppedIsNamed) {
-  std::array<int, 2> pipe_ends{};
-  ASSERT_EQ(pipe(pipe_ends.data()), 0);
-  const CommunicatorOptions options{.timeout_s = 120, .silence_s = 4};
-  const pid_t root = test_support::QuietFork();
-  if (root == 0) {
-    const UniqueId id = MakeUniqueId().value();
-    if (write(pipe_ends[1], id.bytes.data(), id.bytes.size()) < 0) _exit(1);
-    Result<Communicator> communicator = Communicator::Join(id, 2, 0, options);
-    // Not before the other has joined, too.
-    if (communicator && communicator->Barrier()) raise(SIGSTOP);
-    _exit(0);
-  }
-  UniqueId id;
-  ASSERT_EQ(read(pipe_ends[0], id.bytes.data(), id.bytes.size()),
-            static_cast<ssize_t>(id.bytes.size()));
-  Communicator ranks = Communicator::Join(id, 2, 1, options).value();
-  Status ran;
-  while (ran) ran = ranks.Barrier();
-  EXPECT_THAT(ran.error().message,
-              AllOf(HasSubstr("the process that made the unique id ("), HasSubstr("is stopped")));
-  kill(root, SIGCONT);
-  ASSERT_EQ(waitpid(root, nullptr, 0), root);
-  close(pipe_ends[0]);
-  close(pipe_ends[1]);
-}
-
-// A rank that computes for long is not silent, and one whose time-out is short hears of it in time.
-TEST(CommunicatorProcessTest, WhoComputesIsNotSilent) {
-  RunRanks(2,
-           [](Communicator& ranks) {
-             if (ranks.rank() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(5500));
-             ASSERT_TRUE(Succeeded(ranks.Barrier()));
-           },
-           {.timeout_s = 120, .silence_s = 5});
-}
-
-TEST(CommunicatorProcessTest, ARankThatIsKilledIsNamedToAllOthers) {
-  const UniqueId id = MakeUniqueId().value();
-  constexpr int32_t kRanks = 3;
-  const pid_t victim = test_support::QuietFork();
-  if (victim == 0) {
-    const Result<Communicator> communicator = Communicator::Join(id, kRanks, 2, {.timeout_s = 60});
-    if (communicator) raise(SIGKILL);
-    _exit(1);
-  }
-  std::vector<std::thread> threads;
-  for (int32_t rank = 0; rank < 2; ++rank)
-    threads.emplace_back([&id, rank] {
-      Communicator ranks = Communicator::Join(id, kRanks, rank, {.timeout_s = 60}).value();
-      std::vector<double> data(1000);
-      const Status ran =
-          ranks.AllReduce(data.data(), data.data(), 1000, DataType::kFloat64, ReduceOp::kSum);
-      ASSERT_FALSE(ran);
-      EXPECT_EQ(ran.error().code, ErrorCode::kPeerFailed);
-      EXPECT_THAT(ran.error().message, HasSubstr("rank 2 ("));
-      EXPECT_THAT(ran.error().message, HasSubstr("has gone"));
-    });
-  for (std::thread& thread : threads) thread.join();
-  int status = 0;
-  ASSERT_EQ(waitpid(victim, &status, 0), victim);
-  EXPECT_TRUE(WIFSIGNALED(status));
 }
 
 }  // namespace

@@ -38,6 +38,7 @@ class Ring {
     channel.capacity = capacity;
     channel.wake_sender = channel.wake_receiver = &waker_;
     channel.signature = &signature;
+    channel.reference_bytes = &reference_bytes;
     channel.sender_process = getpid();
     channel.name = "connection 0 -> 1 channel 0";
     channel.sender = "rank 0";
@@ -48,6 +49,7 @@ class Ring {
 
   RingChannel channel;
   uint64_t signature = 0x11;
+  int64_t reference_bytes = 0;
 
  private:
   bool shared_;
@@ -61,7 +63,7 @@ class RingEnds {
   RingEnds(const RanksInMemory& ranks, uint64_t capacity, int64_t reference_bytes) {
     for (size_t c = 0; c < ranks.program().connections.size(); ++c) {
       Ring& ring = rings_.emplace_back(capacity);
-      ring.channel.reference_bytes = reference_bytes;
+      ring.reference_bytes = reference_bytes;
       senders_.emplace_back(ring.channel);
       receivers_.emplace_back(ring.channel);
     }
@@ -149,7 +151,7 @@ std::vector<std::byte> Numbers(size_t count) {
 
 TEST(RingConnectionTest, AReferencedMessageIsReleasedWhenItWasTaken) {
   Ring ring;
-  ring.channel.reference_bytes = 100;
+  ring.reference_bytes = 100;
   RingSender sender(ring.channel);
   RingReceiver receiver(ring.channel);
   std::vector<std::byte> small = Numbers(99), large = Numbers(100), to_small(99), to_large(100);
@@ -169,7 +171,7 @@ TEST(RingConnectionTest, AReferencedMessageIsReleasedWhenItWasTaken) {
 // A sender that has failed: its caller may do with the memory what it likes.
 TEST(RingConnectionTest, WhatIsRevokedIsNotRead) {
   Ring ring;
-  ring.channel.reference_bytes = 100;
+  ring.reference_bytes = 100;
   ring.channel.sender = "rank 7";
   RingSender sender(ring.channel);
   RingReceiver receiver(ring.channel);
@@ -194,7 +196,7 @@ TEST(RingConnectionTest, MemoryIsTheCallersOwnOnceItIsRevoked) {
   const std::vector<std::byte> wanted = Numbers(kBytes);
   for (int round = 0; round < kRounds; ++round) {
     Ring ring;
-    ring.channel.reference_bytes = 100;
+    ring.reference_bytes = 100;
     RingSender sender(ring.channel);
     RingReceiver receiver(ring.channel);
     std::vector<std::byte> data = wanted, into(kBytes);
@@ -219,7 +221,7 @@ TEST(RingConnectionTest, WhatIsSavedMayBeOverwritten) {
   // Copied in parts, or referenced; not yet begun by the receiver, or begun.
   for (const int64_t reference_bytes : {0, 100}) {
     Ring ring;
-    ring.channel.reference_bytes = reference_bytes;
+    ring.reference_bytes = reference_bytes;
     RingSender sender(ring.channel);
     RingReceiver receiver(ring.channel);
     std::vector<std::byte> data = Numbers(10'000), into(10'000);
@@ -237,7 +239,7 @@ TEST(RingConnectionTest, WhatIsSavedMayBeOverwritten) {
     EXPECT_EQ(sender.released(), 1u);
   }
   Ring ring;
-  ring.channel.reference_bytes = 100;
+  ring.reference_bytes = 100;
   RingSender sender(ring.channel);
   RingReceiver receiver(ring.channel);
   std::vector<std::byte> data = Numbers(10'000), into(10'000);
@@ -253,7 +255,7 @@ TEST(RingConnectionTest, WhatIsSavedMayBeOverwritten) {
 
 TEST(RingConnectionTest, AnotherProcessReadsWhatIsReferenced) {
   Ring ring(4096, true);
-  ring.channel.reference_bytes = 100;
+  ring.reference_bytes = 100;
   std::vector<std::byte> data = Numbers(200'000);
   OneMessage out(data);
   RingSender sender(ring.channel);
@@ -322,7 +324,7 @@ TEST(RingConnectionTest, ImpossibleCountsAreNoticed) {
   }
   {
     Ring ring;
-    ring.channel.reference_bytes = 1;
+    ring.reference_bytes = 1;
     RingReceiver receiver(ring.channel);
     tcp::PutWord(ring.signature, ring.channel.bytes);
     tcp::PutWord(0, ring.channel.bytes + 8);
