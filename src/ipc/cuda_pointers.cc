@@ -105,7 +105,8 @@ CudaPointers* CudaPointers::OfThisProcess() {
   static std::atomic<unsigned long long> looked_at = 0;
   if (CudaPointers* known = found.load()) return known;
   const unsigned long long loaded = LibrariesLoaded();
-  if (looked_at.load() == loaded) return nullptr;
+  // Another thread may have looked, and found it, in between.
+  if (looked_at.load() == loaded) return found;
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
   if (CudaPointers* known = found.load()) return known;

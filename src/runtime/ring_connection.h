@@ -5,9 +5,9 @@
 //             signature of its call; the receiver reduces or copies straight out of the ring. Such a
 //             message is released when it is in the ring whole: the ring outlives the sender's interest.
 //             Two cores copy at once, and what is between them stays in their caches. Where the sender would be copying for many
-//             receivers, a large message in one piece is only *referenced*, if they may read its memory: it is claimed and copied once, by the receiver (process_vm_readv, or plainly
-//             within a process), and released when that is done. As in shared_connection.h the sender may
-//             claim it first and save it elsewhere.
+//             receivers, a large message in one piece is only *referenced*, if they may read its memory: it is claimed
+//             and copied once, by the receiver (process_vm_readv, or plainly within a process), and released when that is
+//             done. As in shared_connection.h the sender may claim it first and save it elsewhere.
 //             A sender whose operation has failed revokes what it referenced before its caller has the memory back: what was
 //             read since does not count, and a receiver of the same process is waited for while it reads.
 //             Both `written` and `read` grow for ever; lines of 64 bytes keep every element of a message

@@ -4,9 +4,11 @@
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <filesystem>
 #include <memory>
@@ -16,6 +18,7 @@
 #include <vector>
 
 #include "support/device_ranks.h"
+#include "support/quiet_fork.h"
 #include "tutti/base/process.h"
 #include "tutti/ipc/cuda_pointers.h"
 
@@ -234,6 +237,33 @@ TEST(CudaDeviceTest, WhatIsNotThereIsNamed) {
   auto handle = (*device)->Export(**memory);
   ASSERT_TRUE(handle);
   EXPECT_THAT((*device)->Open(*handle).error().message, HasSubstr("cuIpcOpenMemHandle: error 201"));
+}
+
+// Threads that ask for the first time at once: each process has one chance to get it wrong.
+TEST(CudaPointersProcessTest, WhoLooksWhileAnotherFindsTheDriverHasItToo) {
+  if (CudaPointers::OfThisProcess() != nullptr) GTEST_SKIP() << "the true driver has been loaded";
+  const auto all_find = [] {
+    if (!OpenCudaDevice(1, test_support::FakeCudaFolder() + "/libcuda.so.1")) return false;
+    std::atomic<bool> go = false;
+    std::atomic<int> found = 0;
+    std::vector<std::thread> threads;
+    constexpr int kThreads = 4;
+    for (int i = 0; i < kThreads; ++i)
+      threads.emplace_back([&] {
+        while (!go) std::this_thread::yield();
+        if (CudaPointers::OfThisProcess() != nullptr) ++found;
+      });
+    go = true;
+    for (std::thread& thread : threads) thread.join();
+    return found == kThreads;
+  };
+  for (int i = 0; i < 300; ++i) {
+    const pid_t child = test_support::QuietFork();
+    if (child == 0) _exit(all_find() ? 0 : 1);
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_EQ(status, 0) << "process " << i;
+  }
 }
 
 // In a process of its own: the driver that is found first is kept.
