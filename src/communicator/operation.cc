@@ -34,7 +34,7 @@ Load LoadOf(const Program& program, int32_t rank) {
 
 bool Load::FansOut() const {
   // Below, what the receivers would pay for each read weighs more.
-  constexpr int64_t kWorthIt = int64_t{1} << 20, kMany = 4;
+  constexpr int64_t kWorthIt = int64_t{1} << 20, kMany = 3;
   return most_to_one >= kWorthIt && sent >= kMany * std::max(received, most_to_one);
 }
 

@@ -22,11 +22,11 @@ TEST(LoadTest, FansOutWhereOneSendsMuchToMany) {
   const auto fans_out = [](int64_t sent, int64_t received, int64_t most_to_one) {
     return Load{.sent = sent, .received = received, .most_to_one = most_to_one}.FansOut();
   };
-  EXPECT_TRUE(fans_out(4 * kMiB, 0, kMiB));
-  EXPECT_TRUE(fans_out(8 * kMiB, 2 * kMiB, kMiB));
-  EXPECT_FALSE(fans_out(3 * kMiB, 0, kMiB));          // too few
-  EXPECT_FALSE(fans_out(4 * kMiB, 2 * kMiB, kMiB));   // it receives much, too
-  EXPECT_FALSE(fans_out(4 * kMiB - 4, 0, kMiB - 1));  // too little
+  EXPECT_TRUE(fans_out(3 * kMiB, 0, kMiB));
+  EXPECT_TRUE(fans_out(6 * kMiB, 2 * kMiB, kMiB));
+  EXPECT_FALSE(fans_out(2 * kMiB, 0, kMiB));         // too few
+  EXPECT_FALSE(fans_out(5 * kMiB, 2 * kMiB, kMiB));  // it receives much, too
+  EXPECT_FALSE(fans_out(4 * kMiB, 0, kMiB - 1));     // too little
   EXPECT_FALSE(fans_out(0, 0, 0));
 }
 
@@ -74,7 +74,7 @@ TEST(PlanOperationTest, OnlyARootOfManyLetsReceiversCopy) {
   EXPECT_TRUE(RankLetsReceiversCopy(CollectiveKind::kBroadcast, 6, 0, kCount));
   EXPECT_FALSE(RankLetsReceiversCopy(CollectiveKind::kBroadcast, 6, 1, kCount));
   EXPECT_FALSE(RankLetsReceiversCopy(CollectiveKind::kBroadcast, 6, 0, kCount / 2));
-  EXPECT_FALSE(RankLetsReceiversCopy(CollectiveKind::kBroadcast, 2, 0, kCount));
+  EXPECT_FALSE(RankLetsReceiversCopy(CollectiveKind::kBroadcast, 3, 0, kCount));
   EXPECT_FALSE(RankLetsReceiversCopy(CollectiveKind::kAllGather, 6, 0, 6 * kCount));
   EXPECT_FALSE(RankLetsReceiversCopy(CollectiveKind::kAllReduce, 6, 0, 6 * kCount));
 }
