@@ -238,7 +238,7 @@ void PeerLink::Resend() {
 }
 
 bool PeerLink::IsOfThisVersion(const PeerFrame& link) {
-  if (link.words.size() != kLinkWords) return false;
+  if (link.words.size() < kLinkWords) return false;  // another version may say more
   const std::optional<std::string> other =
       OtherVersion(static_cast<uint64_t>(link.words[4]), kPeerMagic);
   if (!other) return static_cast<uint64_t>(link.words[4]) == kPeerMagic;
