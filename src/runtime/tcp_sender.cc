@@ -22,6 +22,8 @@ namespace {
 constexpr std::chrono::milliseconds kRetry{5};
 constexpr int64_t kMaxAtOnce = 1 << 20;  // bytes written before others get their turn
 constexpr size_t kParts = 16;
+// Until a connection that was lost too often fails: another rank's failure, which closed it, may be heard of by then.
+constexpr double kOthersSay_s = 0.3;
 
 }  // namespace
 
@@ -154,8 +156,8 @@ void TcpSender::Lose(const std::string& why) {
   failures_.push_back(now);
   while (now - failures_.front() > TcpTransport::kFailureWindow) failures_.pop_front();
   if (failures_.size() >= static_cast<size_t>(options_.max_failures))
-    Fail(fmt::format("was lost {} times within {} s, last because {}", failures_.size(),
-                     TcpTransport::kFailureWindow.count(), why));
+    lost_too_often_ = fmt::format("was lost {} times within {} s, last because {}",
+                                  failures_.size(), TcpTransport::kFailureWindow.count(), why);
 }
 
 bool TcpSender::ReadWelcome() {
@@ -214,6 +216,11 @@ std::string TcpSender::WhyNotMade(double within_s) const {
 
 bool TcpSender::Advance() {
   bool any = false;
+  if (!lost_too_often_.empty()) {
+    if (stage_ != Stage::kFailed && tcp::HasPassed(closed_since_, kOthersSay_s))
+      Fail(lost_too_often_);
+    return false;
+  }
   if (stage_ == Stage::kClosed) {
     any = Connect();
     if (!any && stage_ != Stage::kFailed && tcp::HasPassed(closed_since_, options_.patience_s))

@@ -54,7 +54,7 @@ class TcpSender final : public Connection {
   int Dial(size_t route);
   bool Connect();
   bool BindSource(int fd, size_t route);
-  // It was closed or reset: too often?
+  // It was closed or reset: where that was too often it is not made again and fails soon.
   void Lose(const std::string& why);
   // Looks whether anything comes back. True: something happened.
   bool Watch();
@@ -133,6 +133,7 @@ class TcpSender final : public Connection {
   // Of the connection: what the kernel has repeated, answers that came, and those before it repeated last.
   uint32_t repeats_ = 0, answers_heard_ = 0, heard_before_repeat_ = 0;
   std::deque<std::chrono::steady_clock::time_point> failures_;
+  std::string lost_too_often_;  // why it fails soon; empty: it does not
   int64_t resumptions_ = 0;
   Stage stage_ = Stage::kClosed;
   std::chrono::steady_clock::time_point closed_since_, next_try_;

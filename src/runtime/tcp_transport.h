@@ -24,10 +24,10 @@
 //             next one is taken where one is in use.
 // Strangers   What connects and does not send a valid Hello is closed after 64 bytes or
 //             kHelloPatience; at most kHalfOpen wait at once.
-//             However many ways were left, bytes that come show that the receiver lives, and how slow it is, nobody knows.
 // Errors      A connection fails, naming the other rank, when it could not be made (again) within
-//             `patience_s`, when it was closed or reset `max_failures` times within kFailureWindow, when no byte of a message
+//             `patience_s`, 0.3 s after it was closed or reset `max_failures` times within kFailureWindow, when no byte of a message
 //             was acknowledged for `in_vain_s` by whatever way, or when the other end runs another call or breaks the protocol.
+//             However many ways were left, bytes that come show that the receiver lives, and how slow it is, nobody knows.
 //             kResourceExhausted: for `in_vain_s` there were no descriptors, or no memory, to make it of, or to accept
 //             one that came to this rank.
 // Threads     One; ranks in threads each have their own.

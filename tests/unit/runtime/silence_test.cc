@@ -255,6 +255,26 @@ TEST(SilenceTest, WhoIsHeardByNoWayFailsAndIsNamed) {
                   "connection 0 -> 1 channel 0: nothing came back for [0-9.]+ s, by whatever way"));
 }
 
+// Who closes often does so because it has failed, and says why by another way: that is to come first.
+TEST(SilenceTest, WhoIsClosedTooOftenFailsOnlyAfterOthersCouldSayWhy) {
+  RingOfRanks ring(RingAllReduce(2), {.count = 4'000'000, .in_place = true, .piece_bytes = 1 << 20},
+                   {.max_failures = 1});
+  int polls = 0;
+  Clock::time_point closed;
+  const Status ran = ring.Run([&] {
+    if (++polls != 10) return;
+    ring.at(1).Break();
+    closed = Clock::now();
+  });
+  ASSERT_FALSE(ran);
+  EXPECT_EQ(ran.error().code, ErrorCode::kPeerFailed);
+  EXPECT_THAT(
+      ran.error().message,
+      MatchesRegex("connection 0 -> 1 channel 0: was lost 1 times within 10 s, last because "
+                   "it was (closed|reset)"));
+  EXPECT_GE(Clock::now() - closed, std::chrono::milliseconds(250));
+}
+
 // A way is cut in one direction before the receiver has read what came: the sender's kernel cannot acknowledge its answers, so
 // that its kernel repeats them again and again. That is not heard of a receiver that has no room.
 TEST(SilenceTest, RepetitionsOfTheOtherEndAreNoAnswers) {
