@@ -243,8 +243,7 @@ print(json.dumps({"steps": steps, "tenants": {tenant["name"]: {"iterations": ite
                 continue  # below
             if experiment["name"] in ("mccs-fig6", "mccs-fig7", "mccs-fig8", "mccs-fig9", "mccs-fig10", "mccs-by-size", "mccs-lost-link"):
                 continue  # minutes each, in namespaces: tests/testbed/service_test.py has that in short
-            most = 8 if experiment["name"] == "clusters-collectives" else 16  # whose machines take 46 s with 16
-            result = self.json("bench", experiment["name"], "--max-ranks", most, "--step", 5)
+            result = self.json("bench", experiment["name"], "--max-ranks", 8, "--step", 5)
             self.assertGreater(len(result["notes"]), 0, experiment["name"])
             self.assertLessEqual({"experiment", "source", "summary", "tables", "charts", "notes", "compared", "same",
                                   "elapsed_s", "threads", "peak_rss_bytes"}, set(result))

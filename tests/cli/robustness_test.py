@@ -168,7 +168,7 @@ class Robustness(harness.CliTest):
 
     # --- Signals ----------------------------------------------------------------------------------
 
-    def ends_on(self, arguments, number, before=0.7, code=None):
+    def ends_on(self, arguments, number, before):
         """The signal ends the work with 128 + its number; nothing is printed or left behind."""
         with open(self.path("out"), "w") as file:
             file.write("what was here before")
@@ -187,7 +187,7 @@ class Robustness(harness.CliTest):
     def test_long_work_ends_on_signals(self):
         for name, command in COMMANDS.items():
             for work in command.long:
-                for number, before in ((signal.SIGINT, 0.7), (signal.SIGTERM, 0.2)):
+                for number, before in ((signal.SIGINT, 0.4), (signal.SIGTERM, 0.1)):
                     with self.subTest(f"{name} {work} {number}"):
                         self.clear()
                         if "--database" in work:
@@ -209,7 +209,7 @@ class Robustness(harness.CliTest):
                     self.clear()
                     os.mkfifo(fifo)
                     arguments = [fifo if argument == command.reads else argument for argument in command.quick]
-                    self.assertEqual(self.ends_on(self.call(name, arguments), number, before=0.3), "")
+                    self.assertEqual(self.ends_on(self.call(name, arguments), number, before=0.1), "")
 
     def test_a_second_signal_ends_at_once(self):
         process = spawn(["topo", "show", *COMMANDS["topo show"].long[0]], stdout=subprocess.PIPE,

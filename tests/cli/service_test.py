@@ -197,7 +197,7 @@ class ServiceTest(harness.CliTest):
         ring = self.synth("ring(2)", "all-reduce", "ring", "ring.sched")
         meet = ["--ranks", "2", "--id", self.path("id"), "--until", self.path("stop")]
         first = self.load("a", "--here", "0", *meet)
-        second = self.load("b", "--here", "1", "--compute", "10000", *meet)  # and the first waits for it
+        second = self.load("b", "--here", "1", "--compute", "6000", *meet)  # and the first waits for it
         label = self.busy_communicator("a")
         change = ["reconfigure", label, ring, "--admin", self.admin("a")]
 

@@ -62,21 +62,30 @@ TEST(CommunicatorProcessTest, AForkedChildExits) {
 
 // A process that stands still, with all its threads, says nothing any more; one that computes does.
 TEST(CommunicatorProcessTest, ARankThatIsStoppedIsNamedToAllOthers) {
+  constexpr int32_t kRanks = 3;
+  struct Job {
+    UniqueId id;
+    CommunicatorOptions options;
+    pid_t victim = 0;
+  };
+  std::vector<Job> jobs;
+  // Both at once: what they do most of the time is wait.
   for (const bool shared_memory : {true, false}) {
-    const UniqueId id = MakeUniqueId().value();
-    constexpr int32_t kRanks = 3;
-    const CommunicatorOptions options{
-        .timeout_s = 120, .silence_s = 4, .shared_memory = shared_memory};
+    const Job job{MakeUniqueId().value(),
+                  {.timeout_s = 120, .silence_s = 4, .shared_memory = shared_memory}};
     const pid_t victim = test_support::QuietFork();
     if (victim == 0) {
-      const Result<Communicator> communicator = Communicator::Join(id, kRanks, 2, options);
+      const Result<Communicator> communicator = Communicator::Join(job.id, kRanks, 2, job.options);
       if (communicator) raise(SIGSTOP);
       _exit(0);
     }
-    std::vector<std::thread> threads;
+    jobs.push_back({job.id, job.options, victim});
+  }
+  std::vector<std::thread> threads;
+  for (const Job& job : jobs)
     for (int32_t rank = 0; rank < 2; ++rank)
-      threads.emplace_back([&id, &options, rank] {
-        Communicator ranks = Communicator::Join(id, kRanks, rank, options).value();
+      threads.emplace_back([&job, rank] {
+        Communicator ranks = Communicator::Join(job.id, kRanks, rank, job.options).value();
         std::vector<double> data(1000);
         const Status ran =
             ranks.AllReduce(data.data(), data.data(), 1000, DataType::kFloat64, ReduceOp::kSum);
@@ -84,10 +93,11 @@ TEST(CommunicatorProcessTest, ARankThatIsStoppedIsNamedToAllOthers) {
         EXPECT_EQ(ran.error().code, ErrorCode::kPeerFailed);
         EXPECT_THAT(ran.error().message, AllOf(HasSubstr("rank 2 ("), HasSubstr("is stopped")));
       });
-    for (std::thread& thread : threads) thread.join();
-    kill(victim, SIGCONT);
+  for (std::thread& thread : threads) thread.join();
+  for (const Job& job : jobs) {
+    kill(job.victim, SIGCONT);
     int status = 0;
-    ASSERT_EQ(waitpid(victim, &status, 0), victim);
+    ASSERT_EQ(waitpid(job.victim, &status, 0), job.victim);
     EXPECT_TRUE(WIFEXITED(status));
   }
 }

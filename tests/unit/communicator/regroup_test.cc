@@ -398,9 +398,16 @@ TEST(RegroupProcessTest, AnyRankThatIsKilledIsDoneWithout) {
 
 // Nothing but silence tells of it: more than half of all are left, and need no time-out.
 TEST(RegroupProcessTest, ARankThatIsStoppedIsDoneWithout) {
+  const CommunicatorOptions options{.timeout_s = 0, .silence_s = 4};
+  struct Job {
+    UniqueId id;
+    int32_t stops = 0;
+    pid_t victim = 0;
+  };
+  std::vector<Job> jobs;
+  // Both at once: what they do most of the time is wait.
   for (const int32_t stops : {0, 2}) {
     const UniqueId id = MakeUniqueId().value();
-    const CommunicatorOptions options{.timeout_s = 0, .silence_s = 4};
     const pid_t victim = test_support::QuietFork();
     if (victim == 0) {
       alarm(120);
@@ -408,20 +415,24 @@ TEST(RegroupProcessTest, ARankThatIsStoppedIsDoneWithout) {
       if (ranks) raise(SIGSTOP);
       _exit(0);
     }
-    std::vector<std::thread> threads;
+    jobs.push_back({id, stops, victim});
+  }
+  std::vector<std::thread> threads;
+  for (const Job& job : jobs)
     for (int32_t rank = 0; rank < 3; ++rank)
-      if (rank != stops)
-        threads.emplace_back([&id, &options, rank] {
-          Communicator ranks = Communicator::Join(id, 3, rank, options).value();
+      if (rank != job.stops)
+        threads.emplace_back([&job, &options, rank] {
+          Communicator ranks = Communicator::Join(job.id, 3, rank, options).value();
           ASSERT_FALSE(ranks.Barrier());
           const auto left = ranks.Shrink();
           ASSERT_TRUE(left) << left.error().message;
           CheckThatItWorks(**left, 2);
         });
-    for (std::thread& thread : threads) thread.join();
-    kill(victim, SIGCONT);
+  for (std::thread& thread : threads) thread.join();
+  for (const Job& job : jobs) {
+    kill(job.victim, SIGCONT);
     int status = 0;
-    ASSERT_EQ(waitpid(victim, &status, 0), victim);
+    ASSERT_EQ(waitpid(job.victim, &status, 0), job.victim);
     EXPECT_EQ(status, 0);
   }
 }
