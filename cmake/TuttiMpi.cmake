@@ -223,7 +223,8 @@ function(tutti_mpi_dropin_test flavour name prefix)
            WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(
     mpi_dropin_${flavour}
-    PROPERTIES ENVIRONMENT
+    PROPERTIES COST 150
+               ENVIRONMENT
                "TUTTI_TEST_MPI=${flavour};TUTTI_TEST_PROGRAMS=${CMAKE_BINARY_DIR}/dropin;TUTTI_TEST_LIBRARIES=${CMAKE_BINARY_DIR}/lib")
 endfunction()
 

@@ -2,9 +2,11 @@
 // `tutti run-ranks` and the secret of the job on the standard input.
 #include <fmt/format.h>
 #include <mpi.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <charconv>
 #include <csignal>
 #include <cstdio>
@@ -13,9 +15,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include "mpi_transport.h"
+#include "remote_job.h"
 #include "remote_rank.h"
 #include "tutti/base/host_port.h"
 
@@ -64,7 +68,44 @@ std::optional<RemoteRankOptions> OptionsOf(int argc, char** argv) {
   return options;
 }
 
-int Serve(const RemoteRankOptions& options) {
+// While this rank waits in MPI for others: where the coordinator ends, because one of them has, so does this process. MPICH's
+// launcher does not see every rank end that has not come to MPI_Init().
+class CoordinatorWatch {
+ public:
+  explicit CoordinatorWatch(ControlLink& link) : thread_([this, &link] { Watch(link); }) {}
+  CoordinatorWatch(const CoordinatorWatch&) = delete;
+  CoordinatorWatch& operator=(const CoordinatorWatch&) = delete;
+  ~CoordinatorWatch() {
+    is_over_ = true;
+    thread_.join();
+  }
+
+ private:
+  void Watch(ControlLink& link) {
+    constexpr int kLookMs = 20;
+    pollfd fd{.fd = link.fd(), .events = POLLRDHUP, .revents = 0};
+    while (!is_over_) {
+      if (poll(&fd, 1, kLookMs) <= 0) continue;
+      bool told_why = false;
+      for (bool more = true; more;) {
+        const auto frame = link.TryReceive(remote::kMaxPlanBytes);
+        more = frame && *frame;
+        const FrameType type = more ? (*frame)->type : FrameType::kPlan;
+        told_why = told_why || type == FrameType::kAbort || type == FrameType::kEnd;
+      }
+      // What the coordinator knows, or refuses, it says.
+      if (!told_why) Complain("the first rank has ended before all had come to MPI");
+      _exit(kWrongInput);
+    }
+  }
+
+  std::atomic<bool> is_over_{false};
+  std::thread thread_;
+};
+
+// `watch` is of `link`, and ends once all ranks are there.
+int Serve(ControlLink& link, std::unique_ptr<CoordinatorWatch> watch,
+          const RemoteRankOptions& options) {
   int rank = -1, ranks = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
@@ -75,12 +116,14 @@ int Serve(const RemoteRankOptions& options) {
   if (MPI_Comm_dup(MPI_COMM_WORLD, &own) != MPI_SUCCESS)
     return Complain("MPI gives no communicator");
   alarm(0);  // from now on the coordinator looks after this rank
-  const Status served = ServeRankOver(
-      options, [own, rank](uint64_t signature) -> Result<std::unique_ptr<PeerTransport>> {
-        auto made = MpiTransport::Make(own, rank, signature);
-        if (!made) return tl::unexpected(made.error());
-        return std::unique_ptr<PeerTransport>(std::move(*made));
-      });
+  watch.reset();
+  const Status served =
+      ServeRankOver(std::move(link), options,
+                    [own, rank](uint64_t signature) -> Result<std::unique_ptr<PeerTransport>> {
+                      auto made = MpiTransport::Make(own, rank, signature);
+                      if (!made) return tl::unexpected(made.error());
+                      return std::unique_ptr<PeerTransport>(std::move(*made));
+                    });
   MPI_Comm_free(&own);
   if (served) return 0;
   // What the coordinator knows already it says.
@@ -100,8 +143,11 @@ int Main(int argc, char** argv) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   std::signal(SIGALRM, EndOfPatience);
   alarm(kPatience_s);
+  Result<ControlLink> link = GreetCoordinator(*options);
+  if (!link) return Complain(link.error().message);
+  auto watch = std::make_unique<CoordinatorWatch>(*link);
   if (MPI_Init(nullptr, nullptr) != MPI_SUCCESS) return Complain("MPI does not start");
-  const int code = Serve(*options);
+  const int code = Serve(*link, std::move(watch), *options);
   alarm(kPatience_s);
   // Ranks that failed do not wait for each other: some have ended.
   if (code != 0) MPI_Abort(MPI_COMM_WORLD, code);

@@ -116,10 +116,6 @@ class RemoteRank {
       : options_(options), link_(std::move(link)), make_(make) {}
 
   Status Serve() {
-    const Status greeted =
-        link_.Send(FrameType::kHello, {static_cast<int64_t>(remote::kMagic), Word(0), Word(1),
-                                       int64_t{options_.rank}, int64_t{options_.num_ranks}});
-    if (!greeted) return greeted;
     while (true) {
       const Result<Frame> frame = link_.Next();
       if (!frame) return tl::unexpected(frame.error());
@@ -129,8 +125,6 @@ class RemoteRank {
   }
 
  private:
-  int64_t Word(size_t i) const { return static_cast<int64_t>(options_.secret[i]); }
-
   Status Do(const Frame& frame) {
     if (frame.type == FrameType::kPlan) return TakePlan(frame);
     if (frame.type == FrameType::kCall) return Run(frame);
@@ -253,12 +247,29 @@ Result<JobSecret> ParseSecret(std::string_view text) {
   return JobSecret{word(0), word(kDigits / 2)};
 }
 
-Status ServeRankOver(const RemoteRankOptions& options, const Session::MakeTransport& make) {
+Result<ControlLink> GreetCoordinator(const RemoteRankOptions& options) {
+  const auto failed = [&](const Error& error) {
+    return Within(fmt::format("rank {}", options.rank), error);
+  };
   Result<ControlLink> link = ControlLink::Connect(options.host, options.port, options.patience_s);
-  if (!link) return Within(fmt::format("rank {}", options.rank), link.error());
-  return RemoteRank(options, std::move(*link), make).Serve();
+  if (!link) return failed(link.error());
+  const auto word = [&](size_t i) { return static_cast<int64_t>(options.secret[i]); };
+  const Status greeted =
+      link->Send(FrameType::kHello, {static_cast<int64_t>(remote::kMagic), word(0), word(1),
+                                     int64_t{options.rank}, int64_t{options.num_ranks}});
+  if (!greeted) return failed(greeted.error());
+  return link;
 }
 
-Status ServeRank(const RemoteRankOptions& options) { return ServeRankOver(options, {}); }
+Status ServeRankOver(ControlLink link, const RemoteRankOptions& options,
+                     const Session::MakeTransport& make) {
+  return RemoteRank(options, std::move(link), make).Serve();
+}
+
+Status ServeRank(const RemoteRankOptions& options) {
+  Result<ControlLink> link = GreetCoordinator(options);
+  if (!link) return tl::unexpected(link.error());
+  return ServeRankOver(std::move(*link), options, {});
+}
 
 }  // namespace tutti
