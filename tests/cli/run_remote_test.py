@@ -208,7 +208,8 @@ class RemoteTest(harness.CliTest):
                 time.sleep(draw.uniform(0.3, 1) if k > 0 or flavour == "openmpi" else 0)
                 victim = draw.randrange(2)
                 os.kill(ranks[victim], signal.SIGKILL)
-                out, err = running.communicate(timeout=30)
+                # Who is killed before it has greeted the coordinator is waited for, as one that does not come.
+                out, err = running.communicate(timeout=60)
                 self.assertNotEqual(running.returncode, 0)
                 named = rf"rank {victim} \(127\.0\.0\.1\) ended|host rank {victim}: .* signal 9|these ranks are not there"
                 # MPICH's launcher may end the other one before it has said anything, and says itself what it saw.
