@@ -1,6 +1,6 @@
 // Collectives as a program gets them that preloads the drop-in library, beside the MPI library's own, in one
 // run:
-//   mpirun -np 4 build/release/bin/preloaded-openmpi [most bytes] [rounds]
+//   mpirun -np 4 build/release/bin/preloaded-openmpi [most bytes] [rounds] [collective]
 // Linked before the MPI library against what programs preload, so that MPI_ calls go the way of any
 // program's; PMPI_ calls are the MPI library's own. Before a size is measured calls are made for a third of
 // a second, in which `auto` decides. Then both take turns, `rounds` times each; a time is the median of the
@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <vector>
 
@@ -81,6 +82,7 @@ int main(int argc, char** argv) {
     std::printf("%-15s %10s %12s %12s %8s\n", "collective", "bytes", "MPI us", "Tutti us", "ratio");
   }
   for (const PreloadedRow& row : PreloadedRows()) {
+    if (argc > 3 && std::strcmp(argv[3], row.name) != 0) continue;
     for (int64_t bytes = 8; bytes <= most; bytes *= 16) {
       if (bytes > 8 && row.name == PreloadedRows().back().name) break;
       Data data;

@@ -7,12 +7,12 @@ namespace tutti::mpi {
 namespace {
 
 // Handles are used again: what a thread remembers is void once any state is gone.
-std::atomic<uint64_t> states_deleted{0};
+std::atomic<uint64_t> states_freed{0};
 
 struct LatestState {
   MPI_Comm communicator = MPI_COMM_NULL;
   CommunicatorState* state = nullptr;
-  uint64_t deleted = 0;
+  uint64_t freed = 0;
 };
 
 LatestState& LatestOfThread() {
@@ -21,7 +21,7 @@ LatestState& LatestOfThread() {
 }
 
 int DeleteState(MPI_Comm /*communicator*/, int /*key*/, void* value, void* /*extra*/) {
-  ++states_deleted;
+  ++states_freed;
   delete static_cast<CommunicatorState*>(value);
   return MPI_SUCCESS;
 }
@@ -63,7 +63,7 @@ int CommunicatorState::FindOrCreateLocal(MPI_Comm communicator, CommunicatorStat
     return error;
   }
   if (found != 0) {
-    LatestOfThread() = {communicator, *state, states_deleted};
+    LatestOfThread() = {communicator, *state, states_freed};
     return MPI_SUCCESS;
   }
 
@@ -85,8 +85,8 @@ CommunicatorState* CommunicatorState::Latest(MPI_Comm communicator) {
   return nullptr;
 #else
   const LatestState& latest = LatestOfThread();
-  return latest.communicator == communicator && latest.deleted == states_deleted ? latest.state
-                                                                                 : nullptr;
+  return latest.communicator == communicator && latest.freed == states_freed ? latest.state
+                                                                             : nullptr;
 #endif
 }
 
@@ -96,5 +96,7 @@ CommunicatorState::~CommunicatorState() {
   PMPI_Finalized(&finalized);
   if (duplicate_ != MPI_COMM_NULL && finalized == 0) PMPI_Comm_free(&duplicate_);
 }
+
+const std::atomic<uint64_t>& CommunicatorState::NumFreed() { return states_freed; }
 
 }  // namespace tutti::mpi

@@ -12,6 +12,7 @@
 
 #include <mpi.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -39,6 +40,10 @@ class CommunicatorState {
 
   // What these gave this thread last, if that was for this communicator; else null. A comparison.
   static CommunicatorState* Latest(MPI_Comm communicator);
+
+  // How many were freed with their communicators: handles are used again, so that what is remembered by a handle holds as
+  // long as this number does.
+  static const std::atomic<uint64_t>& NumFreed();
 
   ~CommunicatorState();
   CommunicatorState(const CommunicatorState&) = delete;

@@ -12,11 +12,12 @@
 // Invariant   Both halves are of one version, kInterfaceVersion; another engine is not used.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 namespace tutti::mpi::preload {
 
-constexpr int kInterfaceVersion = 2;
+constexpr int kInterfaceVersion = 3;
 
 using Handle = intptr_t;
 
@@ -97,6 +98,16 @@ struct CollectiveCall {
   Handle communicator = 0;
 };
 
+// Calls of one collective with a root that are the next function's without a look: on this communicator, of at most so many
+// elements of this type, where they count on this rank.
+struct LeftCalls {
+  Handle communicator = 0;
+  Handle type = 0;
+  int max_count = 0;
+  int rank = 0;
+  uint64_t as_of = 0;  // *Engine::communicators_ended: with a later one they say nothing
+};
+
 struct FortranCollectiveCall {
   Collective which;
   void* send = nullptr;
@@ -161,6 +172,11 @@ struct Engine {
   int (*fortran_alltoallv)(const FortranAlltoallvCall& call);
   int (*fortran_alltoall)(const FortranAlltoallCall& call);
   int (*collective)(const CollectiveCall& call);
+  // Whether `collective` would only pass on this call of a collective with a root (of one side: the receiving one). Where
+  // that holds for others like it, they are filled in.
+  bool (*leaves)(Collective which, Handle communicator, int root, int send_count, Handle send_type,
+                 int receive_count, Handle receive_type, LeftCalls* others);
+  const std::atomic<uint64_t>& (*communicators_ended)();  // that calls were made on
   int (*fortran_collective)(const FortranCollectiveCall& call);
   void (*count_passed_on)(PassedOn call);
   NamedCalls named;

@@ -342,6 +342,10 @@ class Resources(Dropin):
                 # A duplicate kept for each of 5000 would be megabytes in either library.
                 self.assertLess(grown, 2048, done.stdout)
 
+    def test_what_was_left_of_a_communicator_says_nothing_of_the_next(self):
+        # Calls enough for `auto` to serve some of them (1024 a rank), twice as many of sizes that it serves.
+        self.ok("rooted", 4, 3200)
+
     def test_programs_keep_as_many_communicators_as_without(self):
         # MPICH has numbers for 2048.
         done = launch("free_communicators", 1800, "keep", ranks=2, TUTTI_ALLTOALLV="tuna:r=2", TUTTI_VERBOSE="1")

@@ -18,6 +18,14 @@ bool HasRoot(Collective which) {
          which == Collective::kGather || which == Collective::kScatter;
 }
 
+bool GivesBlocks(Collective which) {
+  return which == Collective::kGather || which == Collective::kScatter;
+}
+
+bool CountsWhereItSends(Collective which, bool is_root) {
+  return GivesBlocks(which) && (which == Collective::kScatter) == is_root;
+}
+
 int64_t SizeOf(MPI_Datatype type) {
   if (const int64_t size = NamedTypeSize(type); size > 0) return size;
   if (type == MPI_DATATYPE_NULL) return -1;
@@ -92,7 +100,7 @@ bool BytesOf(const CollectiveCall& call, int rank, int size, int64_t* bytes) {
     case Collective::kGather:
     case Collective::kScatter:
       // The side that is there on any rank, also in place.
-      if ((call.which == Collective::kScatter) == is_root) {
+      if (CountsWhereItSends(call.which, is_root)) {
         type = call.send_type;
         count = call.send_count;
       }

@@ -8,6 +8,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -60,17 +61,13 @@ int SizeClassOf(int64_t bytes) {
 
 // Where `shared` is expected beside the native algorithm, before it was measured: what is expected
 // to be faster is tried at once, the other when it costs little.
-double ExpectedRatio(Collective which, int64_t bytes) {
-  constexpr int64_t kLongBytes = int64_t{64} << 10;
-  if (Reduces(which)) return 0.6;
-  return bytes <= kLongBytes ? 0.8 : 1.1;
-}
+double ExpectedRatio(Collective which) { return Reduces(which) ? 0.6 : 0.8; }
 
 // Who only sends a few bytes leaves at once in either: what is timed then is how far ranks run ahead
 // of each other, which says nothing of what is faster. `auto` leaves these to the MPI library.
+constexpr int64_t kMostUntimedBytes = 1024;
 bool CanBeTimed(Collective which, int64_t bytes) {
-  constexpr int64_t kFewBytes = 1024;
-  return !HasRoot(which) || bytes > kFewBytes;
+  return !HasRoot(which) || bytes > kMostUntimedBytes;
 }
 
 // With some more bytes it still says little: there `shared` has to be twice as fast.
@@ -92,6 +89,13 @@ class NodeService final : public CommunicatorState::Part {
   }
   int rank() const { return rank_; }
   int size() const { return size_; }
+  // Of a collective with a root: calls of up to so many bytes of a rank's block are left to the MPI library.
+  int64_t MostLeft(Collective which) const {
+    constexpr int64_t kAny = std::numeric_limits<int>::max();
+    if (passes_on(which)) return kAny;
+    if (services_[static_cast<size_t>(which)] != Service::kAuto) return 0;
+    return kMostUntimedBytes / (GivesBlocks(which) ? size_ : 1);
+  }
   // Whether all of this communicator's ranks may leave this call to Tutti, and how many bytes it is
   // about, of all ranks together: all ranks find the same.
   bool MayServe(const CollectiveCall& call, int64_t* bytes);
@@ -218,7 +222,7 @@ NodeService::SizeClass& NodeService::ClassFor(Collective which, int64_t bytes) {
       classes_[static_cast<size_t>(which) * kSizeClasses + static_cast<size_t>(SizeClassOf(bytes))];
   if (found == nullptr) {
     // Ratios are all that counts.
-    const tune::Prediction expected{kByNode, ExpectedRatio(which, bytes)};
+    const tune::Prediction expected{kByNode, ExpectedRatio(which)};
     found = std::make_unique<SizeClass>(
         SizeClass{OnlineTuner(1, {&expected, 1}, tune::kNoisyClock, WantedMargin(which, bytes))});
   }
@@ -330,6 +334,29 @@ void StartCollectives(const Settings& given, const NextCalls& next_calls, bool (
   the_settings = &given;
   the_next = &next_calls;
   is_native_only = native_only;
+}
+
+bool LeavesCollective(Collective which, Handle communicator, int root, int send_count,
+                      Handle send_type, int receive_count, Handle receive_type, LeftCalls* others) {
+  if (the_settings->report != Report::kNobody) return false;
+  CommunicatorState* state = CommunicatorState::Latest(FromHandle<MPI_Comm>(communicator));
+  if (state == nullptr) return false;
+  const auto* service =
+      static_cast<NodeService*>(state->part(CommunicatorState::PartName::kDropin).get());
+  if (service == nullptr) return false;
+  const bool sends = CountsWhereItSends(which, root == service->rank());
+  const int64_t count = sends ? send_count : receive_count;
+  const Handle type = sends ? send_type : receive_type;
+  const int64_t of_element = NamedTypeSize(FromHandle<MPI_Datatype>(type));
+  if (of_element <= 0) return service->passes_on(which);
+  const int64_t max_count = service->MostLeft(which) / of_element;
+  if (count <= 0 || count > max_count) return false;
+  *others = {.communicator = communicator,
+             .type = type,
+             .max_count = static_cast<int>(max_count),
+             .rank = service->rank(),
+             .as_of = CommunicatorState::NumFreed()};
+  return true;
 }
 
 int ServeCollective(const CollectiveCall& call) {

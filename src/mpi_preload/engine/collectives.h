@@ -27,6 +27,9 @@ namespace tutti::mpi::preload {
 void StartCollectives(const Settings& settings, const NextCalls& next, bool (*native_only)());
 
 int ServeCollective(const CollectiveCall& call);
+// Engine::leaves, as far as a look at the thread's latest communicator says it.
+bool LeavesCollective(Collective which, Handle communicator, int root, int send_count,
+                      Handle send_type, int receive_count, Handle receive_type, LeftCalls* others);
 int ServeFortranCollective(const FortranCollectiveCall& call);
 
 }  // namespace tutti::mpi::preload

@@ -47,8 +47,9 @@ void NodeCollectives::WaitForRow(uint64_t step) {
 }
 
 int64_t NodeCollectives::ChunkBytes(int64_t unit, bool reduces) const {
-  // Ranks that take turns on a core should do much in a turn; others overlap parts of a chunk.
-  const int64_t wished = memory_->crowded() ? kRoom : (reduces ? 64 << 10 : 32 << 10);
+  // Ranks that take turns on a core should do much in a turn; others overlap parts of a chunk, and rows of a reduction are
+  // to stay in the caches beside its results.
+  const int64_t wished = memory_->crowded() ? kRoom : (reduces ? 64 << 10 : 128 << 10);
   return std::max(std::min(wished, kRoom) / unit, int64_t{1}) * unit;
 }
 

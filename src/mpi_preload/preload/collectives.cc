@@ -3,6 +3,10 @@
 // MPI standard with every handle as wide as a pointer (interface.h).
 //
 // Invariant   Where there is no engine, arguments reach the next function unread.
+#include <atomic>
+#include <cstdint>
+#include <limits>
+
 #include "interface.h"
 #include "preload/library.h"
 #include "preload/names.h"
@@ -16,15 +20,52 @@ int ServeOrPassOn(const CollectiveCall& call) {
   return engine != nullptr ? engine->collective(call) : NextCollective(call);
 }
 
+constexpr LeftCalls kNone{.as_of = std::numeric_limits<uint64_t>::max()};
+// What the engine said last, of each collective with a root. Short calls of these are passed on in a few nanoseconds so;
+// arguments that are written down first would wait for what the MPI library has written into memory of others.
+constinit thread_local LeftCalls left_calls[]
+    __attribute__((tls_model("initial-exec"))) = {kNone, kNone, kNone, kNone};
+constexpr Collective kFirstWithRoot = Collective::kBcast;
+std::atomic<const std::atomic<uint64_t>*> communicators_ended{nullptr};
+
+[[gnu::noinline]] bool AskWhetherLeft(Collective which, Handle communicator, int root,
+                                      int send_count, Handle send_type, int receive_count,
+                                      Handle receive_type, LeftCalls* others) {
+  const Engine* engine = FindEngine();
+  if (engine == nullptr) return true;
+  communicators_ended.store(&engine->communicators_ended(), std::memory_order_release);
+  return engine->leaves(which, communicator, root, send_count, send_type, receive_count,
+                        receive_type, others);
+}
+
+// Of a collective with a root: whether it is the next function's.
+inline bool IsLeft(Collective which, Handle communicator, int root, int send_count,
+                   Handle send_type, int receive_count, Handle receive_type) {
+  LeftCalls& left = left_calls[static_cast<int>(which) - static_cast<int>(kFirstWithRoot)];
+  const bool sends = (which == Collective::kScatter && root == left.rank) ||
+                     (which == Collective::kGather && root != left.rank);
+  const int count = sends ? send_count : receive_count;
+  const std::atomic<uint64_t>* const ended = communicators_ended.load(std::memory_order_acquire);
+  if (left.communicator == communicator && left.type == (sends ? send_type : receive_type) &&
+      0 < count && count <= left.max_count && ended != nullptr && left.as_of == *ended) {
+    return true;
+  }
+  return AskWhetherLeft(which, communicator, root, send_count, send_type, receive_count,
+                        receive_type, &left);
+}
+
 }  // namespace
 
 #define TUTTI_LIST(...) __VA_ARGS__
 
 // The three forms of a collective: Name and, where "I" stands before it, `lower`. `parameters` and
-// `arguments` are lists in parentheses, the rest says what a CollectiveCall has of them.
-#define TUTTI_FORMS(Name, which_one, lower, parameters, arguments, ...)                         \
+// `arguments` are lists in parentheses, `is_left` says at once that the next function serves it, the rest what a
+// CollectiveCall has of the arguments.
+#define TUTTI_FORMS(Name, which_one, lower, parameters, arguments, is_left, ...)                \
   extern "C" int C##Name(TUTTI_LIST parameters) TUTTI_AS("MPI_" #Name);                         \
+  static constinit Next<decltype(C##Name)> next_##Name{"MPI_" #Name};                           \
   int C##Name(TUTTI_LIST parameters) {                                                          \
+    if (is_left) return next_##Name(TUTTI_LIST arguments);                                      \
     return ServeOrPassOn({.which = Collective::which_one, __VA_ARGS__});                        \
   }                                                                                             \
   extern "C" int CI##Name(TUTTI_LIST parameters, void* request) TUTTI_AS("MPI_I" #lower);       \
@@ -44,99 +85,95 @@ int ServeOrPassOn(const CollectiveCall& call) {
 TUTTI_FORMS(Allreduce, kAllreduce, allreduce,
             (const void* send, void* receive, int count, Handle type, Handle op,
              Handle communicator),
-            (send, receive, count, type, op, communicator), .send = send, .receive = receive,
+            (send, receive, count, type, op, communicator), false, .send = send, .receive = receive,
             .receive_count = count, .receive_type = type, .op = op, .communicator = communicator)
 TUTTI_FORMS(Allgather, kAllgather, allgather,
             (const void* send, int send_count, Handle send_type, void* receive, int receive_count,
              Handle receive_type, Handle communicator),
             (send, send_count, send_type, receive, receive_count, receive_type, communicator),
-            .send = send, .send_count = send_count, .send_type = send_type, .receive = receive,
-            .receive_count = receive_count, .receive_type = receive_type,
+            false, .send = send, .send_count = send_count, .send_type = send_type,
+            .receive = receive, .receive_count = receive_count, .receive_type = receive_type,
             .communicator = communicator)
 TUTTI_FORMS(Allgatherv, kAllgatherv, allgatherv,
             (const void* send, int send_count, Handle send_type, void* receive, const int* counts,
              const int* displacements, Handle receive_type, Handle communicator),
             (send, send_count, send_type, receive, counts, displacements, receive_type,
              communicator),
-            .send = send, .send_count = send_count, .send_type = send_type, .receive = receive,
-            .receive_type = receive_type, .counts = counts, .displacements = displacements,
-            .communicator = communicator)
+            false, .send = send, .send_count = send_count, .send_type = send_type,
+            .receive = receive, .receive_type = receive_type, .counts = counts,
+            .displacements = displacements, .communicator = communicator)
 TUTTI_FORMS(Reduce_scatter, kReduceScatter, reduce_scatter,
             (const void* send, void* receive, const int* counts, Handle type, Handle op,
              Handle communicator),
-            (send, receive, counts, type, op, communicator), .send = send, .receive = receive,
-            .receive_type = type, .counts = counts, .op = op, .communicator = communicator)
+            (send, receive, counts, type, op, communicator), false, .send = send,
+            .receive = receive, .receive_type = type, .counts = counts, .op = op,
+            .communicator = communicator)
 TUTTI_FORMS(Reduce_scatter_block, kReduceScatterBlock, reduce_scatter_block,
             (const void* send, void* receive, int count, Handle type, Handle op,
              Handle communicator),
-            (send, receive, count, type, op, communicator), .send = send, .receive = receive,
+            (send, receive, count, type, op, communicator), false, .send = send, .receive = receive,
             .receive_count = count, .receive_type = type, .op = op, .communicator = communicator)
 TUTTI_FORMS(Bcast, kBcast, bcast,
             (void* buffer, int count, Handle type, int root, Handle communicator),
-            (buffer, count, type, root, communicator), .receive = buffer, .receive_count = count,
-            .receive_type = type, .root = root, .communicator = communicator)
+            (buffer, count, type, root, communicator),
+            (IsLeft(Collective::kBcast, communicator, root, 0, 0, count, type)), .receive = buffer,
+            .receive_count = count, .receive_type = type, .root = root,
+            .communicator = communicator)
 TUTTI_FORMS(Reduce, kReduce, reduce,
             (const void* send, void* receive, int count, Handle type, Handle op, int root,
              Handle communicator),
-            (send, receive, count, type, op, root, communicator), .send = send, .receive = receive,
-            .receive_count = count, .receive_type = type, .op = op, .root = root,
-            .communicator = communicator)
+            (send, receive, count, type, op, root, communicator),
+            (IsLeft(Collective::kReduce, communicator, root, 0, 0, count, type)), .send = send,
+            .receive = receive, .receive_count = count, .receive_type = type, .op = op,
+            .root = root, .communicator = communicator)
 #define TUTTI_FORMS_BY_ROOT(Name, which, name)                                                 \
   TUTTI_FORMS(                                                                                 \
       Name, which, name,                                                                       \
       (const void* send, int send_count, Handle send_type, void* receive, int receive_count,   \
        Handle receive_type, int root, Handle communicator),                                    \
       (send, send_count, send_type, receive, receive_count, receive_type, root, communicator), \
+      (IsLeft(Collective::which, communicator, root, send_count, send_type, receive_count,     \
+              receive_type)),                                                                  \
       .send = send, .send_count = send_count, .send_type = send_type, .receive = receive,      \
       .receive_count = receive_count, .receive_type = receive_type, .root = root,              \
       .communicator = communicator)
 TUTTI_FORMS_BY_ROOT(Gather, kGather, gather)
 TUTTI_FORMS_BY_ROOT(Scatter, kScatter, scatter)
 #undef TUTTI_FORMS_BY_ROOT
-TUTTI_FORMS(Barrier, kBarrier, barrier, (Handle communicator), (communicator),
+TUTTI_FORMS(Barrier, kBarrier, barrier, (Handle communicator), (communicator), false,
             .communicator = communicator)
 
 int NextCollective(const CollectiveCall& c) {
-  static constinit Next<decltype(CAllreduce)> allreduce{"MPI_Allreduce"};
-  static constinit Next<decltype(CAllgather)> allgather{"MPI_Allgather"};
-  static constinit Next<decltype(CAllgatherv)> allgatherv{"MPI_Allgatherv"};
-  static constinit Next<decltype(CReduce_scatter)> reduce_scatter{"MPI_Reduce_scatter"};
-  static constinit Next<decltype(CReduce_scatter_block)> reduce_scatter_block{
-      "MPI_Reduce_scatter_block"};
-  static constinit Next<decltype(CBcast)> bcast{"MPI_Bcast"};
-  static constinit Next<decltype(CReduce)> reduce{"MPI_Reduce"};
-  static constinit Next<decltype(CGather)> gather{"MPI_Gather"};
-  static constinit Next<decltype(CScatter)> scatter{"MPI_Scatter"};
-  static constinit Next<decltype(CBarrier)> barrier{"MPI_Barrier"};
   switch (c.which) {
     case Collective::kAllreduce:
-      return allreduce(c.send, c.receive, c.receive_count, c.receive_type, c.op, c.communicator);
+      return next_Allreduce(c.send, c.receive, c.receive_count, c.receive_type, c.op,
+                            c.communicator);
     case Collective::kAllgather:
-      return allgather(c.send, c.send_count, c.send_type, c.receive, c.receive_count,
-                       c.receive_type, c.communicator);
+      return next_Allgather(c.send, c.send_count, c.send_type, c.receive, c.receive_count,
+                            c.receive_type, c.communicator);
     case Collective::kAllgatherv:
-      return allgatherv(c.send, c.send_count, c.send_type, c.receive, c.counts, c.displacements,
-                        c.receive_type, c.communicator);
+      return next_Allgatherv(c.send, c.send_count, c.send_type, c.receive, c.counts,
+                             c.displacements, c.receive_type, c.communicator);
     case Collective::kReduceScatter:
-      return reduce_scatter(c.send, c.receive, c.counts, c.receive_type, c.op, c.communicator);
+      return next_Reduce_scatter(c.send, c.receive, c.counts, c.receive_type, c.op, c.communicator);
     case Collective::kReduceScatterBlock:
-      return reduce_scatter_block(c.send, c.receive, c.receive_count, c.receive_type, c.op,
-                                  c.communicator);
+      return next_Reduce_scatter_block(c.send, c.receive, c.receive_count, c.receive_type, c.op,
+                                       c.communicator);
     case Collective::kBcast:
-      return bcast(c.receive, c.receive_count, c.receive_type, c.root, c.communicator);
+      return next_Bcast(c.receive, c.receive_count, c.receive_type, c.root, c.communicator);
     case Collective::kReduce:
-      return reduce(c.send, c.receive, c.receive_count, c.receive_type, c.op, c.root,
-                    c.communicator);
+      return next_Reduce(c.send, c.receive, c.receive_count, c.receive_type, c.op, c.root,
+                         c.communicator);
     case Collective::kGather:
-      return gather(c.send, c.send_count, c.send_type, c.receive, c.receive_count, c.receive_type,
-                    c.root, c.communicator);
+      return next_Gather(c.send, c.send_count, c.send_type, c.receive, c.receive_count,
+                         c.receive_type, c.root, c.communicator);
     case Collective::kScatter:
-      return scatter(c.send, c.send_count, c.send_type, c.receive, c.receive_count, c.receive_type,
-                     c.root, c.communicator);
+      return next_Scatter(c.send, c.send_count, c.send_type, c.receive, c.receive_count,
+                          c.receive_type, c.root, c.communicator);
     case Collective::kBarrier:
       break;
   }
-  return barrier(c.communicator);
+  return next_Barrier(c.communicator);
 }
 
 }  // namespace tutti::mpi::preload
