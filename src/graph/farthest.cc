@@ -19,8 +19,8 @@ class Limits {
   Limits(std::span<const NodeId> sources, const DistanceSearches& searches)
       : sources_(sources),
         searches_(searches),
-        least_(sources.size(), 0),
-        most_(sources.size(), std::numeric_limits<int64_t>::max()),
+        min_(sources.size(), 0),
+        max_(sources.size(), std::numeric_limits<int64_t>::max()),
         searched_(sources.size(), false) {}
 
   // Rounds that leave sources out, until none is left.
@@ -34,8 +34,8 @@ class Limits {
       const std::vector<int64_t> to = searches_.distances_to(sources_[next]);
       for (size_t i = 0; i < sources_.size(); ++i) {
         const int64_t distance = to[sources_[i].index()];
-        least_[i] = std::max(least_[i], distance);
-        most_[i] = std::min(most_[i], distance + farthest);
+        min_[i] = std::max(min_[i], distance);
+        max_[i] = std::min(max_[i], distance + farthest);
         min_of_all_ = std::max(min_of_all_, distance);
       }
     }
@@ -48,7 +48,7 @@ class Limits {
       if (IsLeft(i)) left.push_back(i);
     if (static_cast<int64_t>(left.size()) > max_searches && left.size() > kSample) {
       std::stable_sort(left.begin(), left.end(),
-                       [this](size_t a, size_t b) { return most_[a] > most_[b]; });
+                       [this](size_t a, size_t b) { return max_[a] > max_[b]; });
       left.resize(kSample);
     }
     std::vector<int64_t> found(left.size());
@@ -62,12 +62,12 @@ class Limits {
     for (size_t i = 0; i < left.size(); ++i) Take(left[i], found[i]);
     FarthestRange range{min_of_all_, min_of_all_};
     for (size_t i = 0; i < sources_.size(); ++i)
-      if (IsLeft(i)) range.most = std::max(range.most, most_[i]);
+      if (IsLeft(i)) range.most = std::max(range.most, max_[i]);
     return range;
   }
 
  private:
-  bool IsLeft(size_t i) const { return !searched_[i] && most_[i] > min_of_all_; }
+  bool IsLeft(size_t i) const { return !searched_[i] && max_[i] > min_of_all_; }
 
   void Take(size_t i, int64_t farthest) {
     searched_[i] = true;
@@ -78,7 +78,7 @@ class Limits {
   size_t FarthestLeft() const {
     size_t found = sources_.size();
     for (size_t i = 0; i < sources_.size(); ++i)
-      if (IsLeft(i) && (found == sources_.size() || most_[i] > most_[found])) found = i;
+      if (IsLeft(i) && (found == sources_.size() || max_[i] > max_[found])) found = i;
     return found;
   }
 
@@ -87,13 +87,13 @@ class Limits {
     if (FarthestLeft() == sources_.size()) return sources_.size();
     size_t found = sources_.size();
     for (size_t i = 0; i < sources_.size(); ++i)
-      if (!searched_[i] && (found == sources_.size() || least_[i] < least_[found])) found = i;
+      if (!searched_[i] && (found == sources_.size() || min_[i] < min_[found])) found = i;
     return found;
   }
 
   std::span<const NodeId> sources_;
   const DistanceSearches& searches_;
-  std::vector<int64_t> least_, most_;  // of the farthest target from each source
+  std::vector<int64_t> min_, max_;  // of the farthest target from each source
   std::vector<bool> searched_;
   int64_t min_of_all_ = 0;
 };

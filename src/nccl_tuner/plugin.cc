@@ -12,6 +12,7 @@
 
 #include "nccl_abi.h"
 #include "table.h"
+#include "tutti/base/hash.h"
 
 namespace tutti::nccl_tuner {
 namespace {
@@ -32,12 +33,10 @@ bool ReadFile(const char* path, std::string& text) {
   return std::ferror(file.get()) == 0;
 }
 
-// FNV-1a.
 uint64_t Checksum(const std::string& text) {
-  constexpr uint64_t kStart = 0xcbf29ce484222325, kPrime = 0x100000001b3;
-  uint64_t sum = kStart;
-  for (char c : text) sum = (sum ^ static_cast<unsigned char>(c)) * kPrime;
-  return sum;
+  Fnv1a sum;
+  sum.AddBytes(text);
+  return sum.value();
 }
 
 std::string Hexadecimal(uint64_t value) {

@@ -17,9 +17,9 @@ using Order = std::vector<NodeId>;
 class Tries {
  public:
   Tries(const std::function<Result<Rational>(std::span<const NodeId>)>& seconds_of, int64_t most)
-      : seconds_of_(seconds_of), most_(most) {}
+      : seconds_of_(seconds_of), max_tries_(most) {}
 
-  bool over() const { return found_.tries >= most_ || CancelRequested(); }
+  bool over() const { return found_.tries >= max_tries_ || CancelRequested(); }
   // What it takes; nothing where it has no price.
   std::optional<Rational> Price(const Order& order) {
     ++found_.tries;
@@ -46,7 +46,7 @@ class Tries {
 
  private:
   const std::function<Result<Rational>(std::span<const NodeId>)>& seconds_of_;
-  int64_t most_;
+  int64_t max_tries_;
   FoundPlacement found_;
 };
 
