@@ -81,6 +81,16 @@ enum class Collective {
 };
 constexpr int kNumCollectives = 10;
 
+// A block for or of each rank, by a root.
+constexpr bool GivesBlocks(Collective which) {
+  return which == Collective::kGather || which == Collective::kScatter;
+}
+// Of a collective with a root: count and type that this rank, the root or not, must give are those of the sending side; else
+// of the receiving one.
+constexpr bool CountsWhereItSends(Collective which, bool is_root) {
+  return GivesBlocks(which) && (which == Collective::kScatter) == is_root;
+}
+
 // The arguments of any of them; those that it does not have are not read. Where the MPI standard
 // has one count and one type for both sides, or one buffer, they are those of the receiving side.
 struct CollectiveCall {
@@ -98,14 +108,16 @@ struct CollectiveCall {
   Handle communicator = 0;
 };
 
-// Calls of one collective with a root that are the next function's without a look: on this communicator, of at most so many
-// elements of this type, where they count on this rank.
+// Which calls of one collective with a root are the next function's: on this communicator those of 1 to so many elements of
+// this type, on the side that counts on this rank.
 struct LeftCalls {
   Handle communicator = 0;
   Handle type = 0;
   int max_count = 0;
   int rank = 0;
-  uint64_t as_of = 0;  // *Engine::communicators_ended: with a later one they say nothing
+  // How many communicators have been freed, and had been then: with another number this says nothing. Null: nor does it now.
+  const std::atomic<uint64_t>* num_freed = nullptr;
+  uint64_t as_of = 0;
 };
 
 struct FortranCollectiveCall {
@@ -172,11 +184,10 @@ struct Engine {
   int (*fortran_alltoallv)(const FortranAlltoallvCall& call);
   int (*fortran_alltoall)(const FortranAlltoallCall& call);
   int (*collective)(const CollectiveCall& call);
-  // Whether `collective` would only pass on this call of a collective with a root (of one side: the receiving one). Where
-  // that holds for others like it, they are filled in.
+  // Whether `collective` would only pass on this call of a collective with a root (of one side: the receiving one). What is
+  // known of others like it is filled in.
   bool (*leaves)(Collective which, Handle communicator, int root, int send_count, Handle send_type,
                  int receive_count, Handle receive_type, LeftCalls* others);
-  const std::atomic<uint64_t>& (*communicators_ended)();  // that calls were made on
   int (*fortran_collective)(const FortranCollectiveCall& call);
   void (*count_passed_on)(PassedOn call);
   NamedCalls named;

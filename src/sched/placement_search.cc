@@ -16,8 +16,9 @@ using Order = std::vector<NodeId>;
 // The best order so far, and what others cost.
 class Tries {
  public:
-  Tries(const std::function<Result<Rational>(std::span<const NodeId>)>& seconds_of, int64_t most)
-      : seconds_of_(seconds_of), max_tries_(most) {}
+  Tries(const std::function<Result<Rational>(std::span<const NodeId>)>& seconds_of,
+        int64_t max_tries)
+      : seconds_of_(seconds_of), max_tries_(max_tries) {}
 
   bool over() const { return found_.tries >= max_tries_ || CancelRequested(); }
   // What it takes; nothing where it has no price.

@@ -14,16 +14,7 @@ bool Reduces(Collective which) {
 }
 
 bool HasRoot(Collective which) {
-  return which == Collective::kBcast || which == Collective::kReduce ||
-         which == Collective::kGather || which == Collective::kScatter;
-}
-
-bool GivesBlocks(Collective which) {
-  return which == Collective::kGather || which == Collective::kScatter;
-}
-
-bool CountsWhereItSends(Collective which, bool is_root) {
-  return GivesBlocks(which) && (which == Collective::kScatter) == is_root;
+  return which == Collective::kBcast || which == Collective::kReduce || GivesBlocks(which);
 }
 
 int64_t SizeOf(MPI_Datatype type) {

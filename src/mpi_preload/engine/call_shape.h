@@ -12,11 +12,6 @@ namespace tutti::mpi::preload {
 
 bool Reduces(Collective which);
 bool HasRoot(Collective which);
-// A block for or of each rank, by a root.
-bool GivesBlocks(Collective which);
-// Count and type of such a call are known to this rank, the root or not, on the sending side; else on the receiving one, as
-// of all others.
-bool CountsWhereItSends(Collective which, bool is_root);
 
 // Bytes of an element, which any rank's type of the same signature has. -1: not known.
 int64_t SizeOf(MPI_Datatype type);

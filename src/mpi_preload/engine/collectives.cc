@@ -59,8 +59,7 @@ int SizeClassOf(int64_t bytes) {
   return static_cast<int>(std::bit_width(static_cast<uint64_t>(bytes)));
 }
 
-// Where `shared` is expected beside the native algorithm, before it was measured: what is expected
-// to be faster is tried at once, the other when it costs little.
+// Where `shared` is expected beside the native algorithm, before it was measured: faster, so that it is tried at once.
 double ExpectedRatio(Collective which) { return Reduces(which) ? 0.6 : 0.8; }
 
 // Who only sends a few bytes leaves at once in either: what is timed then is how far ranks run ahead
@@ -89,7 +88,7 @@ class NodeService final : public CommunicatorState::Part {
   }
   int rank() const { return rank_; }
   int size() const { return size_; }
-  // Of a collective with a root: calls of up to so many bytes of a rank's block are left to the MPI library.
+  // Of a collective with a root: calls of up to so many bytes, a block's where it gives blocks, are left to the MPI library.
   int64_t MostLeft(Collective which) const {
     constexpr int64_t kAny = std::numeric_limits<int>::max();
     if (passes_on(which)) return kAny;
@@ -312,9 +311,13 @@ int NodeService::Serve(const CollectiveCall& call, int64_t bytes, const Algorith
 
 // --- From calls to communicators ------------------------------------------------------------------
 
+// Null before the first call.
+NodeService* MadeFor(CommunicatorState& state) {
+  return static_cast<NodeService*>(state.part(CommunicatorState::PartName::kDropin).get());
+}
+
 // Null: the MPI library's to serve. Collective at the first call on a communicator.
 int ServiceOf(MPI_Comm communicator, NodeService** service) {
-  constexpr auto kPart = CommunicatorState::PartName::kDropin;
   *service = nullptr;
   CommunicatorState* state = CommunicatorState::Latest(communicator);
   if (state == nullptr) {
@@ -324,7 +327,7 @@ int ServiceOf(MPI_Comm communicator, NodeService** service) {
     if (PMPI_Comm_test_inter(communicator, &inter) != MPI_SUCCESS || inter != 0) return MPI_SUCCESS;
     if (const int error = CommunicatorState::FindOrCreateLocal(communicator, &state)) return error;
   }
-  *service = static_cast<NodeService*>(state->part(kPart).get());
+  *service = MadeFor(*state);
   return *service != nullptr ? MPI_SUCCESS : NodeService::Make(communicator, *state, service);
 }
 
@@ -340,23 +343,20 @@ bool LeavesCollective(Collective which, Handle communicator, int root, int send_
                       Handle send_type, int receive_count, Handle receive_type, LeftCalls* others) {
   if (the_settings->report != Report::kNobody) return false;
   CommunicatorState* state = CommunicatorState::Latest(FromHandle<MPI_Comm>(communicator));
-  if (state == nullptr) return false;
-  const auto* service =
-      static_cast<NodeService*>(state->part(CommunicatorState::PartName::kDropin).get());
+  const NodeService* service = state != nullptr ? MadeFor(*state) : nullptr;
   if (service == nullptr) return false;
   const bool sends = CountsWhereItSends(which, root == service->rank());
-  const int64_t count = sends ? send_count : receive_count;
+  const int count = sends ? send_count : receive_count;
   const Handle type = sends ? send_type : receive_type;
   const int64_t of_element = NamedTypeSize(FromHandle<MPI_Datatype>(type));
-  if (of_element <= 0) return service->passes_on(which);
-  const int64_t max_count = service->MostLeft(which) / of_element;
-  if (count <= 0 || count > max_count) return false;
+  if (of_element == 0) return service->passes_on(which);
   *others = {.communicator = communicator,
              .type = type,
-             .max_count = static_cast<int>(max_count),
+             .max_count = static_cast<int>(service->MostLeft(which) / of_element),
              .rank = service->rank(),
+             .num_freed = &CommunicatorState::NumFreed(),
              .as_of = CommunicatorState::NumFreed()};
-  return true;
+  return 0 < count && count <= others->max_count;
 }
 
 int ServeCollective(const CollectiveCall& call) {

@@ -364,7 +364,6 @@ constexpr Engine kEngine{.version = kInterfaceVersion,
                          .fortran_alltoall = &ServeFortranAlltoall,
                          .collective = &ServeCollective,
                          .leaves = &LeavesCollective,
-                         .communicators_ended = &CommunicatorState::NumFreed,
                          .fortran_collective = &ServeFortranCollective,
                          .count_passed_on = &CountPassedOn,
                          .named = kNamed};

@@ -3,10 +3,6 @@
 // MPI standard with every handle as wide as a pointer (interface.h).
 //
 // Invariant   Where there is no engine, arguments reach the next function unread.
-#include <atomic>
-#include <cstdint>
-#include <limits>
-
 #include "interface.h"
 #include "preload/library.h"
 #include "preload/names.h"
@@ -20,38 +16,24 @@ int ServeOrPassOn(const CollectiveCall& call) {
   return engine != nullptr ? engine->collective(call) : NextCollective(call);
 }
 
-constexpr LeftCalls kNone{.as_of = std::numeric_limits<uint64_t>::max()};
 // What the engine said last, of each collective with a root. Short calls of these are passed on in a few nanoseconds so;
 // arguments that are written down first would wait for what the MPI library has written into memory of others.
-constinit thread_local LeftCalls left_calls[]
-    __attribute__((tls_model("initial-exec"))) = {kNone, kNone, kNone, kNone};
+constinit thread_local LeftCalls left_calls[4] __attribute__((tls_model("initial-exec")));
 constexpr Collective kFirstWithRoot = Collective::kBcast;
-std::atomic<const std::atomic<uint64_t>*> communicators_ended{nullptr};
-
-[[gnu::noinline]] bool AskWhetherLeft(Collective which, Handle communicator, int root,
-                                      int send_count, Handle send_type, int receive_count,
-                                      Handle receive_type, LeftCalls* others) {
-  const Engine* engine = FindEngine();
-  if (engine == nullptr) return true;
-  communicators_ended.store(&engine->communicators_ended(), std::memory_order_release);
-  return engine->leaves(which, communicator, root, send_count, send_type, receive_count,
-                        receive_type, others);
-}
 
 // Of a collective with a root: whether it is the next function's.
 inline bool IsLeft(Collective which, Handle communicator, int root, int send_count,
                    Handle send_type, int receive_count, Handle receive_type) {
   LeftCalls& left = left_calls[static_cast<int>(which) - static_cast<int>(kFirstWithRoot)];
-  const bool sends = (which == Collective::kScatter && root == left.rank) ||
-                     (which == Collective::kGather && root != left.rank);
-  const int count = sends ? send_count : receive_count;
-  const std::atomic<uint64_t>* const ended = communicators_ended.load(std::memory_order_acquire);
-  if (left.communicator == communicator && left.type == (sends ? send_type : receive_type) &&
-      0 < count && count <= left.max_count && ended != nullptr && left.as_of == *ended) {
-    return true;
+  const bool sends = CountsWhereItSends(which, root == left.rank);
+  if (left.num_freed != nullptr && left.as_of == *left.num_freed &&
+      left.communicator == communicator && left.type == (sends ? send_type : receive_type)) {
+    const int count = sends ? send_count : receive_count;
+    return 0 < count && count <= left.max_count;
   }
-  return AskWhetherLeft(which, communicator, root, send_count, send_type, receive_count,
-                        receive_type, &left);
+  const Engine* engine = FindEngine();
+  return engine == nullptr || engine->leaves(which, communicator, root, send_count, send_type,
+                                             receive_count, receive_type, &left);
 }
 
 }  // namespace
