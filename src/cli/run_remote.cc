@@ -19,6 +19,7 @@ namespace {
 
 constexpr uint16_t kDefaultPort = 21357;
 constexpr double kTimeToEnd_s = 2;
+constexpr double kLateRanks_s = 0.7;
 constexpr const char* kLoopback = "127.0.0.1";
 constexpr const char* kLoopback6 = "::1";
 
@@ -155,9 +156,15 @@ int RunMpiRank(const JobRank& job, const Root& root, const JobSecret& secret) {
       ToText(secret));
   process.Wait();
   const Status ended = process.health();
-  // The launcher may end the first rank before that can say so. What fails otherwise says why itself, or the first does.
-  if (process.was_killed() && !CancelRequested()) return Report(ended.error());
-  return ended ? kDone : kBadInput;
+  if (ended || CancelRequested()) return ended ? kDone : kBadInput;
+  ReportEndOfRank({.host = root.host,
+                   .port = root.port,
+                   .rank = job.rank,
+                   .num_ranks = job.num_ranks,
+                   .secret = secret},
+                  ended.error().message);
+  // What fails otherwise says why itself, or the first rank does.
+  return process.was_killed() ? Report(ended.error()) : kBadInput;
 }
 
 }  // namespace
@@ -299,7 +306,8 @@ Status RemoteRanks::Start() {
                                                          .port = root_port_,
                                                          .num_ranks = num_ranks_,
                                                          .secret = secret_,
-                                                         .patience_s = flags_.timeout_s});
+                                                         .patience_s = flags_.timeout_s,
+                                                         .late_ranks_s = job_ ? kLateRanks_s : 0});
   if (!coordinator) return tl::unexpected(coordinator.error());
   coordinator_ = std::move(*coordinator);
   const uint16_t port = coordinator_->port();

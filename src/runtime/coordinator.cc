@@ -9,6 +9,7 @@
 #include <cstring>
 #include <list>
 #include <optional>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -96,6 +97,12 @@ class Coordinator::Job {
   // Waits a tick for whoever has something to say.
   void Wait();
   Status HearMembers(Progress& progress);
+  Status HearMember(int32_t rank, Progress& progress);
+  // A library that one rank's end makes abort another may be heard first: "; rank 3 (h1) ended, too" for each that follows at once
+  // without a word.
+  std::string WhoElseEnded(int32_t than);
+  // For a moment after a failure: ranks that come only now would look for the coordinator until their patience ends.
+  tl::unexpected<Error> AbortAndTellLateRanks(const Error& error);
   Status Hear(int32_t rank, const Frame& frame, Progress& progress);
   Status TakeTrace(int32_t rank, const Frame& frame, Progress& progress);
   // How far each rank's clock is ahead; gives what that may be wrong by, in seconds.
@@ -184,9 +191,10 @@ Status Coordinator::Job::HearStrangers() {
                            : std::nullopt;
     const bool knows = hello && (*hello)[1] == static_cast<int64_t>(options_.secret[0]) &&
                        (*hello)[2] == static_cast<int64_t>(options_.secret[1]);
-    if (knows)
-      if (Status admitted = Admit(*stranger, *hello); !admitted) return admitted;
+    Stranger comes = std::move(*stranger);
     stranger = strangers_.erase(stranger);
+    if (knows)
+      if (Status admitted = Admit(comes, *hello); !admitted) return admitted;
   }
   return {};
 }
@@ -225,17 +233,35 @@ std::string Coordinator::Job::MissingRanks() const {
 
 Status Coordinator::Job::Gather(const std::function<Status()>& starting) {
   const Deadline deadline(options_.patience_s);
+  Progress nothing_yet;
   while (present_ < options_.num_ranks) {
     Wait();
     Accept();
-    if (const Status heard = HearStrangers(); !heard) return Abort(heard.error());
+    // Members first: in the place of one that has ended whoever started it may come.
+    if (const Status heard = HearMembers(nothing_yet); !heard)
+      return AbortAndTellLateRanks(heard.error());
+    if (const Status heard = HearStrangers(); !heard) return AbortAndTellLateRanks(heard.error());
     if (CancelRequested()) return Abort(CancelledError());
-    if (const Status alive = starting(); !alive) return Abort(alive.error());
+    if (const Status alive = starting(); !alive) return AbortAndTellLateRanks(alive.error());
     if (deadline.HasPassed())
       return Abort({ErrorCode::kPeerFailed, fmt::format("after {} s these ranks are not there: {}",
                                                         options_.patience_s, MissingRanks())});
   }
   return {};
+}
+
+tl::unexpected<Error> Coordinator::Job::AbortAndTellLateRanks(const Error& error) {
+  const tl::unexpected<Error> aborted = Abort(error);
+  if (options_.late_ranks_s <= 0) return aborted;
+  const Deadline deadline(options_.late_ranks_s);
+  while (present_ < options_.num_ranks && !deadline.HasPassed() && !CancelRequested()) {
+    Wait();
+    Accept();
+    const int32_t told = present_;
+    static_cast<void>(HearStrangers());  // what else is wrong with them does not count any more
+    if (present_ > told) static_cast<void>(Abort(error));
+  }
+  return aborted;
 }
 
 Status Coordinator::Job::SetPlan(const Plan& plan) {
@@ -259,16 +285,40 @@ void Coordinator::Job::Wait() {
 
 Status Coordinator::Job::HearMembers(Progress& progress) {
   for (int32_t rank = 0; rank < options_.num_ranks; ++rank) {
-    while (true) {
-      const Result<std::optional<Frame>> frame =
-          member(rank).link->TryReceive(remote::kMaxTextBytes);
-      if (!frame) return Within(NameOf(rank) + " ended", frame.error());
-      if (!*frame) break;
-      member(rank).heard = Clock::now();
-      if (Status heard = Hear(rank, **frame, progress); !heard) return heard;
-    }
+    if (!member(rank).link) continue;
+    if (Status heard = HearMember(rank, progress); !heard) return heard;
   }
   return {};
+}
+
+Status Coordinator::Job::HearMember(int32_t rank, Progress& progress) {
+  while (true) {
+    const Result<std::optional<Frame>> frame = member(rank).link->TryReceive(remote::kMaxTextBytes);
+    if (!frame)
+      return Within(NameOf(rank) + " ended",
+                    Error{frame.error().code, frame.error().message + WhoElseEnded(rank)});
+    if (!*frame) return {};
+    member(rank).heard = Clock::now();
+    if (Status heard = Hear(rank, **frame, progress); !heard) return heard;
+  }
+}
+
+std::string Coordinator::Job::WhoElseEnded(int32_t than) {
+  constexpr std::chrono::milliseconds kMoment{30};
+  std::this_thread::sleep_for(kMoment);
+  std::string text;
+  for (int32_t rank = 0; rank < options_.num_ranks; ++rank) {
+    if (rank == than || !member(rank).link) continue;
+    bool is_there = true, said_why = false;
+    for (bool more = true; more;) {
+      const auto frame = member(rank).link->TryReceive(remote::kMaxTextBytes);
+      is_there = frame.has_value();
+      more = frame && *frame;
+      said_why = said_why || (more && (*frame)->type == FrameType::kFailed);
+    }
+    if (!is_there && !said_why) text += fmt::format("; {} ended, too", NameOf(rank));
+  }
+  return text;
 }
 
 Status Coordinator::Job::Hear(int32_t rank, const Frame& frame, Progress& progress) {
@@ -449,8 +499,8 @@ Result<RunReport> Coordinator::Job::Run(const RunOptions& options) {
   while (progress.done < options_.num_ranks) {
     Wait();
     Accept();
-    if (const Status heard = HearStrangers(); !heard) return Abort(heard.error());
     if (const Status heard = HearMembers(progress); !heard) return Abort(heard.error());
+    if (const Status heard = HearStrangers(); !heard) return Abort(heard.error());
     if (CancelRequested()) return Abort(CancelledError());
     if (const Status lively = LookForSilence(progress); !lively) return Abort(lively.error());
   }

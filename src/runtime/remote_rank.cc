@@ -16,6 +16,7 @@
 #include "trial_rank.h"
 #include "tutti/base/cancel.h"
 #include "tutti/base/clock.h"
+#include "tutti/base/deadline.h"
 #include "tutti/lower/plan_file.h"
 #include "tutti/runtime/remote.h"
 
@@ -259,6 +260,17 @@ Result<ControlLink> GreetCoordinator(const RemoteRankOptions& options) {
                                      int64_t{options.rank}, int64_t{options.num_ranks}});
   if (!greeted) return failed(greeted.error());
   return link;
+}
+
+void ReportEndOfRank(RemoteRankOptions options, const std::string& why) {
+  constexpr double kOneLook_s = 0.2, kToSaySo_s = 0.5;
+  constexpr int kPollMs = 20;
+  options.patience_s = kOneLook_s;
+  Result<ControlLink> link = GreetCoordinator(options);
+  if (!link || !link->Send(FrameType::kFailed, why.substr(0, remote::kMaxTextBytes))) return;
+  const Deadline deadline(kToSaySo_s);
+  while (!deadline.HasPassed() && !CancelRequested())
+    if (!link->Receive(remote::kMaxPlanBytes, kPollMs)) return;
 }
 
 Status ServeRankOver(ControlLink link, const RemoteRankOptions& options,

@@ -43,6 +43,11 @@ struct RemoteRankOptions {
 // another rank, or RequestCancel() was called.
 Status ServeRank(const RemoteRankOptions& options);
 
+// In the place of a rank that ended without a word, perhaps before it could greet: the coordinator names it, and why. Returns when
+// the coordinator has ended, or after half a second: launchers end all ranks where one does, the first perhaps before it
+// has said so.
+void ReportEndOfRank(RemoteRankOptions options, const std::string& why);
+
 struct CoordinatorOptions {
   std::string host =
       "0.0.0.0";      // the address of this host to listen at; "::": all, of both versions
@@ -50,6 +55,9 @@ struct CoordinatorOptions {
   int32_t num_ranks = 1;
   JobSecret secret{};
   double patience_s = 30;  // for all ranks to be there
+  // After a failure before all are there: for those that others started, to be told so rather than to look for the
+  // coordinator until their own patience ends. 0: nobody is waited for.
+  double late_ranks_s = 0;
 };
 
 class Coordinator {

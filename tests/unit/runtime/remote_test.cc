@@ -297,6 +297,54 @@ TEST(Remote, EndsWhereStartingFails) {
   EXPECT_EQ(gathered.error().message, "host h1: no");
 }
 
+TEST(Remote, ARankThatEndedIsReportedInItsPlace) {
+  const Plan plan = RingAllGather(3);
+  Fleet fleet(3);  // rank 2 never comes
+  fleet.Serve(0);
+  ReportEndOfRank(RankOf(fleet.coordinator().port(), 1, 3), "signal 9");
+  const Status gathered = fleet.GatherAround(plan);
+  ASSERT_FALSE(gathered.has_value());
+  EXPECT_EQ(gathered.error().message, "rank 1 (127.0.0.1): signal 9");
+}
+
+TEST(Remote, AllThatEndAtOnceAreNamed) {
+  const Plan plan = RingAllGather(4);
+  Fleet fleet(4);
+  std::vector<FakeRank> ranks;
+  for (int32_t rank = 0; rank < 4; ++rank) ranks.emplace_back(fleet.coordinator().port(), rank, 4);
+  ASSERT_TRUE(fleet.GatherAround(plan).has_value());
+  ASSERT_TRUE(ranks[2].link().Send(FrameType::kFailed, "rank 3 is gone"));
+  for (const size_t rank : {size_t{2}, size_t{3}, size_t{1}})
+    shutdown(ranks[rank].link().fd(), SHUT_RDWR);
+  const Result<RunReport> report = fleet.coordinator().Run({.size_bytes = 100});
+  ASSERT_FALSE(report.has_value());
+  EXPECT_EQ(report.error().message,
+            "rank 1 (127.0.0.1) ended: it closed the connection; rank 3 (127.0.0.1) ended, too");
+}
+
+TEST(Remote, RanksThatComeAfterAFailureAreToldOfIt) {
+  CoordinatorOptions options = JobOf(2);
+  options.late_ranks_s = 60;
+  Coordinator coordinator = Coordinator::Listen(options).value();
+  std::vector<Status> served(2);
+  std::vector<std::thread> ranks;
+  const Status gathered = coordinator.Gather([&] {
+    for (int32_t rank = 0; rank < 2; ++rank)
+      ranks.emplace_back([&served, rank, port = coordinator.port()] {
+        served[static_cast<size_t>(rank)] = ServeRank(RankOf(port, rank, 2));
+      });
+    return Status(MakeError(ErrorCode::kPeerFailed, "host h1: no"));
+  });
+  for (std::thread& rank : ranks) rank.join();
+  ASSERT_FALSE(gathered.has_value());
+  EXPECT_EQ(gathered.error().message, "host h1: no");
+  for (const Status& of_rank : served) {
+    ASSERT_FALSE(of_rank.has_value());
+    EXPECT_EQ(of_rank.error().code, ErrorCode::kCancelled);
+    EXPECT_EQ(of_rank.error().message, "host h1: no");
+  }
+}
+
 TEST(Remote, RunsOverBothVersionsOfIp) {
   if (!HasIpVersion6()) GTEST_SKIP() << "no IP version 6 here: " << std::strerror(errno);
   const Plan plan = RingAllReduce(3);
