@@ -11,7 +11,7 @@ namespace tutti {
 namespace {
 
 void Copy(void* to, const void* from, int64_t bytes) {
-  if (bytes > 0) std::memcpy(to, from, static_cast<size_t>(bytes));
+  if (bytes > 0 && to != from) std::memcpy(to, from, static_cast<size_t>(bytes));
 }
 
 // The root gives, the others take.
@@ -19,12 +19,24 @@ bool FromRoot(CollectiveKind kind) {
   return kind == CollectiveKind::kBroadcast || kind == CollectiveKind::kScatter;
 }
 
+// A block goes to each rank, that of the writer itself to nobody.
+bool KeepsOwnBlock(CollectiveKind kind) {
+  return kind == CollectiveKind::kScatter || kind == CollectiveKind::kAllToAll;
+}
+
 // Bytes that a rank writes, if it does.
-int64_t LargestWritten(const CollectiveCall& call, int32_t num_ranks) {
-  const bool all_blocks = call.kind == CollectiveKind::kReduceScatter ||
-                          call.kind == CollectiveKind::kScatter ||
-                          call.kind == CollectiveKind::kAllToAll;
-  return call.block_bytes() * (all_blocks ? num_ranks : 1);
+int64_t WrittenBytes(const CollectiveCall& call, int32_t num_ranks) {
+  if (KeepsOwnBlock(call.kind)) return call.block_bytes() * (num_ranks - 1);
+  return call.block_bytes() * (call.kind == CollectiveKind::kReduceScatter ? num_ranks : 1);
+}
+
+// What all ranks have to call alike: of calls that fit, no two look the same.
+uint64_t Packed(const CollectiveCall& call) {
+  static_assert(BoardSlot::kBlockBytes < 1 << 16 && LocalArea::kMaxRanks < 1 << 16);
+  return uint64_t{static_cast<uint8_t>(call.kind)} << 56 |
+         uint64_t{static_cast<uint8_t>(call.type)} << 48 |
+         uint64_t{static_cast<uint8_t>(call.op)} << 40 | static_cast<uint64_t>(call.root) << 16 |
+         static_cast<uint64_t>(call.count);
 }
 
 }  // namespace
@@ -32,10 +44,10 @@ int64_t LargestWritten(const CollectiveCall& call, int32_t num_ranks) {
 bool BoardOperation::Fits(const CollectiveCall& call, int32_t num_ranks) {
   // Beyond this much reduced by every rank alone it is worth sharing the work.
   constexpr int64_t kMaxReduced = int64_t{64} << 10;
-  if (call.count > BoardSlot::kBytes) return false;
-  const int64_t written = LargestWritten(call, num_ranks);
+  if (call.count > BoardSlot::kBlockBytes) return false;
+  const int64_t written = WrittenBytes(call, num_ranks);
   const bool reduces = call.kind == CollectiveKind::kAllReduce;
-  return written <= BoardSlot::kBytes && (!reduces || written * num_ranks <= kMaxReduced);
+  return written <= BoardSlot::kBlockBytes && (!reduces || written * num_ranks <= kMaxReduced);
 }
 
 BoardOperation::BoardOperation(const CollectiveCall& call, Lanes& lanes, uint64_t sequence,
@@ -43,8 +55,10 @@ BoardOperation::BoardOperation(const CollectiveCall& call, Lanes& lanes, uint64_
     : call_(call),
       lanes_(lanes),
       area_(*lanes.common_area()),
+      written_bytes_(WrittenBytes(call, num_ranks)),
+      is_inline_(written_bytes_ <= BoardSlot::kInlineBytes),
       sequence_(sequence),
-      signature_(SignatureOf(call, 0)),
+      packed_call_(Packed(call)),
       all_done_(all_done),
       rank_(rank),
       num_ranks_(num_ranks) {
@@ -63,19 +77,29 @@ bool BoardOperation::Reads() const {
 }
 
 bool BoardOperation::RowIsFree() {
-  if (sequence_ <= all_done_ + BoardSlot::kRows) return true;
+  const uint64_t rows = is_inline_ ? BoardSlot::kRows : BoardSlot::kBlockRows;
+  if (sequence_ <= all_done_ + rows) return true;
   uint64_t least = sequence_;
   for (int32_t rank = 0; rank < num_ranks_; ++rank)
     least = std::min(least, area_.bell(rank).board_done.load());
   all_done_ = least;
-  return sequence_ <= all_done_ + BoardSlot::kRows;
+  return sequence_ <= all_done_ + rows;
 }
 
 void BoardOperation::Post() {
   BoardSlot& mine = area_.slot(sequence_, rank_);
-  Copy(mine.data.data(), call_.input, LargestWritten(call_, num_ranks_));
-  mine.signature = signature_;
-  mine.sequence.store(sequence_);
+  if (KeepsOwnBlock(call_.kind)) {
+    const int64_t block = call_.block_bytes(), before = block * rank_;
+    Copy(DataOf(rank_), call_.input, before);
+    Copy(DataOf(rank_) + before, Advanced(call_.input, before + block), written_bytes_ - before);
+  } else {
+    Copy(DataOf(rank_), call_.input, written_bytes_);
+  }
+  mine.call = packed_call_;
+  mine.sequence.store(sequence_, std::memory_order_release);
+  // Those who have read the line that is next must give it up before it is written.
+  constexpr int kToWrite = 1;
+  __builtin_prefetch(&area_.slot(sequence_ + 1, rank_), kToWrite);
   lanes_.WakeOthers();
 }
 
@@ -88,16 +112,21 @@ Interpreter::Outcome BoardOperation::Poll(int64_t) {
   for (; seen_ < last_; ++seen_) {
     const BoardSlot& slot = area_.slot(sequence_, seen_);
     if (slot.sequence.load() != sequence_) return Interpreter::Outcome::kStuck;
-    if (slot.signature == signature_) continue;
+    if (slot.call == packed_call_) continue;
     health_ = MakeError(ErrorCode::kPeerFailed,
                         fmt::format("rank {} runs call {:016x}, this rank runs call {:016x}: the "
                                     "ranks do not run the same",
-                                    seen_, slot.signature, signature_));
+                                    seen_, slot.call, packed_call_));
     return Interpreter::Outcome::kStuck;
   }
   if (Reads()) Read();
-  area_.bell(rank_).board_done.store(sequence_);
-  lanes_.WakeOthers();  // some may wait for the row
+  // A root that is ahead looks for free rows: where each of them were said at once, the line would cross between two cores each time.
+  constexpr uint64_t kReadAtOnce = 4;
+  static_assert(2 * kReadAtOnce <= BoardSlot::kBlockRows);  // nobody waits for what is left unsaid
+  if (!Writes() && sequence_ % kReadAtOnce != 0) return Interpreter::Outcome::kOver;
+  // Seen by all before it is looked who sleeps, and with it what was posted.
+  area_.bell(rank_).board_done.store(sequence_, std::memory_order_seq_cst);
+  lanes_.WakeOthers();
   return Interpreter::Outcome::kOver;
 }
 
@@ -109,6 +138,12 @@ void BoardOperation::ReduceAll(int64_t offset) {
     reduce(call_.output, call_.output, DataOf(rank) + offset, call_.count);
   if (call_.op == ReduceOp::kAvg)
     FindDivideKernel(call_.type)(call_.output, call_.count, num_ranks_);
+}
+
+const std::byte* BoardOperation::BlockFrom(int32_t rank) const {
+  const int64_t block = call_.block_bytes();
+  if (rank == rank_) return Advanced(call_.input, block * rank_);
+  return DataOf(rank) + block * (rank_ < rank ? rank_ : rank_ - 1);
 }
 
 void BoardOperation::Read() {
@@ -123,16 +158,16 @@ void BoardOperation::Read() {
     case CollectiveKind::kBroadcast:
       return Copy(call_.output, DataOf(call_.root), block);
     case CollectiveKind::kScatter:
-      return Copy(call_.output, DataOf(call_.root) + block * rank_, block);
+      return Copy(call_.output, BlockFrom(call_.root), block);
     case CollectiveKind::kGather:
     case CollectiveKind::kAllGather:
     case CollectiveKind::kAllToAll:
     case CollectiveKind::kAllToAllV:
       break;
   }
-  const int64_t offset = call_.kind == CollectiveKind::kAllToAll ? block * rank_ : 0;
   for (int32_t rank = 0; rank < num_ranks_; ++rank)
-    Copy(Advanced(call_.output, block * rank), DataOf(rank) + offset, block);
+    Copy(Advanced(call_.output, block * rank),
+         call_.kind == CollectiveKind::kAllToAll ? BlockFrom(rank) : DataOf(rank), block);
 }
 
 }  // namespace tutti

@@ -4,7 +4,9 @@
 //             Who only gives (the root of a broadcast) waits for nobody, but for a row of the board that
 //             is still read from; who only takes waits for those that give.
 // Order       Reductions go by rank, from 0: all ranks get the same bits.
-// Complexity  One write of what the rank contributes; N reads.
+// Complexity  One write of what the rank contributes; N reads. Up to 48 bytes are one cache line from each rank to each. Nothing
+//             waits for a store to be seen but the end of the operation, where who may have gone to sleep is looked for: all
+//             who wait then have been written for, so that somebody always ends.
 // Errors      kPeerFailed: another rank runs another call.
 #pragma once
 
@@ -34,7 +36,11 @@ class BoardOperation final : public Operation {
   bool Reads() const;
   // All have ended what the row held before.
   bool RowIsFree();
-  const std::byte* DataOf(int32_t rank) const { return area_.slot(sequence_, rank).data.data(); }
+  std::byte* DataOf(int32_t rank) const {
+    return is_inline_ ? area_.slot(sequence_, rank).data.data() : area_.block(sequence_, rank);
+  }
+  // What `rank` gives to this one, where it gives each another block.
+  const std::byte* BlockFrom(int32_t rank) const;
   void Post();
   void Read();
   // Reduces count elements, `offset` bytes into what each rank has written.
@@ -43,7 +49,9 @@ class BoardOperation final : public Operation {
   const CollectiveCall call_;
   Lanes& lanes_;
   LocalArea& area_;
-  const uint64_t sequence_, signature_;
+  const int64_t written_bytes_;  // by a rank that writes
+  const bool is_inline_;
+  const uint64_t sequence_, packed_call_;
   uint64_t& all_done_;
   const int32_t rank_, num_ranks_;
   bool posted_ = false;

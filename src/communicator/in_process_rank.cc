@@ -330,8 +330,12 @@ std::optional<InProcessRank::Failure> InProcessRank::Drive(Operation& operation,
     if (const Status health = operation.health(); !health)
       return Failure{health.error(), kOthersSay_s};
     if (stuck < lanes_->spins()) {
+      if (!lanes_->is_crowded() && stuck % kPauses != 0) {
+        Pause();
+        continue;
+      }
       // Who is waited for may share the core, even where there are enough of them.
-      lanes_->is_crowded() || stuck % kPauses == 0 ? std::this_thread::yield() : Pause();
+      std::this_thread::yield();
     } else {
       operation.SaveWanted();
       bool over = false;

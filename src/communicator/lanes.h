@@ -74,7 +74,7 @@ class Lanes final : public LaneSource {
   using Key = std::pair<int32_t, int32_t>;  // peer, channel
   // A look at sockets is a system call, and the kernel likes to wake a rank on the core of the one that sent: two that spin there
   // take turns of milliseconds.
-  static constexpr int kSpins = 2000, kSocketSpins = 200, kCrowdedSpins = 50;
+  static constexpr int kSpins = 3500, kSocketSpins = 200, kCrowdedSpins = 50;
   static constexpr int kWaitMs = 2, kMaxWaitMs = 32;  // somebody may have aborted
   static constexpr int64_t kReferenceBytes = int64_t{16} << 10;
 

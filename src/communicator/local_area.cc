@@ -131,8 +131,10 @@ std::map<uint64_t, std::weak_ptr<LocalArea::Mapping>> LocalArea::Mapping::made_;
 LocalArea::LocalArea(int32_t num_ranks, int file) : num_ranks_(num_ranks), file_(file) {
   const int64_t ranks = num_ranks_, rings = ranks * ranks * 2;
   const auto rows = static_cast<int64_t>(BoardSlot::kRows);
+  const auto block_rows = static_cast<int64_t>(BoardSlot::kBlockRows);
   slots_at_ = kAreaPage + RoundUp(ranks * static_cast<int64_t>(sizeof(BellState)));
-  rings_at_ = slots_at_ + RoundUp(rows * ranks * static_cast<int64_t>(sizeof(BoardSlot)));
+  blocks_at_ = slots_at_ + RoundUp(rows * ranks * static_cast<int64_t>(sizeof(BoardSlot)));
+  rings_at_ = blocks_at_ + RoundUp(block_rows * ranks * BoardSlot::kBlockBytes);
   ring_bytes_at_ = rings_at_ + RoundUp(rings * static_cast<int64_t>(sizeof(RingState)));
   bytes_ = ring_bytes_at_ + rings * static_cast<int64_t>(kRingBytes);
 }
@@ -196,6 +198,11 @@ BellState& LocalArea::bell(int32_t rank) const {
 BoardSlot& LocalArea::slot(uint64_t sequence, int32_t rank) const {
   const auto row = static_cast<int64_t>(sequence % BoardSlot::kRows);
   return reinterpret_cast<BoardSlot*>(data_ + slots_at_)[row * num_ranks_ + rank];
+}
+
+std::byte* LocalArea::block(uint64_t sequence, int32_t rank) const {
+  const auto row = static_cast<int64_t>(sequence % BoardSlot::kBlockRows);
+  return data_ + blocks_at_ + (row * num_ranks_ + rank) * BoardSlot::kBlockBytes;
 }
 
 RingState& LocalArea::ring(int32_t from, int32_t to, Ring which) const {

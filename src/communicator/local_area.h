@@ -5,8 +5,9 @@
 //             others open it through /proc. Nothing stays behind, whoever dies. Pages exist once they
 //             are touched: rings that no schedule uses cost nothing. Ranks that are threads of one process
 //             have one mapping, which race detectors need to see that they mean the same words.
-// Board       kRows rows of a slot a rank, which take turns: a rank writes for operation k when all have
-//             ended operation k - kRows.
+// Board       Two kinds of rows that take turns: kRows of a line a rank, which says that its contribution is there and holds it where
+//             it is small, and kBlockRows of a block a rank for larger ones. A rank writes for operation k when all have ended
+//             operation k - kRows, or k - kBlockRows where it needs a block.
 // Errors      Make, Open: kIo; ranks then talk over TCP.
 #pragma once
 
@@ -71,13 +72,15 @@ class LocalBell final : public Waker {
   const WakeSocket* socket_;
 };
 
-struct BoardSlot {
-  static constexpr uint64_t kRows = 8;
-  static constexpr int64_t kBytes = int64_t{16} << 10;
-  alignas(64) std::atomic<uint64_t> sequence{0};  // of the operation whose data it holds
-  uint64_t signature = 0;
-  alignas(64) std::array<std::byte, kBytes> data{};
+// Of two cache lines: up to 48 bytes cross between two cores with the word that says so.
+struct alignas(128) BoardSlot {
+  static constexpr uint64_t kRows = 64, kBlockRows = 8;
+  static constexpr int64_t kInlineBytes = 112, kBlockBytes = int64_t{16} << 10;
+  std::atomic<uint64_t> sequence{0};  // of the operation whose data it holds
+  uint64_t call = 0;                  // what is called
+  std::array<std::byte, kInlineBytes> data{};
 };
+static_assert(sizeof(BoardSlot) == 128);
 
 class LocalArea {
  public:
@@ -103,6 +106,7 @@ class LocalArea {
   // Ranks are those of the host, from 0.
   BellState& bell(int32_t rank) const;
   BoardSlot& slot(uint64_t sequence, int32_t rank) const;
+  std::byte* block(uint64_t sequence, int32_t rank) const;
   RingState& ring(int32_t from, int32_t to, Ring which) const;
   std::byte* RingBytes(int32_t from, int32_t to, Ring which) const;
 
@@ -120,7 +124,7 @@ class LocalArea {
   Place place_;
   std::shared_ptr<Mapping> mapping_;
   std::byte* data_ = nullptr;  // of the mapping
-  int64_t bytes_ = 0, slots_at_ = 0, rings_at_ = 0, ring_bytes_at_ = 0;
+  int64_t bytes_ = 0, slots_at_ = 0, blocks_at_ = 0, rings_at_ = 0, ring_bytes_at_ = 0;
 };
 
 // Which ranks run on this host and in this process's view of it: equal words mean yes.

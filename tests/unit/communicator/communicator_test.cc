@@ -93,34 +93,6 @@ TEST(CommunicatorTest, LargeMessagesAndManyRanks) {
   }
 }
 
-// The board takes turns between two rows: calls of all kinds one after the other, at different paces.
-TEST(CommunicatorTest, ManySmallCallsInARow) {
-  RunRanks(3, [](Communicator& ranks) {
-    EXPECT_EQ(ranks.ScheduleFor(CollectiveKind::kAllReduce, 2048, DataType::kInt64).value(),
-              "shared board");
-    EXPECT_EQ(ranks.ScheduleFor(CollectiveKind::kAllReduce, 2049, DataType::kInt64).value(),
-              "bfb on complete(3)");
-    Random random(static_cast<uint64_t>(ranks.rank()));
-    for (int64_t i = 0; i < 3000; ++i) {
-      if (random.Below(200) == 0) std::this_thread::sleep_for(std::chrono::microseconds(300));
-      const std::vector<int64_t> mine = Block(ranks.rank(), i, 2);
-      std::vector<int64_t> out(6, -1);
-      if (i % 3 == 0) {
-        ASSERT_TRUE(Succeeded(
-            ranks.AllReduce(mine.data(), out.data(), 2, DataType::kInt64, ReduceOp::kSum)));
-        ASSERT_EQ(out[1], SumAt(3, i + 1));
-      } else if (i % 3 == 1) {
-        ASSERT_TRUE(Succeeded(ranks.AllGather(mine.data(), out.data(), 2, DataType::kInt64)));
-        ASSERT_EQ(out[5], Value(2, i + 1));
-      } else {
-        const auto root = static_cast<int32_t>(i % 2);
-        ASSERT_TRUE(Succeeded(ranks.Broadcast(mine.data(), out.data(), 2, DataType::kInt64, root)));
-        ASSERT_EQ(out[0], Value(root, i));
-      }
-    }
-  });
-}
-
 TEST(CommunicatorTest, EveryTypeReducesAsTheLanguageDoes) {
   RunRanks(3, [](Communicator& ranks) {
     const auto check = [&ranks](DataType type, auto one) {
