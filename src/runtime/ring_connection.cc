@@ -4,12 +4,17 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <thread>
 
 #include "tcp_frames.h"
+#include "tutti/base/clock.h"
 
 namespace tutti {
 namespace {
@@ -18,6 +23,9 @@ constexpr uint64_t kLine = 64;
 constexpr int64_t kMaxElementBytes = 8;
 // Copied before the receiver is told: it works on one part while the next is written.
 constexpr size_t kPart = size_t{32} << 10;
+
+// What follows the number of a message in its header.
+constexpr uint64_t kCached = 0, kReferenced = 1, kStreamed = 2;
 
 constexpr uint64_t InLines(uint64_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
 
@@ -40,6 +48,26 @@ const std::byte* InOnePiece(const Piece& piece) {
     end = base + range.last * piece.element_bytes;
   }
   return begin;
+}
+
+// Past the cache. Seen by others before what is stored after it.
+void StreamCopy(std::byte* to, const std::byte* from, size_t bytes) {
+#ifdef __SSE2__
+  constexpr size_t kInALine = kLine / sizeof(__m128i);
+  const size_t misaligned = reinterpret_cast<uintptr_t>(to) % kLine;
+  const size_t head = misaligned == 0 ? 0 : std::min(bytes, kLine - misaligned);
+  std::memcpy(to, from, head);
+  size_t at = head;
+  for (; at + kLine <= bytes; at += kLine) {
+    const auto* read = reinterpret_cast<const __m128i*>(from + at);
+    auto* line = reinterpret_cast<__m128i*>(to + at);
+    for (size_t i = 0; i < kInALine; ++i) _mm_stream_si128(line + i, _mm_loadu_si128(read + i));
+  }
+  std::memcpy(to + at, from + at, bytes - at);
+  _mm_sfence();
+#else
+  std::memcpy(to, from, bytes);
+#endif
 }
 
 tl::unexpected<Error> PeerFailed(const std::string& name, const std::string& what) {
@@ -81,7 +109,8 @@ void RingSender::BeginMessage(std::byte* line) {
   }
   tcp::PutWord(posted.signature, line);
   tcp::PutWord(sent_, line + 8);
-  tcp::PutWord(posted.referenced ? 1 : 0, line + 16);
+  streams_ = (channel_.state->to_stream.load() & CopyChoice::BitOf(body_bytes_)) != 0;
+  tcp::PutWord(posted.referenced ? kReferenced : streams_ ? kStreamed : kCached, line + 16);
   written_ += kLine;
 }
 
@@ -104,8 +133,12 @@ size_t RingSender::CopyOut(std::byte* to, size_t most) {
     const int64_t left = range.last - first;
     const int64_t count = std::min(left, (budget - copied) / size);
     if (count > 0) {
-      std::memcpy(to + copied, segment.src.In(*source.binding) + first * size,
-                  static_cast<size_t>(count * size));
+      const std::byte* from = segment.src.In(*source.binding) + first * size;
+      const auto bytes = static_cast<size_t>(count * size);
+      if (streams_)
+        StreamCopy(to + copied, from, bytes);
+      else
+        std::memcpy(to + copied, from, bytes);
       cursor_.elements += count;
       cursor_.bytes += count * size;
       copied += count * size;
@@ -219,7 +252,9 @@ bool RingReceiver::ReadHeader() {
                     message, signature, received_, *channel_.signature));
     return false;
   }
-  referenced_ = tcp::WordAt(line + 16) != 0;
+  const uint64_t way = tcp::WordAt(line + 16);
+  referenced_ = way == kReferenced;
+  streamed_ = way == kStreamed;
   claimed_ = false;
   if (referenced_)
     Consume(kLine);
@@ -254,6 +289,12 @@ bool RingReceiver::Claim() {
   address_ = reference.address.load();
   claimed_ = true;
   return true;
+}
+
+void RingReceiver::CountTime(int64_t bytes) {
+  const uint32_t before = choice_.streamed();
+  choice_.Add(bytes, streamed_, NowNs() - header_ns_);
+  if (choice_.streamed() != before) channel_.state->to_stream.store(choice_.streamed());
 }
 
 bool RingReceiver::ReadSender(std::byte* to, int64_t at, int64_t bytes) {
@@ -316,8 +357,11 @@ void RingReceiver::TakeReferenced(const Target& target, int64_t body, int64_t& b
 
 Progress RingReceiver::TryTake(const Target& target, int64_t& budget) {
   const int64_t before = budget;
-  if (!health_ || (!header_seen_ && !ReadHeader())) return Progress::kNothing;
+  const bool begins = !header_seen_;
+  if (!health_ || (begins && !ReadHeader())) return Progress::kNothing;
   const int64_t body = target.piece.Bytes();
+  const bool is_timed = !referenced_ && CopyChoice::BitOf(body) != 0;
+  if (begins && is_timed) header_ns_ = NowNs();
   if (!referenced_)
     TakeFromRing(target, body, budget);
   else if (claimed_ || Claim()) {
@@ -332,6 +376,7 @@ Progress RingReceiver::TryTake(const Target& target, int64_t& budget) {
     return budget < before ? Progress::kPart : Progress::kNothing;
   ++received_;
   header_seen_ = false;
+  if (is_timed) CountTime(body);
   if (referenced_) {
     channel_.state->taken.store(received_);
     channel_.wake_sender->Wake(WaitsFor::kForAnything);

@@ -4,7 +4,8 @@
 // Model       The sender copies messages into the ring, each behind a line with its number and the
 //             signature of its call; the receiver reduces or copies straight out of the ring. Such a
 //             message is released when it is in the ring whole: the ring outlives the sender's interest.
-//             Two cores copy at once, and what is between them stays in their caches. Where the sender would be copying for many
+//             Two cores copy at once, and what is between them stays in their caches, or is streamed past them where the receiver
+//             has found that it takes less (copy_choice.h). Where the sender would be copying for many
 //             receivers, a large message in one piece is only *referenced*, if they may read its memory: it is claimed
 //             and copied once, by the receiver (process_vm_readv, or plainly within a process), and released when that is
 //             done. As in shared_connection.h the sender may claim it first and save it elsewhere.
@@ -26,6 +27,7 @@
 #include <vector>
 
 #include "connection.h"
+#include "copy_choice.h"
 #include "posted_message.h"
 
 namespace tutti {
@@ -42,6 +44,7 @@ struct RingState {
   alignas(64) std::atomic<uint64_t> read{0};  // bytes, by the receiver
   std::atomic<uint64_t> taken{0};    // messages, by the receiver; stored where one was referenced
   std::atomic<uint32_t> reading{0};  // by a receiver of the sender's process: it reads a reference
+  std::atomic<uint32_t> to_stream{0};  // by the receiver: size classes (copy_choice.h)
   alignas(64) std::array<Reference, kWindow> references{};
 };
 
@@ -94,6 +97,7 @@ class RingSender final : public Connection {
   mutable uint64_t released_ = 0;    // as last seen
   uint64_t written_ = 0, read_ = 0;  // bytes; read_ as last seen
   bool begun_ = false;               // the header of message sent_ is in the ring
+  bool streams_ = false;             // it
   int64_t body_bytes_ = 0;           // of it
   Cursor cursor_;                    // in it
   Status health_;
@@ -121,13 +125,17 @@ class RingReceiver final : public Connection {
   // Plainly, from memory of this process. False: it has been revoked.
   bool TakeOwn(const Target& target, int64_t& budget);
   void TakeReferenced(const Target& target, int64_t body, int64_t& budget);
+  // How long the message took that has been taken.
+  void CountTime(int64_t bytes);
   // Reads from the sender's memory. False: that failed.
   bool ReadSender(std::byte* to, int64_t at, int64_t bytes);
 
   RingChannel channel_;
   uint64_t received_ = 0;            // messages
   uint64_t read_ = 0, written_ = 0;  // bytes; written_ as last seen
-  bool header_seen_ = false, referenced_ = false, claimed_ = false;
+  bool header_seen_ = false, referenced_ = false, streamed_ = false, claimed_ = false;
+  int64_t header_ns_ = 0;  // when it was seen
+  CopyChoice choice_;
   uint64_t address_ = 0;            // of a message that was claimed
   Cursor cursor_;                   // of the message being taken
   std::vector<std::byte> staging_;  // of what is read to be reduced

@@ -168,6 +168,52 @@ TEST(RingConnectionTest, AReferencedMessageIsReleasedWhenItWasTaken) {
   EXPECT_EQ(to_large, large);
 }
 
+// Through rings that hold the message or a part of it, beginning and ending within a line.
+TEST(RingConnectionTest, WhatIsStreamedIsWhatWasSent) {
+  for (const uint64_t capacity : {uint64_t{4096}, uint64_t{1} << 20})
+    for (const size_t bytes : {size_t{16} << 10, size_t{50'021}, size_t{100'000}}) {
+      SCOPED_TRACE(testing::Message() << capacity << " " << bytes);
+      Ring ring(capacity);
+      ring.channel.state->to_stream = ~uint32_t{0};
+      RingSender sender(ring.channel);
+      RingReceiver receiver(ring.channel);
+      const std::vector<std::byte> small = Numbers(13);
+      std::vector<std::byte> large = Numbers(bytes), first(13), second(bytes);
+      std::vector<std::byte> header = small;
+      OneMessage out_small(header), out_large(large), in_small(first), in_large(second);
+      ASSERT_TRUE(sender.TryPost(out_small.piece()));
+      ASSERT_TRUE(sender.TryPost(out_large.piece()));
+      int64_t budget = kNoBudget;
+      EXPECT_EQ(receiver.TryTake({in_small.piece(), nullptr}, budget), Progress::kDone);
+      while (receiver.TryTake({in_large.piece(), nullptr}, budget) != Progress::kDone)
+        ASSERT_TRUE(sender.Advance());
+      EXPECT_EQ(first, small);
+      EXPECT_EQ(second, large);
+    }
+}
+
+TEST(RingConnectionTest, TheReceiverHasBothWaysOfStoringTried) {
+  Ring ring(uint64_t{1} << 20);
+  RingSender sender(ring.channel);
+  RingReceiver receiver(ring.channel);
+  std::vector<std::byte> data = Numbers(size_t{64} << 10), into(data.size());
+  const uint32_t bit = CopyChoice::BitOf(static_cast<int64_t>(data.size()));
+  OneMessage out(data), in(into);
+  const auto pass = [&](int messages) {
+    int64_t budget = kNoBudget;
+    for (int i = 0; i < messages; ++i) {
+      ASSERT_TRUE(sender.TryPost(out.piece()));
+      ASSERT_EQ(receiver.TryTake({in.piece(), nullptr}, budget), Progress::kDone);
+    }
+  };
+  EXPECT_EQ(ring.channel.state->to_stream.load(), 0u);
+  pass(CopyChoice::kTrials);
+  EXPECT_EQ(ring.channel.state->to_stream.load(), bit);
+  pass(CopyChoice::kPeriod);
+  EXPECT_EQ(ring.channel.state->to_stream.load() & ~bit, 0u);
+  EXPECT_EQ(into, data);
+}
+
 // A sender that has failed: its caller may do with the memory what it likes.
 TEST(RingConnectionTest, WhatIsRevokedIsNotRead) {
   Ring ring;
