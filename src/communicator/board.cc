@@ -45,7 +45,8 @@ bool BoardOperation::Fits(const CollectiveCall& call, int32_t num_ranks) {
   // Beyond this much reduced by every rank alone it is worth sharing the work.
   constexpr int64_t kMaxReduced = int64_t{64} << 10;
   if (call.count > BoardSlot::kBlockBytes) return false;
-  const int64_t written = WrittenBytes(call, num_ranks);
+  const bool by_blocks = KeepsOwnBlock(call.kind) || call.kind == CollectiveKind::kReduceScatter;
+  const int64_t written = call.block_bytes() * (by_blocks ? num_ranks : 1);
   const bool reduces = call.kind == CollectiveKind::kAllReduce;
   return written <= BoardSlot::kBlockBytes && (!reduces || written * num_ranks <= kMaxReduced);
 }
