@@ -156,15 +156,16 @@ int RunMpiRank(const JobRank& job, const Root& root, const JobSecret& secret) {
       ToText(secret));
   process.Wait();
   const Status ended = process.health();
-  if (ended || CancelRequested()) return ended ? kDone : kBadInput;
+  // What fails otherwise says why itself, or the first rank does; and Open MPI's launcher, which ends all as soon as one has ended, may
+  // wait for ever for those that end a moment later.
+  if (!process.was_killed() || CancelRequested()) return ended ? kDone : kBadInput;
   ReportEndOfRank({.host = root.host,
                    .port = root.port,
                    .rank = job.rank,
                    .num_ranks = job.num_ranks,
                    .secret = secret},
                   ended.error().message);
-  // What fails otherwise says why itself, or the first rank does.
-  return process.was_killed() ? Report(ended.error()) : kBadInput;
+  return Report(ended.error());
 }
 
 }  // namespace
