@@ -320,6 +320,7 @@ int ReportForAllRanks(const RemoteFlags& flags, Transport transport, const Error
   const int code = Report(error);
   if (!flags.hosts.empty()) return code;
   // Of MPI the others come only where the first one does: all start, and are ended at once.
+  LeaveInterruptionToOthers();  // a launcher ends this one where another is sooner
   if (const auto ranks = RemoteRanks::Plan(flags, transport, 0); ranks && *ranks != nullptr)
     (void)(*ranks)->Start();
   return code;
