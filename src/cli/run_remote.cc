@@ -156,8 +156,7 @@ int RunMpiRank(const JobRank& job, const Root& root, const JobSecret& secret) {
       ToText(secret));
   process.Wait();
   const Status ended = process.health();
-  // What fails otherwise says why itself, or the first rank does; and Open MPI's launcher, which ends all as soon as one has ended, may
-  // wait for ever for those that end a moment later.
+  // What fails otherwise says why itself, or the first rank does.
   if (!process.was_killed() || CancelRequested()) return ended ? kDone : kBadInput;
   ReportEndOfRank({.host = root.host,
                    .port = root.port,

@@ -3,16 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "kernels.h"
 
 namespace tutti {
 namespace {
-
-void Copy(void* to, const void* from, int64_t bytes) {
-  if (bytes > 0 && to != from) std::memcpy(to, from, static_cast<size_t>(bytes));
-}
 
 // The root gives, the others take.
 bool FromRoot(CollectiveKind kind) {
@@ -24,10 +19,9 @@ bool KeepsOwnBlock(CollectiveKind kind) {
   return kind == CollectiveKind::kScatter || kind == CollectiveKind::kAllToAll;
 }
 
-// Bytes that a rank writes, if it does.
-int64_t WrittenBytes(const CollectiveCall& call, int32_t num_ranks) {
-  if (KeepsOwnBlock(call.kind)) return call.block_bytes() * (num_ranks - 1);
-  return call.block_bytes() * (call.kind == CollectiveKind::kReduceScatter ? num_ranks : 1);
+// Bytes that a rank gives, if it does.
+int64_t GivenBytes(const CollectiveCall& call, int32_t num_ranks) {
+  return InputBytes(call, call.root, num_ranks);
 }
 
 // What all ranks have to call alike: of calls that fit, no two look the same.
@@ -45,10 +39,9 @@ bool BoardOperation::Fits(const CollectiveCall& call, int32_t num_ranks) {
   // Beyond this much reduced by every rank alone it is worth sharing the work.
   constexpr int64_t kMaxReduced = int64_t{64} << 10;
   if (call.count > BoardSlot::kBlockBytes) return false;
-  const bool by_blocks = KeepsOwnBlock(call.kind) || call.kind == CollectiveKind::kReduceScatter;
-  const int64_t written = call.block_bytes() * (by_blocks ? num_ranks : 1);
+  const int64_t given = GivenBytes(call, num_ranks);
   const bool reduces = call.kind == CollectiveKind::kAllReduce;
-  return written <= BoardSlot::kBlockBytes && (!reduces || written * num_ranks <= kMaxReduced);
+  return given <= BoardSlot::kBlockBytes && (!reduces || given * num_ranks <= kMaxReduced);
 }
 
 BoardOperation::BoardOperation(const CollectiveCall& call, Lanes& lanes, uint64_t sequence,
@@ -56,7 +49,8 @@ BoardOperation::BoardOperation(const CollectiveCall& call, Lanes& lanes, uint64_
     : call_(call),
       lanes_(lanes),
       area_(*lanes.common_area()),
-      written_bytes_(WrittenBytes(call, num_ranks)),
+      written_bytes_(GivenBytes(call, num_ranks) -
+                     (KeepsOwnBlock(call.kind) ? call.block_bytes() : 0)),
       is_inline_(written_bytes_ <= BoardSlot::kInlineBytes),
       sequence_(sequence),
       packed_call_(Packed(call)),
@@ -91,10 +85,11 @@ void BoardOperation::Post() {
   BoardSlot& mine = area_.slot(sequence_, rank_);
   if (KeepsOwnBlock(call_.kind)) {
     const int64_t block = call_.block_bytes(), before = block * rank_;
-    Copy(DataOf(rank_), call_.input, before);
-    Copy(DataOf(rank_) + before, Advanced(call_.input, before + block), written_bytes_ - before);
+    CopyBlock(DataOf(rank_), call_.input, before);
+    CopyBlock(DataOf(rank_) + before, Advanced(call_.input, before + block),
+              written_bytes_ - before);
   } else {
-    Copy(DataOf(rank_), call_.input, written_bytes_);
+    CopyBlock(DataOf(rank_), call_.input, written_bytes_);
   }
   mine.call = packed_call_;
   mine.sequence.store(sequence_, std::memory_order_release);
@@ -134,7 +129,7 @@ Interpreter::Outcome BoardOperation::Poll(int64_t) {
 void BoardOperation::ReduceAll(int64_t offset) {
   if (call_.count == 0) return;
   const ReduceKernel reduce = FindReduceKernel(call_.type, call_.op);
-  Copy(call_.output, DataOf(0) + offset, call_.block_bytes());
+  CopyBlock(call_.output, DataOf(0) + offset, call_.block_bytes());
   for (int32_t rank = 1; rank < num_ranks_; ++rank)
     reduce(call_.output, call_.output, DataOf(rank) + offset, call_.count);
   if (call_.op == ReduceOp::kAvg)
@@ -157,9 +152,9 @@ void BoardOperation::Read() {
     case CollectiveKind::kReduce:
       return ReduceAll(0);
     case CollectiveKind::kBroadcast:
-      return Copy(call_.output, DataOf(call_.root), block);
+      return CopyBlock(call_.output, DataOf(call_.root), block);
     case CollectiveKind::kScatter:
-      return Copy(call_.output, BlockFrom(call_.root), block);
+      return CopyBlock(call_.output, BlockFrom(call_.root), block);
     case CollectiveKind::kGather:
     case CollectiveKind::kAllGather:
     case CollectiveKind::kAllToAll:
@@ -167,8 +162,8 @@ void BoardOperation::Read() {
       break;
   }
   for (int32_t rank = 0; rank < num_ranks_; ++rank)
-    Copy(Advanced(call_.output, block * rank),
-         call_.kind == CollectiveKind::kAllToAll ? BlockFrom(rank) : DataOf(rank), block);
+    CopyBlock(Advanced(call_.output, block * rank),
+              call_.kind == CollectiveKind::kAllToAll ? BlockFrom(rank) : DataOf(rank), block);
 }
 
 }  // namespace tutti

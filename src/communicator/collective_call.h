@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <string>
 #include <vector>
@@ -54,6 +55,11 @@ inline const std::byte* Advanced(const void* base, int64_t bytes) {
 }
 inline std::byte* Advanced(void* base, int64_t bytes) {
   return static_cast<std::byte*>(base) + bytes;
+}
+
+// In place a rank's own block may be there already.
+inline void CopyBlock(void* to, const void* from, int64_t bytes) {
+  if (bytes > 0 && to != from) std::memmove(to, from, static_cast<size_t>(bytes));
 }
 
 // Only read: the message is one that is sent.

@@ -81,8 +81,7 @@ Communicator& Communicator::operator=(Communicator&&) noexcept = default;
 Communicator::~Communicator() = default;
 
 void Communicator::Rank::Copy(const CollectiveCall& call) {
-  if (call.input != call.output && call.count > 0)
-    std::memmove(call.output, call.input, static_cast<size_t>(call.block_bytes()));
+  CopyBlock(call.output, call.input, call.block_bytes());
 }
 
 Result<Communicator> Communicator::Join(const UniqueId& id, int32_t num_ranks, int32_t rank,

@@ -87,12 +87,9 @@ class CoordinatorWatch {
     while (!is_over_) {
       if (poll(&fd, 1, kLookMs) <= 0) continue;
       bool told_why = false;
-      for (bool more = true; more;) {
-        const auto frame = link.TryReceive(remote::kMaxPlanBytes);
-        more = frame && *frame;
-        const FrameType type = more ? (*frame)->type : FrameType::kPlan;
-        told_why = told_why || type == FrameType::kAbort || type == FrameType::kEnd;
-      }
+      link.Drain(remote::kMaxPlanBytes, [&](const Frame& frame) {
+        told_why = told_why || frame.type == FrameType::kAbort || frame.type == FrameType::kEnd;
+      });
       // What the coordinator knows, or refuses, it says.
       if (!told_why) Complain("the first rank has ended before all had come to MPI");
       _exit(kWrongInput);

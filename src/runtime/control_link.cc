@@ -190,6 +190,15 @@ Result<std::optional<Frame>> ControlLink::TryReceive(size_t largest) {
   }
 }
 
+bool ControlLink::Drain(size_t largest, const std::function<void(const Frame&)>& take) {
+  while (true) {
+    const Result<std::optional<Frame>> frame = TryReceive(largest);
+    if (!frame) return false;
+    if (!*frame) return true;
+    take(**frame);
+  }
+}
+
 Result<std::optional<Frame>> ControlLink::Receive(size_t largest, int wait_ms) {
   Result<std::optional<Frame>> frame = TryReceive(largest);
   if (!frame || *frame) return frame;

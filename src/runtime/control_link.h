@@ -11,6 +11,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <optional>
 #include <string>
@@ -80,7 +81,9 @@ class ControlLink {
   void SendIfRoom(FrameType type, std::string_view body);
   // The next frame, if all of it is there.
   Result<std::optional<Frame>> TryReceive(size_t largest);
-  // Waits for it at most `wait_ms`.
+  // All frames that are there. False: no more will come.
+  bool Drain(size_t largest, const std::function<void(const Frame&)>& take);
+  // Waits for the next frame at most `wait_ms`.
   Result<std::optional<Frame>> Receive(size_t largest, int wait_ms);
 
   int fd() const { return fd_; }

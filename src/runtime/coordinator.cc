@@ -309,13 +309,10 @@ std::string Coordinator::Job::WhoElseEnded(int32_t than) {
   std::string text;
   for (int32_t rank = 0; rank < options_.num_ranks; ++rank) {
     if (rank == than || !member(rank).link) continue;
-    bool is_there = true, said_why = false;
-    for (bool more = true; more;) {
-      const auto frame = member(rank).link->TryReceive(remote::kMaxTextBytes);
-      is_there = frame.has_value();
-      more = frame && *frame;
-      said_why = said_why || (more && (*frame)->type == FrameType::kFailed);
-    }
+    bool said_why = false;
+    const bool is_there = member(rank).link->Drain(remote::kMaxTextBytes, [&](const Frame& frame) {
+      said_why = said_why || frame.type == FrameType::kFailed;
+    });
     if (!is_there && !said_why) text += fmt::format("; {} ended, too", NameOf(rank));
   }
   return text;

@@ -50,7 +50,7 @@ const std::byte* InOnePiece(const Piece& piece) {
   return begin;
 }
 
-// Past the cache. Seen by others before what is stored after it.
+// Past the cache; others see it in order only after EndStreams().
 void StreamCopy(std::byte* to, const std::byte* from, size_t bytes) {
 #ifdef __SSE2__
   constexpr size_t kInALine = kLine / sizeof(__m128i);
@@ -64,9 +64,14 @@ void StreamCopy(std::byte* to, const std::byte* from, size_t bytes) {
     for (size_t i = 0; i < kInALine; ++i) _mm_stream_si128(line + i, _mm_loadu_si128(read + i));
   }
   std::memcpy(to + at, from + at, bytes - at);
-  _mm_sfence();
 #else
   std::memcpy(to, from, bytes);
+#endif
+}
+
+void EndStreams() {
+#ifdef __SSE2__
+  _mm_sfence();
 #endif
 }
 
@@ -145,6 +150,7 @@ size_t RingSender::CopyOut(std::byte* to, size_t most) {
     }
     if (count < left) break;
   }
+  if (streams_) EndStreams();
   return static_cast<size_t>(copied);
 }
 

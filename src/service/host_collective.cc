@@ -8,14 +8,7 @@
 #include "kernels.h"
 
 namespace tutti::service {
-namespace {
-
-// In place a rank's own block may be there already.
-void CopyBlock(void* to, const void* from, int64_t bytes) {
-  if (bytes > 0 && to != from) std::memmove(to, from, static_cast<size_t>(bytes));
-}
-
-}  // namespace
+namespace {}  // namespace
 
 bool HostCollective::Fits(const CollectiveCall& call, int32_t num_ranks) {
   return BoardOperation::Fits(call, num_ranks);

@@ -177,10 +177,8 @@ TEST(RingConnectionTest, WhatIsStreamedIsWhatWasSent) {
       ring.channel.state->to_stream = ~uint32_t{0};
       RingSender sender(ring.channel);
       RingReceiver receiver(ring.channel);
-      const std::vector<std::byte> small = Numbers(13);
-      std::vector<std::byte> large = Numbers(bytes), first(13), second(bytes);
-      std::vector<std::byte> header = small;
-      OneMessage out_small(header), out_large(large), in_small(first), in_large(second);
+      std::vector<std::byte> small = Numbers(13), large = Numbers(bytes), first(13), second(bytes);
+      OneMessage out_small(small), out_large(large), in_small(first), in_large(second);
       ASSERT_TRUE(sender.TryPost(out_small.piece()));
       ASSERT_TRUE(sender.TryPost(out_large.piece()));
       int64_t budget = kNoBudget;
