@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
+#include <thread>
 #include <utility>
 
 #include "common.h"
@@ -20,6 +22,7 @@ namespace {
 constexpr uint16_t kDefaultPort = 21357;
 constexpr double kTimeToEnd_s = 2;
 constexpr double kLateRanks_s = 0.7;
+constexpr std::chrono::milliseconds kTimeToBeRead{100};
 constexpr const char* kLoopback = "127.0.0.1";
 constexpr const char* kLoopback6 = "::1";
 
@@ -158,13 +161,15 @@ int RunMpiRank(const JobRank& job, const Root& root, const JobSecret& secret) {
   const Status ended = process.health();
   // What fails otherwise says why itself, or the first rank does.
   if (!process.was_killed() || CancelRequested()) return ended ? kDone : kBadInput;
+  // At once: where MPI fails in another rank because this one has ended, its launcher ends all processes.
+  const int code = Report(ended.error());
   ReportEndOfRank({.host = root.host,
                    .port = root.port,
                    .rank = job.rank,
                    .num_ranks = job.num_ranks,
                    .secret = secret},
                   ended.error().message);
-  return Report(ended.error());
+  return code;
 }
 
 }  // namespace
@@ -211,6 +216,8 @@ Status RemoteRanks::CheckLocal(int32_t num_ranks) {
 }
 
 RemoteRanks::~RemoteRanks() {
+  // The ranks end now, and a launcher that sees one fail does not read on what this process has just printed.
+  if (job_ && failed_) std::this_thread::sleep_for(kTimeToBeRead);
   coordinator_.reset();  // which ends the ranks
   processes_.Finish(kTimeToEnd_s);
 }
@@ -295,7 +302,15 @@ Status RemoteRanks::StartFirst(uint16_t port) {
   return {};
 }
 
-Status RemoteRanks::Start() {
+template <class Outcome>
+Outcome RemoteRanks::Noted(Outcome outcome) {
+  failed_ = failed_ || !outcome;
+  return outcome;
+}
+
+Status RemoteRanks::Start() { return Noted(StartAndGather()); }
+
+Status RemoteRanks::StartAndGather() {
   const bool all_local =
       job_ ? root_host_ == kLoopback || root_host_ == kLoopback6
            : root_host_.empty() && std::all_of(hosts_.begin(), hosts_.end(),
@@ -325,9 +340,11 @@ int ReportForAllRanks(const RemoteFlags& flags, Transport transport, const Error
   return code;
 }
 
-Status RemoteRanks::SetPlan(const tutti::Plan& plan) { return coordinator_->SetPlan(plan); }
+Status RemoteRanks::SetPlan(const tutti::Plan& plan) { return Noted(coordinator_->SetPlan(plan)); }
 
-Result<RunReport> RemoteRanks::Run(const RunOptions& options) { return coordinator_->Run(options); }
+Result<RunReport> RemoteRanks::Run(const RunOptions& options) {
+  return Noted(coordinator_->Run(options));
+}
 
 // --- tutti run-ranks ----------------------------------------------------------------------------
 

@@ -53,6 +53,10 @@ class RemoteRanks {
  private:
   RemoteRanks(const RemoteFlags& flags, Transport transport, int32_t num_ranks);
   static Status CheckLocal(int32_t num_ranks);
+  Status StartAndGather();
+  // `outcome`; an error there has ended the ranks.
+  template <class Outcome>
+  Outcome Noted(Outcome outcome);
   Status StartHosts(uint16_t port);
   Status StartFirst(uint16_t port);
 
@@ -64,6 +68,7 @@ class RemoteRanks {
   JobSecret secret_{};
   std::string root_host_;
   uint16_t root_port_ = 0;
+  bool failed_ = false;
   HostProcesses processes_;
   std::optional<Coordinator> coordinator_;
 };

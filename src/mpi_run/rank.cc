@@ -90,7 +90,7 @@ class CoordinatorWatch {
       link.Drain(remote::kMaxPlanBytes, [&](const Frame& frame) {
         told_why = told_why || frame.type == FrameType::kAbort || frame.type == FrameType::kEnd;
       });
-      // What the coordinator knows, or refuses, it says.
+      // What the coordinator knows, or refuses, it has said before it closes.
       if (!told_why) Complain("the first rank has ended before all had come to MPI");
       _exit(kWrongInput);
     }

@@ -199,6 +199,18 @@ bool ControlLink::Drain(size_t largest, const std::function<void(const Frame&)>&
   }
 }
 
+void ControlLink::WaitForClose(double patience_s) {
+  constexpr int kLookMs = 20;
+  const Deadline deadline(patience_s);
+  pollfd said{.fd = fd_, .events = POLLIN, .revents = 0};
+  char forgotten[4096];
+  while (!deadline.HasPassed() && !CancelRequested()) {
+    if (poll(&said, 1, kLookMs) <= 0) continue;
+    const ssize_t got = recv(fd_, forgotten, sizeof forgotten, MSG_DONTWAIT);
+    if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) return;
+  }
+}
+
 Result<std::optional<Frame>> ControlLink::Receive(size_t largest, int wait_ms) {
   Result<std::optional<Frame>> frame = TryReceive(largest);
   if (!frame || *frame) return frame;

@@ -50,13 +50,13 @@ class Coordinator::Job {
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
   ~Job() {
-    if (!failed_) static_cast<void>(Tell(FrameType::kEnd, ""));
+    if (!failed_) static_cast<void>(SendToAll(FrameType::kEnd, ""));
     if (listener_ >= 0) close(listener_);
   }
 
   Status Open();
   uint16_t port() const { return port_; }
-  Status Gather(const std::function<Status()>& starting);
+  Status Gather(const std::function<Status()>& processes);
   Status SetPlan(const Plan& plan);
   Result<RunReport> Run(const RunOptions& options);
 
@@ -98,8 +98,8 @@ class Coordinator::Job {
   void Wait();
   Status HearMembers(Progress& progress);
   Status HearMember(int32_t rank, Progress& progress);
-  // A library that one rank's end makes abort another may be heard first: "; rank 3 (h1) ended, too" for each that follows at once
-  // without a word.
+  // "; host rank 0: ..." where a process that was started has failed. A library that one rank's end makes abort another may be
+  // heard first: "; rank 3 (h1) ended, too" for each that follows at once without a word.
   std::string WhoElseEnded(int32_t than);
   // For a moment after a failure: ranks that come only now would look for the coordinator until their patience ends.
   tl::unexpected<Error> AbortAndTellLateRanks(const Error& error);
@@ -113,13 +113,22 @@ class Coordinator::Job {
   Status AllArrived(Progress& progress);
   Status LookForSilence(const Progress& progress) const;
   std::string NameOf(int32_t rank) const;
+  // The first that could not be told.
+  struct Untold {
+    int32_t rank = 0;
+    Error error;
+  };
+  std::optional<Untold> SendToAll(FrameType type, std::string_view body);
+  // The error says why a rank that could not be told has ended.
   Status Tell(FrameType type, std::string_view body);
+  tl::unexpected<Error> EndOf(int32_t rank, const Error& error);
   // Tells the ranks why it is over; gives the error back.
   tl::unexpected<Error> Abort(const Error& error);
   Member& member(int32_t rank) { return members_[static_cast<size_t>(rank)]; }
   const Member& member(int32_t rank) const { return members_[static_cast<size_t>(rank)]; }
 
   CoordinatorOptions options_;
+  std::function<Status()> processes_ = [] { return Status(); };  // of Gather()
   int listener_ = -1;
   uint16_t port_ = 0;
   std::vector<Member> members_;
@@ -147,20 +156,36 @@ std::string Coordinator::Job::NameOf(int32_t rank) const {
   return fmt::format("rank {} ({})", rank, of.link->remote().AddressText());
 }
 
-Status Coordinator::Job::Tell(FrameType type, std::string_view body) {
-  Status all;
+std::optional<Coordinator::Job::Untold> Coordinator::Job::SendToAll(FrameType type,
+                                                                    std::string_view body) {
+  std::optional<Untold> first;
   for (int32_t rank = 0; rank < options_.num_ranks; ++rank) {
     if (!member(rank).link) continue;
     const Status sent = member(rank).link->Send(type, body);
-    if (!sent && all) all = Within(NameOf(rank), sent.error());
+    if (!sent && !first) first = Untold{rank, sent.error()};
   }
-  return all;
+  return first;
+}
+
+Status Coordinator::Job::Tell(FrameType type, std::string_view body) {
+  const std::optional<Untold> untold = SendToAll(type, body);
+  if (!untold) return {};
+  std::string why;
+  member(untold->rank).link->Drain(remote::kMaxTextBytes, [&](const Frame& frame) {
+    if (frame.type == FrameType::kFailed) why = frame.body;
+  });
+  if (!why.empty()) return MakeError(ErrorCode::kPeerFailed, NameOf(untold->rank) + ": " + why);
+  return EndOf(untold->rank, untold->error);
+}
+
+tl::unexpected<Error> Coordinator::Job::EndOf(int32_t rank, const Error& error) {
+  return Within(NameOf(rank) + " ended", Error{error.code, error.message + WhoElseEnded(rank)});
 }
 
 tl::unexpected<Error> Coordinator::Job::Abort(const Error& error) {
   failed_ = true;
   // Who does not hear it has gone already.
-  static_cast<void>(Tell(FrameType::kAbort, error.message.substr(0, remote::kMaxTextBytes)));
+  static_cast<void>(SendToAll(FrameType::kAbort, error.message.substr(0, remote::kMaxTextBytes)));
   return tl::unexpected(error);
 }
 
@@ -231,7 +256,8 @@ std::string Coordinator::Job::MissingRanks() const {
   return missing > kNamed ? text + fmt::format(" and {} more", missing - kNamed) : text;
 }
 
-Status Coordinator::Job::Gather(const std::function<Status()>& starting) {
+Status Coordinator::Job::Gather(const std::function<Status()>& processes) {
+  processes_ = processes;
   const Deadline deadline(options_.patience_s);
   Progress nothing_yet;
   while (present_ < options_.num_ranks) {
@@ -242,7 +268,7 @@ Status Coordinator::Job::Gather(const std::function<Status()>& starting) {
       return AbortAndTellLateRanks(heard.error());
     if (const Status heard = HearStrangers(); !heard) return AbortAndTellLateRanks(heard.error());
     if (CancelRequested()) return Abort(CancelledError());
-    if (const Status alive = starting(); !alive) return AbortAndTellLateRanks(alive.error());
+    if (const Status alive = processes_(); !alive) return AbortAndTellLateRanks(alive.error());
     if (deadline.HasPassed())
       return Abort({ErrorCode::kPeerFailed, fmt::format("after {} s these ranks are not there: {}",
                                                         options_.patience_s, MissingRanks())});
@@ -294,9 +320,7 @@ Status Coordinator::Job::HearMembers(Progress& progress) {
 Status Coordinator::Job::HearMember(int32_t rank, Progress& progress) {
   while (true) {
     const Result<std::optional<Frame>> frame = member(rank).link->TryReceive(remote::kMaxTextBytes);
-    if (!frame)
-      return Within(NameOf(rank) + " ended",
-                    Error{frame.error().code, frame.error().message + WhoElseEnded(rank)});
+    if (!frame) return EndOf(rank, frame.error());
     if (!*frame) return {};
     member(rank).heard = Clock::now();
     if (Status heard = Hear(rank, **frame, progress); !heard) return heard;
@@ -304,9 +328,14 @@ Status Coordinator::Job::HearMember(int32_t rank, Progress& progress) {
 }
 
 std::string Coordinator::Job::WhoElseEnded(int32_t than) {
-  constexpr std::chrono::milliseconds kMoment{30};
-  std::this_thread::sleep_for(kMoment);
-  std::string text;
+  constexpr double kMoment_s = 0.03;
+  constexpr std::chrono::milliseconds kLook{1};
+  const Deadline deadline(kMoment_s);
+  Status processes = processes_();
+  // Not longer than it takes to know why: a launcher may be about to end this process, too.
+  for (; processes && !deadline.HasPassed(); processes = processes_())
+    std::this_thread::sleep_for(kLook);
+  std::string text = processes ? "" : "; " + processes.error().message;
   for (int32_t rank = 0; rank < options_.num_ranks; ++rank) {
     if (rank == than || !member(rank).link) continue;
     bool said_why = false;
@@ -412,7 +441,7 @@ Result<int64_t> Coordinator::Job::ClockOf(int32_t rank, int64_t number) {
     if (asked && deadline.HasPassed())
       return MakeError(ErrorCode::kPeerFailed, NameOf(rank) + " does not tell its clock");
   }
-  return Within(NameOf(rank) + " ended", asked.error());
+  return EndOf(rank, asked.error());
 }
 
 Result<double> Coordinator::Job::ReadClocks() {
@@ -536,8 +565,8 @@ Result<Coordinator> Coordinator::Listen(const CoordinatorOptions& options) {
 
 uint16_t Coordinator::port() const { return job_->port(); }
 
-Status Coordinator::Gather(const std::function<Status()>& starting) {
-  return job_->Gather(starting);
+Status Coordinator::Gather(const std::function<Status()>& processes) {
+  return job_->Gather(processes);
 }
 
 Status Coordinator::SetPlan(const Plan& plan) { return job_->SetPlan(plan); }

@@ -16,6 +16,9 @@ inline constexpr size_t kHelloWords = 5;
 inline constexpr size_t kMaxTextBytes = 4096;  // and of any frame of a rank
 inline constexpr size_t kMaxPlanBytes = size_t{4} << 30;
 
+// That a rank which was told why a job ends waits for the coordinator to close: it has reported why by then.
+inline constexpr double kTimeToReport_s = 2;
+
 // An event of a trace: stream, instruction, nanoseconds from the begin of the iteration to both ends.
 inline constexpr size_t kEventWords = 4;
 inline constexpr size_t kMaxEvents = (kMaxTextBytes / sizeof(int64_t) - 1) / kEventWords;

@@ -117,6 +117,15 @@ class RemoteRank {
       : options_(options), link_(std::move(link)), make_(make) {}
 
   Status Serve() {
+    Status served = DoAllItIsTold();
+    // A launcher ends all of a job where one rank fails: the coordinator's process, which closes once it has reported why, too.
+    if (!served && served.error().code == ErrorCode::kCancelled)
+      link_.link().WaitForClose(remote::kTimeToReport_s);
+    return served;
+  }
+
+ private:
+  Status DoAllItIsTold() {
     while (true) {
       const Result<Frame> frame = link_.Next();
       if (!frame) return tl::unexpected(frame.error());
@@ -125,7 +134,6 @@ class RemoteRank {
     }
   }
 
- private:
   Status Do(const Frame& frame) {
     if (frame.type == FrameType::kPlan) return TakePlan(frame);
     if (frame.type == FrameType::kCall) return Run(frame);

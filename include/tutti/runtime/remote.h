@@ -72,8 +72,9 @@ class Coordinator {
   ~Coordinator();  // ends the ranks
 
   uint16_t port() const;
-  // Waits for all ranks. `starting` is asked now and then: an error there is the end.
-  Status Gather(const std::function<Status()>& starting);
+  // Waits for all ranks. `processes`, whether those that were started are well, is asked now and then, and later where a rank
+  // has ended: an error there is the end, or says why.
+  Status Gather(const std::function<Status()>& processes);
   // Gives the ranks the plan of the runs that follow; it must outlive them.
   Status SetPlan(const Plan& plan);
   // One run of that plan; options.transport is what the ranks were started with. The trace of ranks on

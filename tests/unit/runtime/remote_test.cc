@@ -8,10 +8,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <functional>
 #include <map>
+#include <optional>
 #include <thread>
 #include <tuple>
 #include <vector>
@@ -322,19 +324,73 @@ TEST(Remote, AllThatEndAtOnceAreNamed) {
             "rank 1 (127.0.0.1) ended: it closed the connection; rank 3 (127.0.0.1) ended, too");
 }
 
+TEST(Remote, WhyAProcessEndedIsSaidOfItsRank) {
+  const Plan plan = RingAllGather(2);
+  Fleet fleet(2);
+  FakeRank first(fleet.coordinator().port(), 0, 2), second(fleet.coordinator().port(), 1, 2);
+  bool has_ended = false;
+  const Status gathered = fleet.coordinator().Gather([&has_ended] {
+    return has_ended ? Status(MakeError(ErrorCode::kPeerFailed, "host h0: signal 9")) : Status();
+  });
+  ASSERT_TRUE(gathered.has_value());
+  has_ended = true;
+  shutdown(first.link().fd(), SHUT_RDWR);
+  // Its end is found where it is told something, or where it is heard.
+  Status told;
+  for (int i = 0; i < 1000 && told; ++i) told = fleet.coordinator().SetPlan(plan);
+  ASSERT_FALSE(told.has_value());
+  EXPECT_THAT(told.error().message, HasSubstr("rank 0 (127.0.0.1) ended: "));
+  EXPECT_THAT(told.error().message, HasSubstr("; host h0: signal 9"));
+}
+
+TEST(Remote, WhatARankSaidBeforeItEndedIsWhyItCannotBeTold) {
+  const Plan plan = RingAllGather(2);
+  Fleet fleet(2);
+  FakeRank first(fleet.coordinator().port(), 0, 2), second(fleet.coordinator().port(), 1, 2);
+  ASSERT_TRUE(fleet.GatherAround(plan).has_value());
+  ASSERT_TRUE(second.link().Send(FrameType::kFailed, "no memory"));
+  shutdown(second.link().fd(), SHUT_RDWR);
+  Status told;
+  for (int i = 0; i < 1000 && told; ++i) told = fleet.coordinator().SetPlan(plan);
+  ASSERT_FALSE(told.has_value());
+  EXPECT_EQ(told.error().message, "rank 1 (127.0.0.1): no memory");
+}
+
+TEST(Remote, ARankThatIsToldOfTheEndWaitsUntilItIsReported) {
+  const Plan plan = RingAllGather(2);
+  Fleet fleet(2);
+  std::atomic<bool> is_back{false};
+  std::thread rank([&is_back, port = fleet.coordinator().port()] {
+    static_cast<void>(ServeRank(RankOf(port, 0, 2)));
+    is_back = true;
+  });
+  std::optional<FakeRank> other(std::in_place, fleet.coordinator().port(), 1, 2);
+  const Status gathered = fleet.GatherAround(plan);
+  other.reset();
+  const Result<RunReport> report = fleet.coordinator().Run({.size_bytes = 100});
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  const bool was_back = is_back;
+  fleet.Join();
+  rank.join();
+  ASSERT_TRUE(gathered.has_value());
+  ASSERT_FALSE(report.has_value());
+  EXPECT_FALSE(was_back);
+}
+
 TEST(Remote, RanksThatComeAfterAFailureAreToldOfIt) {
   CoordinatorOptions options = JobOf(2);
   options.late_ranks_s = 60;
-  Coordinator coordinator = Coordinator::Listen(options).value();
+  std::optional<Coordinator> coordinator = Coordinator::Listen(options).value();
   std::vector<Status> served(2);
   std::vector<std::thread> ranks;
-  const Status gathered = coordinator.Gather([&] {
+  const Status gathered = coordinator->Gather([&] {
     for (int32_t rank = 0; rank < 2; ++rank)
-      ranks.emplace_back([&served, rank, port = coordinator.port()] {
+      ranks.emplace_back([&served, rank, port = coordinator->port()] {
         served[static_cast<size_t>(rank)] = ServeRank(RankOf(port, rank, 2));
       });
     return Status(MakeError(ErrorCode::kPeerFailed, "host h1: no"));
   });
+  coordinator.reset();
   for (std::thread& rank : ranks) rank.join();
   ASSERT_FALSE(gathered.has_value());
   EXPECT_EQ(gathered.error().message, "host h1: no");
@@ -449,14 +505,15 @@ TEST(Remote, ARankJudgesWhatTheCoordinatorSends) {
     std::thread rank([&] { served = ServeRank(RankOf(at.port, 0, 1)); });
     pollfd comes{.fd = listener, .events = POLLIN, .revents = 0};
     ASSERT_EQ(poll(&comes, 1, 60'000), 1);
-    ControlLink link(accept(listener, nullptr, nullptr));
-    EXPECT_TRUE(link.Send(type, body));
+    std::optional<ControlLink> link(accept(listener, nullptr, nullptr));
+    EXPECT_TRUE(link->Send(type, body));
     std::optional<Frame> said;
     for (int i = 0; i < 100 && (!said || said->type != FrameType::kFailed); ++i) {
-      Result<std::optional<Frame>> frame = link.Receive(5000, 100);
+      Result<std::optional<Frame>> frame = link->Receive(5000, 100);
       ASSERT_TRUE(frame.has_value()) << frame.error().message;
       said = *std::move(frame);
     }
+    link.reset();
     rank.join();
     close(listener);
     ASSERT_TRUE(said.has_value());
