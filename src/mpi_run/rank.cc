@@ -40,7 +40,7 @@ bool Parse(std::string_view text, Number& number) {
 }
 
 // While all ranks have to come to a call of MPI and nobody would say that one has ended: it waits for ever in either library.
-constexpr unsigned kPatience_s = 45;  // longer than the coordinator's for ranks that do not come
+constexpr unsigned kPatience_s = 45;
 void EndOfPatience(int) {
   constexpr std::string_view kWhy =
       "tutti: error: MPI waits for another rank, which has ended or does not come\n";
@@ -100,6 +100,27 @@ class CoordinatorWatch {
   std::thread thread_;
 };
 
+// Waits until there is something to do: all ranks are there by then. MPI is not started before: where a job ends that has not
+// begun, its ranks would end within MPI_Init(), and one that ends while it holds a lock of PMIx makes the launcher of Open MPI
+// wait for ever.
+bool IsGivenAPlan(ControlLink& link) {
+  constexpr int kLookMs = 1000;
+  while (true) {
+    const Result<std::optional<Frame>> frame = link.Receive(remote::kMaxPlanBytes, kLookMs);
+    if (!frame) return false;
+    if (!*frame) continue;
+    link.PutBack(**frame);
+    return (*frame)->type == FrameType::kPlan;
+  }
+}
+
+int CodeOf(const Status& served) {
+  if (served) return 0;
+  // What the coordinator knows already it says.
+  if (served.error().code != ErrorCode::kCancelled) Complain(served.error().message);
+  return kWrongInput;
+}
+
 // `watch` is of `link`, and ends once all ranks are there.
 int Serve(ControlLink& link, std::unique_ptr<CoordinatorWatch> watch,
           const RemoteRankOptions& options) {
@@ -122,10 +143,7 @@ int Serve(ControlLink& link, std::unique_ptr<CoordinatorWatch> watch,
                       return std::unique_ptr<PeerTransport>(std::move(*made));
                     });
   MPI_Comm_free(&own);
-  if (served) return 0;
-  // What the coordinator knows already it says.
-  if (served.error().code != ErrorCode::kCancelled) Complain(served.error().message);
-  return kWrongInput;
+  return CodeOf(served);
 }
 
 int Main(int argc, char** argv) {
@@ -138,10 +156,12 @@ int Main(int argc, char** argv) {
   options->secret = *secret;
   // Who started it may be killed while it waits for the others.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  std::signal(SIGALRM, EndOfPatience);
-  alarm(kPatience_s);
   Result<ControlLink> link = GreetCoordinator(*options);
   if (!link) return Complain(link.error().message);
+  // Why there is none the coordinator says.
+  if (!IsGivenAPlan(*link)) return CodeOf(ServeRankOver(std::move(*link), *options, {}));
+  std::signal(SIGALRM, EndOfPatience);
+  alarm(kPatience_s);
   auto watch = std::make_unique<CoordinatorWatch>(*link);
   if (MPI_Init(nullptr, nullptr) != MPI_SUCCESS) return Complain("MPI does not start");
   const int code = Serve(*link, std::move(watch), *options);

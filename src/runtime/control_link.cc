@@ -199,6 +199,8 @@ bool ControlLink::Drain(size_t largest, const std::function<void(const Frame&)>&
   }
 }
 
+void ControlLink::PutBack(const Frame& frame) { received_ = ToBytes(frame.type, frame.body); }
+
 void ControlLink::WaitForClose(double patience_s) {
   constexpr int kLookMs = 20;
   const Deadline deadline(patience_s);

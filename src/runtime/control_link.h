@@ -83,6 +83,8 @@ class ControlLink {
   Result<std::optional<Frame>> TryReceive(size_t largest);
   // All frames that are there. False: no more will come.
   bool Drain(size_t largest, const std::function<void(const Frame&)>& take);
+  // `frame`, the last that was received, is received once more.
+  void PutBack(const Frame& frame);
   // Until the other end closes, at most `patience_s`; takes and forgets what it says.
   void WaitForClose(double patience_s);
   // Waits for the next frame at most `wait_ms`.
