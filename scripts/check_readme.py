@@ -4,7 +4,8 @@ in an empty folder, with the built `tutti` first on the PATH. Lines that start w
 stages of their own. A block that should not be run is written ```text.
 
 In a ```console block a command stands behind "$ ", and below it what it prints, which is compared line by line.
-A line "..." stands for any lines. In a table the column `synthesis` is a measured time, and not compared."""
+A line "..." stands for any lines. Not compared is what is measured: the columns `synthesis` and `took` of a table, the time and
+the memory behind "took" at the begin of a line, and the time behind "made in"."""
 import os
 import pathlib
 import re
@@ -38,14 +39,16 @@ def steps_of(path):
 
 def comparable(lines):
     """Without what is measured, and without blanks at the ends of lines."""
+    measured = re.compile(r"(?<=^  took )\s*\S+ (?:ns|us|ms|s)\b|(?<=, made in )\S+ (?:ns|us|ms|s)\b|(?<=passes, )\d+ MiB")
     result, timed = [], False
     for line in lines:
         line = line.rstrip()
-        if re.search(r"  synthesis$", line):
+        if re.search(r"  (synthesis|took)$", line):
             timed = True
         elif not line:
             timed = False
-        result.append(re.sub(r"\s+\S+ (ns|us|ms|s)$", "", line) if timed else line)
+        # With the blanks before, whose number depends on the longest.
+        result.append(re.sub(r"\s+(\S+ (ns|us|ms|s)|synthesis|took)$", "", line) if timed else measured.sub("", line))
     while result and not result[-1]:
         result.pop()
     return result
@@ -63,7 +66,8 @@ def run_file(path, environment):
     """The faults of one file, and how many command lines were run."""
     faults, steps = [], steps_of(path)
     with tempfile.TemporaryDirectory() as folder:
-        os.symlink(ROOT / "examples", pathlib.Path(folder) / "examples")
+        for inputs in ("examples", "tests"):
+            os.symlink(ROOT / inputs, pathlib.Path(folder) / inputs)
         # One shell, so that what a command sets is there for the next; a marker ends each one's output.
         script, mark = "set -eu\n", "### end of step"
         for command, _ in steps:
