@@ -500,10 +500,11 @@ void AddRun(Program& program) {
       .AddOption("--dialect", flags->dialect, "Reader of MSCCL XML: msccl, executor-nccl or rccl")
       .ShowDefault();
   command
-      .AddOption("--transport", flags->transport,
-                 "What carries the messages: shared (memory), tcp (on this host by the loopback "
-                 "interface; under mpirun, torchrun or Slurm, or with --hosts, between hosts) or "
-                 "mpi (under mpirun)")
+      .AddOption(
+          "--transport", flags->transport,
+          "What carries the messages: shared or shm (memory), tcp (on this host by the loopback "
+          "interface; under mpirun, torchrun or Slurm, or with --hosts, between hosts) or "
+          "mpi (under mpirun)")
       .ShowDefault();
   AddRemoteFlags(command, flags->remote);
   command.AddFlag(

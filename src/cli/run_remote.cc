@@ -175,19 +175,20 @@ int RunMpiRank(const JobRank& job, const Root& root, const JobSecret& secret) {
 }  // namespace
 
 std::optional<int> ServeIfNotFirst(const RemoteFlags& flags, const std::string& transport) {
-  if (!ParseTransport(transport) || !flags.hosts.empty()) return std::nullopt;
+  const Result<Transport> by = ParseTransport(transport);
+  if (!by || !flags.hosts.empty()) return std::nullopt;
   const Result<std::optional<JobRank>> job = FindJobOfProcess();
   if (!job) return Report(job.error());
   if (!*job || (*job)->rank == 0) return std::nullopt;
   // A launcher that ends its ranks would have each of them say so.
   LeaveInterruptionToOthers();
   // The first rank starts processes for all of them.
-  if (transport == Name(Transport::kShared)) return (*job)->one_host ? kDone : kBadInput;
+  if (*by == Transport::kShared) return (*job)->one_host ? kDone : kBadInput;
   const Result<Root> root = RootOf(**job, flags);
   if (!root) return Report(root.error());
   const Result<JobSecret> secret = SecretOf(**job);
   if (!secret) return Report(secret.error());
-  if (transport == Name(Transport::kMpi)) return RunMpiRank(**job, *root, *secret);
+  if (*by == Transport::kMpi) return RunMpiRank(**job, *root, *secret);
   return ExitCodeOf(ServeRank({.host = root->host,
                                .port = root->port,
                                .rank = (*job)->rank,

@@ -80,8 +80,9 @@ std::string_view Name(Transport transport) {
 Result<Transport> ParseTransport(std::string_view name) {
   for (const Transport transport : {Transport::kShared, Transport::kTcp, Transport::kMpi})
     if (Name(transport) == name) return transport;
+  if (name == "shm") return Transport::kShared;  // as MPI and NCCL call it
   return InvalidArgument(
-      fmt::format("unknown transport '{}'; accepted are shared, tcp and mpi", name));
+      fmt::format("unknown transport '{}'; accepted are shared (or shm), tcp and mpi", name));
 }
 
 }  // namespace tutti

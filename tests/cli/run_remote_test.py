@@ -155,7 +155,7 @@ class RemoteTest(harness.CliTest):
         self.refused(*tcp, "--hosts", "localhost:4", "--root", "localhost:x", says=["--root 'localhost:x'"])
         self.refused("run", self.schedule, "--size", "1K", "--hosts", "localhost:4", says=["--hosts needs --transport tcp"])
         self.refused("run", self.schedule, "--size", "1K", "--transport", "mpi", says=["--transport mpi is for ranks that mpirun starts"])
-        self.refused("run", self.schedule, "--size", "1K", "--transport", "smoke", says=["accepted are shared, tcp and mpi"])
+        self.refused("run", self.schedule, "--size", "1K", "--transport", "smoke", says=["accepted are shared (or shm), tcp and mpi"])
         self.refused(*tcp, "--hosts", "127.0.0.1:4", "--launch", "/no/such/program", says=["/no/such/program"])
         done = harness.run(*tcp, "--hosts", "127.0.0.1:4", "--launch", "sh -c 'exit 7' {host}")
         self.assertEqual(done.returncode, 1)
@@ -198,15 +198,6 @@ class RemoteTest(harness.CliTest):
         if not found:
             self.skipTest("no MPI")
         return found
-
-    def test_a_job_over_mpi_that_cannot_begin_ends(self):
-        for launcher, _ in self.each_mpi():
-            for _ in range(4):
-                done = subprocess.run([launcher, "-np", "3", harness.TUTTI, "run", self.path("none.sched"), "--transport", "mpi",
-                                       "--size", "1K"], capture_output=True, text=True, env=MPI_ENVIRONMENT, timeout=30, check=False)
-                self.assertNotEqual(done.returncode, 0)
-                self.assertEqual(done.stderr.count("tutti: error: "), 1, done.stderr)
-                self.assertIn("none.sched", done.stderr)
 
     def test_a_rank_over_mpi_that_is_killed_is_named_and_nobody_is_left(self):
         draw = random.Random(3)
@@ -300,11 +291,12 @@ class RemoteTest(harness.CliTest):
             self.assertIn(f"the plan is for 4 ranks, {name} started 3", done.stderr)
             # The others are told, and say nothing.
             self.assertEqual(done.stderr.count("tutti: error"), 1, done.stderr)
-            done = subprocess.run([launcher, "-np", "4", harness.TUTTI, "run", self.schedule, "--size", "64K", "-n", "2"],
-                                  capture_output=True, text=True, env=MPI_ENVIRONMENT, timeout=120)
-            self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertEqual(done.stdout.count("4 local ranks,"), 1)
-            self.assertEqual(done.stdout.count("# Out of bounds values : 0 OK"), 1)
+            for shared in ([], ["--transport", "shm"]):
+                done = subprocess.run([launcher, "-np", "4", harness.TUTTI, "run", self.schedule, "--size", "64K", "-n", "2", *shared],
+                                      capture_output=True, text=True, env=MPI_ENVIRONMENT, timeout=120)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertEqual(done.stdout.count("4 local ranks,"), 1)
+                self.assertEqual(done.stdout.count("# Out of bounds values : 0 OK"), 1)
         if started == 0:
             self.skipTest("no MPI")
 
@@ -324,9 +316,10 @@ class RemoteTest(harness.CliTest):
 
     def test_ranks_of_mpi_end_where_the_first_cannot_begin(self):
         for launcher, _ in self.each_mpi():
-            for transport in ("tcp", "mpi"):
+            # Open MPI's launcher did not always end.
+            for transport in ("tcp", "shm", "mpi", "mpi", "mpi", "mpi"):
                 done = subprocess.run([launcher, "-np", "3", harness.TUTTI, "run", self.path("none.sched"), "--size", "64K",
-                                       "--transport", transport], capture_output=True, text=True, env=MPI_ENVIRONMENT, timeout=300)
+                                       "--transport", transport], capture_output=True, text=True, env=MPI_ENVIRONMENT, timeout=60)
                 self.assertNotEqual(done.returncode, 0)
                 self.assertEqual(done.stderr.count("tutti: error"), 1, done.stderr)
                 self.assertIn("none.sched: cannot open", done.stderr)
