@@ -9,7 +9,6 @@ import time
 import harness
 
 SAMPLES = "tests/data/import/"
-GUIDE = pathlib.Path("docs/guide/real-cluster.md")
 
 
 class Import(harness.CliTest):
@@ -130,28 +129,6 @@ class Import(harness.CliTest):
         self.assertEqual((shown["ranks"], shown["nodes"], shown["links"]), (2, 3, 4))
         self.refused("topo", "detect", "--root", self.path("nowhere"), says=["no sysfs is there"])
         self.refused("topo", "detect", "--root", self.folder, "--host", "a b", says=["no name of a host"])
-
-    def test_the_guides_way_to_a_plan(self):
-        text = GUIDE.read_text()
-        commands, printed = re.search(r"## From the file to a plan.*?```text\n(.*?)```\n\n```\n(.*?)```", text, re.DOTALL).groups()
-        imported = re.search(r"tutti (topo import 'node\[0-1\]=tests[^`]*?) -o cluster", text)[1]
-        self.ok(*imported.replace("\\\n", " ").replace("'", "").split(), "-o", self.path("cluster.topo.json"))
-        out = ""
-        for command in commands.splitlines():
-            words = [self.path(word) if word.endswith((".json", ".sched")) else word for word in command.split()]
-            self.assertEqual(words[0], "tutti")
-            out += self.ok(*words[1:])
-        for line in printed.splitlines():
-            self.assertIn(line, out)
-
-    def test_the_guides_command_prints_what_the_guide_says(self):
-        text = GUIDE.read_text()
-        command = re.search(r"tutti (topo import 'node\[0-1\]=tests[^`]*?)-o cluster", text)[1]
-        words = command.replace("\\\n", " ").replace("'", "").split()
-        self.assertIn(re.search(r"```\n(\d+ ranks.*)\n```", text)[1], self.ok(*words))
-        for expression in re.findall(r"tutti topo show '([^']*)'", text):
-            if not expression.startswith("hosts("):
-                self.ok("topo", "show", expression)
 
 
 class SimulatedFabric(harness.CliTest):
