@@ -122,6 +122,8 @@ class Coordinator::Job {
   // The error says why a rank that could not be told has ended.
   Status Tell(FrameType type, std::string_view body);
   tl::unexpected<Error> EndOf(int32_t rank, const Error& error);
+  // What a rank says of why it cannot go on.
+  tl::unexpected<Error> FailureOf(int32_t rank, const std::string& why) const;
   // Tells the ranks why it is over; gives the error back.
   tl::unexpected<Error> Abort(const Error& error);
   Member& member(int32_t rank) { return members_[static_cast<size_t>(rank)]; }
@@ -174,8 +176,12 @@ Status Coordinator::Job::Tell(FrameType type, std::string_view body) {
   member(untold->rank).link->Drain(remote::kMaxTextBytes, [&](const Frame& frame) {
     if (frame.type == FrameType::kFailed) why = frame.body;
   });
-  if (!why.empty()) return MakeError(ErrorCode::kPeerFailed, NameOf(untold->rank) + ": " + why);
+  if (!why.empty()) return FailureOf(untold->rank, why);
   return EndOf(untold->rank, untold->error);
+}
+
+tl::unexpected<Error> Coordinator::Job::FailureOf(int32_t rank, const std::string& why) const {
+  return MakeError(ErrorCode::kPeerFailed, NameOf(rank) + ": " + why);
 }
 
 tl::unexpected<Error> Coordinator::Job::EndOf(int32_t rank, const Error& error) {
@@ -354,8 +360,7 @@ Status Coordinator::Job::Hear(int32_t rank, const Frame& frame, Progress& progre
                      fmt::format("{} sends a frame of type {} at the wrong time", NameOf(rank),
                                  static_cast<int>(frame.type)));
   };
-  if (frame.type == FrameType::kFailed)
-    return MakeError(ErrorCode::kPeerFailed, NameOf(rank) + ": " + frame.body);
+  if (frame.type == FrameType::kFailed) return FailureOf(rank, frame.body);
   if (frame.type == FrameType::kTrace && from.stage == Stage::kRunning)
     return TakeTrace(rank, frame, progress);
   const auto words = frame.Words(frame.type == FrameType::kReady    ? kEndpointWords + 1
@@ -431,7 +436,7 @@ Result<int64_t> Coordinator::Job::ClockOf(int32_t rank, int64_t number) {
     if (!frame) {
       asked = tl::unexpected(frame.error());
     } else if (*frame && (*frame)->type == FrameType::kFailed) {
-      return MakeError(ErrorCode::kPeerFailed, NameOf(rank) + ": " + (*frame)->body);
+      return FailureOf(rank, (*frame)->body);
     } else if (*frame) {
       const auto words = (*frame)->Words(2);
       const bool is_answer = (*frame)->type == FrameType::kClock && words;

@@ -8,7 +8,6 @@
 #include "kernels.h"
 
 namespace tutti::service {
-namespace {}  // namespace
 
 bool HostCollective::Fits(const CollectiveCall& call, int32_t num_ranks) {
   return BoardOperation::Fits(call, num_ranks);
