@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdlib>
 
+#include "bytes.h"
 #include "served_daemon.h"
 #include "tutti/ipc/layout.h"
 #include "tutti/ipc/packet.h"

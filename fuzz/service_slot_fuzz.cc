@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "bytes.h"
 #include "served_daemon.h"
 #include "tutti/ipc/layout.h"
 #include "tutti/ipc/packet.h"

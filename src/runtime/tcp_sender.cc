@@ -19,7 +19,6 @@
 namespace tutti {
 namespace {
 
-constexpr std::chrono::milliseconds kRetry{5};
 constexpr int64_t kMaxAtOnce = 1 << 20;  // bytes written before others get their turn
 constexpr size_t kParts = 16;
 // Until a connection that was lost too often fails: another rank's failure, which closed it, may be heard of by then.
@@ -85,7 +84,7 @@ int TcpSender::Dial(size_t route) {
 
 bool TcpSender::Connect() {
   if (std::chrono::steady_clock::now() < next_try_) return false;
-  next_try_ = std::chrono::steady_clock::now() + kRetry;
+  next_try_ = std::chrono::steady_clock::now() + options_.retry;
   fd_ = Dial(route_);
   if (fd_ < 0) {
     refused_ = errno;

@@ -91,9 +91,10 @@ struct TcpOptions {
   IpAddress address = INADDR_LOOPBACK;  // of this host: to listen at
   TcpSource source = {};                // of connections that do not say
   double patience_s = 5;
-  double silence_s = 0.02;   // 0: never
-  int32_t max_failures = 0;  // 0: any number, and in vain for any time
-  double in_vain_s = 10;     // of time in which this rank ran
+  std::chrono::milliseconds retry{5};  // between attempts to connect
+  double silence_s = 0.02;             // 0: never
+  int32_t max_failures = 0;            // 0: any number, and in vain for any time
+  double in_vain_s = 10;               // of time in which this rank ran
   // Congestion control of what is sent, as the kernel names it; empty: TUTTI_TCP_CONGESTION, else the kernel's default.
   std::string congestion = {};
   std::function<void(const LostWay&)> on_lost = {};
