@@ -7,18 +7,18 @@
 #include <cstdlib>
 
 #include "bytes.h"
-#include "served_daemon.h"
+#include "support/served_daemon.h"
 #include "tutti/ipc/layout.h"
 #include "tutti/ipc/packet.h"
 
 namespace {
 
 using tutti::fuzz::Bytes;
-using tutti::fuzz::ServedDaemon;
 using tutti::ipc::Kind;
 using tutti::ipc::Packet;
 using tutti::ipc::Slot;
 using tutti::test_support::RawTenant;
+using tutti::test_support::ServedDaemon;
 
 }  // namespace
 

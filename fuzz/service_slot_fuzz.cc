@@ -9,18 +9,18 @@
 #include <string>
 
 #include "bytes.h"
-#include "served_daemon.h"
+#include "support/served_daemon.h"
 #include "tutti/ipc/layout.h"
 #include "tutti/ipc/packet.h"
 
 namespace {
 
 using tutti::fuzz::Bytes;
-using tutti::fuzz::ServedDaemon;
 using tutti::ipc::Kind;
 using tutti::ipc::Packet;
 using tutti::ipc::Slot;
 using tutti::test_support::RawTenant;
+using tutti::test_support::ServedDaemon;
 
 // A rank with two pages of memory.
 struct Joined {

@@ -23,6 +23,11 @@ std::string ToText(const CollectiveCall& call) {
   return text;
 }
 
+bool AreAlike(const CollectiveCall& a, const CollectiveCall& b) {
+  return a.kind == b.kind && a.type == b.type && a.op == b.op && a.count == b.count &&
+         a.root == b.root;
+}
+
 uint64_t SignatureOf(const CollectiveCall& call, uint64_t plan_digest) {
   Fnv1a signature;
   signature.AddWord(int64_t{static_cast<uint8_t>(call.kind)} << 24 |

@@ -32,7 +32,9 @@ struct CollectiveCall {
 
 // "all-reduce of 8 float (sum)", "broadcast of 3 int32 with root 1".
 std::string ToText(const CollectiveCall& call);
-// Hash of what all ranks have to call alike, and of the plan with this digest.
+// What all ranks have to call alike.
+bool AreAlike(const CollectiveCall& a, const CollectiveCall& b);
+// Hash of that, and of the plan with this digest.
 uint64_t SignatureOf(const CollectiveCall& call, uint64_t plan_digest);
 
 // Elements that M stands for (docs/glossary.md).

@@ -11,8 +11,11 @@ using Phase = BarrierPhase;
 
 int32_t Next(const BarrierState& state) { return (state.self + 1) % state.daemons; }
 
-std::span<uint64_t> Launched(BarrierState& state) {
-  return std::span(state.launched).first(static_cast<size_t>(state.local_ranks));
+uint64_t LeastLaunched(const BarrierState& state) {
+  uint64_t least = state.launched[0];
+  for (size_t rank = 1; rank < static_cast<size_t>(state.local_ranks); ++rank)
+    least = std::min(least, state.launched[rank]);
+  return least;
 }
 
 BarrierStep Refuse(const BarrierState& state, std::string_view why) {
@@ -31,10 +34,7 @@ BarrierStep Fail(const BarrierState& state, int32_t culprit) {
 
 // Once all local ranks have launched M the new epoch is the current one.
 void LeaveIfDone(BarrierState& state) {
-  const std::span<const uint64_t> launched = Launched(state);
-  if (state.phase != Phase::kSwitching ||
-      *std::min_element(launched.begin(), launched.end()) < state.maximum)
-    return;
+  if (state.phase != Phase::kSwitching || LeastLaunched(state) < state.maximum) return;
   state.phase = Phase::kActive;
   ++state.epoch;
   state.draining = true;
@@ -49,10 +49,9 @@ void HeardOne(BarrierState& state, uint64_t value) {
 
 void Hold(BarrierStep& step) {
   BarrierState& state = step.state;
-  const std::span<const uint64_t> launched = Launched(state);
   uint64_t largest = 0;
-  for (size_t rank = 0; rank < launched.size(); ++rank)
-    largest = std::max(largest, launched[rank] + (state.exchanged[rank] ? 1 : 0));
+  for (size_t rank = 0; rank < static_cast<size_t>(state.local_ranks); ++rank)
+    largest = std::max(largest, state.launched[rank] + (state.exchanged[rank] ? 1 : 0));
   state.phase = Phase::kHolding;
   state.heard = 0;
   state.maximum = 0;
@@ -68,8 +67,8 @@ BarrierStep OnCommand(const BarrierState& state, int32_t rank, bool is_exchange)
   BarrierStep step(state);
   const auto at = static_cast<size_t>(rank);
   const uint64_t sequence = state.launched[at] + 1;
-  if (!is_exchange) step.state.launched[at] = sequence;
-  step.state.exchanged[at] = is_exchange;
+  if (!is_exchange) step.state.launched.Set(at, sequence);
+  step.state.exchanged.Set(at, is_exchange);
   const bool later = state.phase == Phase::kSwitching && sequence > state.maximum;
   step.Add({.kind = Action::kLaunch,
             .rank = rank,

@@ -30,6 +30,7 @@
 //             are broken; a message is a request; faults.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -50,19 +51,47 @@ enum class BarrierPhase : uint8_t {
 };
 std::string_view Name(BarrierPhase phase);
 
+// One value for each local rank, T{} where none was set. A copy, of which each command makes two, copies those that were.
+template <class T>
+class PerLocalRank {
+ public:
+  PerLocalRank() = default;
+  PerLocalRank(const PerLocalRank& other) : set_(other.set_) { CopyFrom(other); }
+  PerLocalRank& operator=(const PerLocalRank& other) {
+    set_ = other.set_;
+    CopyFrom(other);
+    return *this;
+  }
+  ~PerLocalRank() = default;
+
+  T operator[](size_t rank) const { return rank < set_ ? values_[rank] : T{}; }
+  void Set(size_t rank, T value) {
+    for (; set_ <= rank; ++set_) values_[set_] = T{};
+    values_[rank] = value;
+  }
+
+ private:
+  void CopyFrom(const PerLocalRank& other) {
+    std::copy_n(other.values_.begin(), other.set_, values_.begin());
+  }
+
+  size_t set_ = 0;  // values from here on are not initialised
+  std::array<T, kMaxLocalRanks> values_;
+};
+
 struct BarrierState {
   int32_t daemons = 1, self = 0;  // on the control ring
   int32_t local_ranks = 1;        // 1 to kMaxLocalRanks
   BarrierPhase phase = BarrierPhase::kActive;
-  bool draining = false;    // connections of the epoch before are still open
-  int32_t heard = 0;        // numbers known, the own one included
-  int32_t culprit = -1;     // of kFailed: a daemon
-  uint32_t epoch = 0;       // until all local ranks are past M, the old one
-  uint64_t generation = 0;  // of the newest controller heard of
-  uint64_t maximum = 0;     // [M] so far; after a switch, that switch's
-  std::array<uint64_t, kMaxLocalRanks> launched = {};  // collectives of each
+  bool draining = false;            // connections of the epoch before are still open
+  int32_t heard = 0;                // numbers known, the own one included
+  int32_t culprit = -1;             // of kFailed: a daemon
+  uint32_t epoch = 0;               // until all local ranks are past M, the old one
+  uint64_t generation = 0;          // of the newest controller heard of
+  uint64_t maximum = 0;             // [M] so far; after a switch, that switch's
+  PerLocalRank<uint64_t> launched;  // collectives of each
   // It has exchanged messages since its last collective: these are of the next one's number.
-  std::array<bool, kMaxLocalRanks> exchanged = {};
+  PerLocalRank<bool> exchanged;
 };
 
 struct BarrierEvent {

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -16,6 +17,24 @@
 
 namespace tutti::service {
 
+// Buffers that stay while this is there. A collective has two at most, for which no memory is taken.
+class HeldBuffers {
+ public:
+  void Add(const std::shared_ptr<TenantBuffer>& buffer) {
+    for (std::shared_ptr<TenantBuffer>& first : first_) {
+      if (first == buffer) return;
+      if (first != nullptr) continue;
+      first = buffer;
+      return;
+    }
+    if (others_.empty() || others_.back() != buffer) others_.push_back(buffer);
+  }
+
+ private:
+  std::array<std::shared_ptr<TenantBuffer>, 2> first_;
+  std::vector<std::shared_ptr<TenantBuffer>> others_;
+};
+
 struct Command {
   bool is_exchange = false;
   bool is_of_all = true;  // all ranks take part, as in all-to-all-v; else perhaps only some
@@ -23,7 +42,7 @@ struct Command {
   std::vector<Message> messages;
   uint64_t what = 0;  // of an exchange
   int64_t bytes = 0;  // for statistics
-  std::vector<std::shared_ptr<TenantBuffer>> memory;
+  HeldBuffers memory;
   int64_t posted_ns = 0;
 
   CallOfRank AsCall() const { return {.is_of_all = is_of_all, .messages = messages}; }

@@ -16,11 +16,11 @@ constexpr int64_t kStuckBeforeSave = 4, kStuckBetweenChecks = 256;
 
 }  // namespace
 
-bool ServiceCommunicator::Issue(uint32_t line, const RankOwner& owner, Command command) {
+bool ServiceCommunicator::Issue(uint32_t line, const RankOwner& owner, Command&& command) {
   LocalRank* rank = Find(line, owner);
   if (rank == nullptr || failed_ || rank->has_failed) return true;  // it hears of it by its line
   if (rank->queue.size() >= kMaxQueued) return false;
-  command.posted_ns = NowNs();
+  if (command.posted_ns == 0) command.posted_ns = NowNs();
   if (!command.is_exchange) {
     const bool is_new = std::none_of(seen_.begin(), seen_.end(), [&](const CollectiveCall& seen) {
       return seen.kind == command.call.kind && seen.root == command.call.root &&
@@ -132,7 +132,7 @@ std::optional<bool> ServiceCommunicator::MakeOperation(size_t index, Epoch& epoc
   const CollectiveCall& call = command.call;
   if (const auto on_host = HostCollectiveFor(rank, epoch, call)) {
     on_host->Enter(rank.rank, call);
-    rank.on_host = std::make_unique<HostOperation>(on_host);
+    rank.on_host.emplace(on_host);
     return true;
   }
   const auto planned = epoch.strategy().IfMade(call, epoch.one_host());
@@ -177,7 +177,12 @@ std::shared_ptr<HostCollective> ServiceCommunicator::HostCollectiveFor(const Loc
   if (!is_first || !epoch.strategy().is_built_in() || chunks_.is_on() ||
       !HostCollective::Fits(call, num_ranks_))
     return nullptr;
-  return host_collectives_[number] = std::make_shared<HostCollective>(num_ranks_);
+  // Else ranks of the one before are still to see that it is done.
+  if (newest_host_collective_.use_count() == 1)
+    newest_host_collective_->Reset();
+  else
+    newest_host_collective_ = std::make_shared<HostCollective>(num_ranks_);
+  return host_collectives_[number] = newest_host_collective_;
 }
 
 void ServiceCommunicator::PlanFor(const CollectiveCall& call, Epoch& epoch) {
@@ -204,8 +209,8 @@ void ServiceCommunicator::Complete(size_t index) {
   ++rank.completed;
   rank.progress.Add(rank.running->AsCall());
   // The others hold it, until they have seen that it is done.
-  if (std::exchange(rank.on_host, nullptr) != nullptr)
-    host_collectives_.erase(rank.progress.collectives);
+  if (rank.on_host) host_collectives_.erase(rank.progress.collectives);
+  rank.on_host.reset();
   ++tenant_.operations;
   tenant_.bytes += rank.running->bytes;
   trace_.push_back({.rank = rank.rank,

@@ -51,6 +51,8 @@ class Daemon::Core final : public SessionHost, public AdminHost {
   const std::string& host() const { return host_; }
   std::string address() const { return control_.ToText(); }
   void Run();
+  // Commands that are there, and a turn for each tenant. True: something moved.
+  bool Round();
   // For whoever drives it in place of Run(): everything once, without waiting. True: something happened.
   bool RunOnce() {
     const bool moved = Round();
@@ -98,7 +100,6 @@ class Daemon::Core final : public SessionHost, public AdminHost {
   // Which ranks of a communicator do not live here, or are not to join it any more.
   void AnswerWhoIsAbsent(PeerLink& link, const PeerFrame& frame) const;
   void RefuseJoin(PeerLink& link, const PeerFrame& frame, const Error& why) const;
-  bool Round();
   bool GiveTurns();
   void MakeTurns();
   // False: nothing woke it.

@@ -18,7 +18,7 @@ void HostCollective::Enter(int32_t rank, const CollectiveCall& call) {
   if (first_ < 0) first_ = rank;
   ++entered_;
   const CollectiveCall& first = CallOf(first_);
-  if (health_ && SignatureOf(call, 0) != SignatureOf(first, 0))
+  if (health_ && !AreAlike(call, first))
     health_ = MakeError(ErrorCode::kPeerFailed,
                         fmt::format("rank {} runs {}, rank {} {}: the ranks do not run the same",
                                     first_, ToText(first), rank, ToText(call)));

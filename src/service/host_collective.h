@@ -25,6 +25,12 @@ class HostCollective {
   explicit HostCollective(int32_t num_ranks)
       : num_ranks_(num_ranks), calls_(static_cast<size_t>(num_ranks)) {}
 
+  // As new; its memory serves the next one.
+  void Reset() {
+    entered_ = 0;
+    first_ = -1;
+    health_ = {};
+  }
   // What goes this way; larger ones are worth a plan.
   static bool Fits(const CollectiveCall& call, int32_t num_ranks);
 

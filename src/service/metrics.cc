@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <utility>
+#include <tuple>
 
 namespace tutti::service {
 namespace {
@@ -12,6 +12,8 @@ constexpr double kNsASecondInMetrics = 1e9;
 constexpr std::array<const char*, kNumKinds> kNcclNames = {
     "AllGather", "ReduceScatter", "AllReduce", "Broadcast", "Reduce",
     "Gather",    "Scatter",       "AlltoAll",  "AlltoAllv", "SendRecv"};
+
+constexpr std::array<const char*, 5> kSizeUnits = {"B", "KB", "MB", "GB", "TB"};
 
 // busbw / algbw as Collective::BusFactor() has it, without making one.
 double BusFactorOf(size_t kind, int32_t num_ranks) {
@@ -51,12 +53,15 @@ const char* ReasonText(ErrorCode code) {
   return "other";
 }
 
-std::string MessageSizeText(int64_t bytes) {
-  constexpr std::array<const char*, 5> kUnits = {"B", "KB", "MB", "GB", "TB"};
-  int64_t unit = 1;
-  size_t name = 0;
-  while (name + 1 < kUnits.size() && bytes / unit >= 1000) unit *= 1000, ++name;
-  return fmt::format("{}-{}{}", bytes / unit, bytes / unit + 1, kUnits[name]);
+MessageSize SizeOfMessage(int64_t bytes) {
+  MessageSize size{.units = bytes};
+  for (; size.unit + 1 < kSizeUnits.size() && size.units >= 1000; ++size.unit) size.units /= 1000;
+  return size;
+}
+
+std::string Text(const MessageSize& size) {
+  if (size.units < 0) return "other";
+  return fmt::format("{}-{}{}", size.units, size.units + 1, kSizeUnits[size.unit]);
 }
 
 std::string PathBytes::Name(const TcpPorts& route) {
@@ -74,9 +79,10 @@ void CommunicatorMetrics::Add(const CompletedOperation& done) {
   ++counts_[done.kind].operations;
   counts_[done.kind].bytes += done.bytes;
   ++by_rank_[done.rank][done.kind];
-  Key key{done.rank, done.kind, MessageSizeText(done.bytes)};
-  if (recent_.size() >= kMaxSizes && recent_.count(key) == 0) key.size = "other";
-  Recent& recent = recent_[std::move(key)];
+  std::tuple key{done.rank, done.kind, SizeOfMessage(done.bytes)};
+  if (recent_.size() >= kMaxSizes && recent_.count(key) == 0)
+    std::get<MessageSize>(key) = {.units = -1};
+  Recent& recent = recent_[key];
   const int64_t window = done.completed_ns / kWindowNs;
   if (recent.now.window != window) {
     recent.before = recent.now.window == window - 1 ? recent.now : Sums{};
@@ -105,7 +111,8 @@ std::map<CommunicatorMetrics::Key, CommunicatorMetrics::Means> CommunicatorMetri
       }
     if (sum.count == 0) continue;
     const auto count = static_cast<double>(sum.count);
-    means[key] = {sum.bus_gbs / count, sum.microseconds / count};
+    const auto& [rank, kind, size] = key;
+    means[Key{rank, kind, Text(size)}] = {sum.bus_gbs / count, sum.microseconds / count};
   }
   return means;
 }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <array>
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -29,8 +30,15 @@ std::string_view KindText(size_t kind);
 const char* NcclKindText(size_t kind);
 // "invalid-argument"
 const char* ReasonText(ErrorCode code);
-// "4-5GB", "134-135MB": the whole number of units that `bytes` has, and the next.
-std::string MessageSizeText(int64_t bytes);
+// The whole number of the largest unit that so many bytes have: 4 of 4.7 GB, 134 of 134.2 MB.
+struct MessageSize {
+  size_t unit = 0;    // B, KB, ... TB
+  int64_t units = 0;  // -1: other sizes, where there are too many
+  friend auto operator<=>(const MessageSize&, const MessageSize&) = default;
+};
+MessageSize SizeOfMessage(int64_t bytes);
+// "4-5GB", "134-135MB": that number, and the next; "other".
+std::string Text(const MessageSize& size);
 
 // A completed operation of a rank.
 struct CompletedOperation {
@@ -98,7 +106,7 @@ class CommunicatorMetrics {
   struct Key {
     int32_t rank = 0;
     size_t kind = 0;
-    std::string size;  // as MessageSizeText() has it; "other" where there are too many
+    std::string size;  // as Text() has it
     bool operator<(const Key& other) const {
       return std::tie(rank, kind, size) < std::tie(other.rank, other.kind, other.size);
     }
@@ -127,7 +135,8 @@ class CommunicatorMetrics {
 
   std::array<Count, kNumKinds> counts_{};
   std::map<int32_t, std::array<int64_t, kNumKinds>> by_rank_;
-  std::map<Key, Recent> recent_;
+  // By rank, kind and size.
+  std::map<std::tuple<int32_t, size_t, MessageSize>, Recent> recent_;
 };
 
 }  // namespace tutti::service

@@ -109,7 +109,7 @@ class ServiceCommunicator {
     Epoch* epoch = nullptr;   // of what runs
     std::shared_ptr<PlanOperation> planned;
     std::unique_ptr<ExchangeOperation> exchange;
-    std::unique_ptr<HostOperation> on_host;
+    std::optional<HostOperation> on_host;
     int64_t launched_ns = 0, polls_stuck = 0;
     uint64_t told_issued = 0, told_completed = 0;  // to the root
 
@@ -119,8 +119,8 @@ class ServiceCommunicator {
     }
     // Those of messages that only some ranks exchange.
     std::vector<int32_t> PeersWaitedFor() const;
-    Operation& operation() const {
-      if (on_host != nullptr) return *on_host;
+    Operation& operation() {
+      if (on_host) return *on_host;
       return planned != nullptr ? static_cast<Operation&>(*planned) : *exchange;
     }
   };
@@ -134,7 +134,7 @@ class ServiceCommunicator {
   // kInvalidArgument: ranks that differ, a rank twice, too many.
   Status Join(int32_t rank, int32_t num_ranks, RankOwner& owner, uint32_t line);
   // False: its queue is full.
-  bool Issue(uint32_t line, const RankOwner& owner, Command command);
+  bool Issue(uint32_t line, const RankOwner& owner, Command&& command);
   // They need it no more. Unfinished commands of one of them fail the communicator, and all of them are named. Else what they
   // completed ends everywhere; other ranks fail, each for itself, with the first command that one of them has not completed.
   void Leave(std::span<const uint32_t> lines, const RankOwner& owner, const std::string& why);
@@ -284,6 +284,7 @@ class ServiceCommunicator {
   std::optional<Error> failed_, shown_failure_;
   // By its number among the communicator's collectives, until it is done.
   std::map<uint64_t, std::shared_ptr<HostCollective>> host_collectives_;
+  std::shared_ptr<HostCollective> newest_host_collective_;  // made anew when nobody holds it
   std::deque<TraceRecord> trace_;
   ChunkTrace chunks_;
   CommunicatorMetrics metrics_;

@@ -331,12 +331,13 @@ bool Session::TakeCommands(uint64_t most) {
     Close(fmt::format("its queue of {} slots claims {} commands", ipc::kSlots, tail - head_));
     return false;
   }
+  taken_ns_ = NowNs();
   for (uint64_t taken = 0; head_ != tail && taken < most && !closed_; ++taken) {
     ipc::Slot slot;  // what is checked is what is used
-    std::memcpy(&slot, &commands().slots[head_ % ipc::kSlots], sizeof(slot));
-    status().head.store(++head_);
+    std::memcpy(&slot, &commands().slots[head_++ % ipc::kSlots], sizeof(slot));
     Take(slot);
   }
+  if (!closed_) status().head.store(head_);
   return true;
 }
 
@@ -379,16 +380,18 @@ void Session::FailLine(Line& line, const Error& why) {
                                                   line.sequence + 1, why.message)});
 }
 
-void Session::Issue(uint32_t index, Line& line, CommandOnDevices command) {
+void Session::Issue(uint32_t index, Line& line, CommandOnDevices&& command) {
   ++line.sequence;
-  if (!command.has_copies() && (line.copied == nullptr || line.copied->is_idle()))
+  if (!command.has_copies() && (line.copied == nullptr || line.copied->is_idle())) {
+    command.command.posted_ns = taken_ns_;
     return IssueNow(index, line, std::move(command.command));
+  }
   CopiedCommands& copied = CopiedOf(index, line);
   if (copied.size() >= ServiceCommunicator::kMaxQueued) return FailForQueue(line);
   copied.Add(line.sequence, std::move(command));
 }
 
-void Session::IssueNow(uint32_t index, Line& line, Command command) {
+void Session::IssueNow(uint32_t index, Line& line, Command&& command) {
   if (!line.communicator->Issue(index, *this, std::move(command))) FailForQueue(line);
 }
 
@@ -422,7 +425,7 @@ Result<std::byte*> Session::Locate(uint32_t buffer, uint64_t offset, int64_t byt
   if (offset % static_cast<uint64_t>(alignment) != 0)
     return InvalidArgument(
         fmt::format("byte {} of buffer {} is no multiple of {}", offset, buffer, alignment));
-  command.command.memory.push_back(found->second);
+  command.command.memory.Add(found->second);
   if (found->second->on_device() != nullptr)
     (access == Access::kRead ? command.reads : command.writes)
         .push_back({found->second, static_cast<int64_t>(offset), bytes});

@@ -120,8 +120,8 @@ class Session final : public RankOwner {
   // `bytes` from an offset of a buffer on, kept in use by `command`.
   Result<std::byte*> Locate(uint32_t buffer, uint64_t offset, int64_t bytes, int64_t alignment,
                             Access access, CommandOnDevices& command);
-  void Issue(uint32_t index, Line& line, CommandOnDevices command);
-  void IssueNow(uint32_t index, Line& line, Command command);
+  void Issue(uint32_t index, Line& line, CommandOnDevices&& command);
+  void IssueNow(uint32_t index, Line& line, Command&& command);
   CopiedCommands& CopiedOf(uint32_t index, Line& line);
   void Show(uint32_t line, uint64_t completed, uint32_t epoch);
   void FailLine(Line& line, const Error& why);
@@ -143,6 +143,7 @@ class Session final : public RankOwner {
   uint32_t last_buffer_ = ipc::kNoBuffer;
   std::array<Line, ipc::kLines> lines_;
   uint64_t head_ = 0;
+  int64_t taken_ns_ = 0;  // when commands were taken last
   bool closed_ = false;
   std::string why_closed_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

@@ -59,7 +59,7 @@ TEST(MetricsTest, SizesAreInWholeUnits) {
                                                     {134'217'728, "134-135MB"},
                                                     {4'294'967'296, "4-5GB"},
                                                     {int64_t{5} << 50, "5629-5630TB"}})
-    EXPECT_EQ(MessageSizeText(bytes), text);
+    EXPECT_EQ(Text(SizeOfMessage(bytes)), text);
 }
 
 TEST(MetricsTest, MeansAreOfTheNewestWindowsAndSizesAreFew) {

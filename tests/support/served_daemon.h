@@ -1,4 +1,4 @@
-// A daemon of the service that works where somebody waits for it: in the fuzzer's own thread, so that an input takes no longer
+// A daemon of the service that works where somebody waits for it: in the thread of a fuzzer or bench, so that it takes no longer
 // than what it asks for.
 #pragma once
 
@@ -15,7 +15,7 @@
 #include "tutti/service/daemon.h"
 #include "unit/service/prompt_worker.h"
 
-namespace tutti::fuzz {
+namespace tutti::test_support {
 
 class ServedDaemon {
  public:
@@ -35,14 +35,16 @@ class ServedDaemon {
   ServedDaemon(const ServedDaemon&) = delete;
   ServedDaemon& operator=(const ServedDaemon&) = delete;
 
+  // Of commands that are there, without a look at its sockets.
+  void Round() const { daemon_->Round(); }
   // What never ends is left to the next time.
   void Work() const {
     constexpr int kMostRounds = 64;
     for (int round = 0; round < kMostRounds && daemon_->RunOnce(); ++round) {
     }
   }
-  test_support::RawTenant Come() const {
-    return test_support::RawTenant(folder_ + "/s", "", [this] { Work(); });
+  RawTenant Come() const {
+    return RawTenant(folder_ + "/s", "", [this] { Work(); });
   }
 
  private:
@@ -50,4 +52,4 @@ class ServedDaemon {
   std::unique_ptr<service::Daemon::Core> daemon_;
 };
 
-}  // namespace tutti::fuzz
+}  // namespace tutti::test_support
