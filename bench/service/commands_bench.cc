@@ -1,11 +1,14 @@
 // What a daemon's thread does for a small collective of ranks of its host, from their commands in the queue to their ends: with
-// a core for every thread, what the service adds to a collective is at least that. No rank waits for anything here.
+// a core for every thread, what the service adds to a collective is at least that. No rank waits for anything here. Beside it, the
+// limit: the same sum alone, with nobody's commands to read and nobody to tell.
 #include <benchmark/benchmark.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <vector>
 
+#include "host_collective.h"
 #include "support/raw_tenant.h"
 #include "support/served_daemon.h"
 #include "tutti/ipc/layout.h"
@@ -33,6 +36,8 @@ class HostOfRanks {
       lines_.push_back(static_cast<uint32_t>(joined->packet.words[0]));
     }
   }
+
+  // Of all ranks, until all are told that it is complete.
   void AllReduce(uint64_t count) {
     ++sequence_;
     for (size_t rank = 0; rank < lines_.size(); ++rank) {
@@ -71,10 +76,31 @@ void BM_SmallCollectives(benchmark::State& state) {
   HostOfRanks host(ranks);
   for (auto _ : state) host.AllReduce(static_cast<uint64_t>(state.range(1)) / sizeof(float));
 }
-BENCHMARK(BM_SmallCollectives)
-    ->ArgNames({"ranks", "bytes"})
-    ->ArgsProduct({{2, 4, 8}, {8, 1024}})
-    ->Unit(benchmark::kMicrosecond);
+void BM_TheSumAlone(benchmark::State& state) {
+  const auto ranks = static_cast<int32_t>(state.range(0));
+  const auto bytes = static_cast<size_t>(state.range(1));
+  std::vector<std::vector<std::byte>> buffers(static_cast<size_t>(ranks),
+                                              std::vector<std::byte>(bytes));
+  service::HostCollective collective(ranks);
+  for (auto _ : state) {
+    collective.Reset();
+    for (int32_t rank = 0; rank < ranks; ++rank) {
+      std::byte* buffer = buffers[static_cast<size_t>(rank)].data();
+      collective.Enter(rank, {.input = buffer,
+                              .output = buffer,
+                              .count = static_cast<int64_t>(bytes / sizeof(float))});
+    }
+    if (!collective.is_done()) std::abort();
+  }
+}
+
+void Cases(benchmark::internal::Benchmark* bench) {
+  bench->ArgNames({"ranks", "bytes"})
+      ->ArgsProduct({{2, 4, 8}, {8, 1024}})
+      ->Unit(benchmark::kMicrosecond);
+}
+BENCHMARK(BM_SmallCollectives)->Apply(Cases);
+BENCHMARK(BM_TheSumAlone)->Apply(Cases);
 
 }  // namespace
 }  // namespace tutti
