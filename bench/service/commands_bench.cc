@@ -76,6 +76,7 @@ void BM_SmallCollectives(benchmark::State& state) {
   HostOfRanks host(ranks);
   for (auto _ : state) host.AllReduce(static_cast<uint64_t>(state.range(1)) / sizeof(float));
 }
+
 void BM_TheSumAlone(benchmark::State& state) {
   const auto ranks = static_cast<int32_t>(state.range(0));
   const auto bytes = static_cast<size_t>(state.range(1));
