@@ -8,6 +8,9 @@
 #include <sstream>
 #include <string_view>
 #include <utility>
+#include <vector>
+
+#include "tutti/base/nearest.h"
 
 namespace tutti::cli {
 namespace {
@@ -38,9 +41,31 @@ std::string FaultOfCommandName(CLI::App& app, int argc, char** argv) {
   return fmt::format("unknown command '{}'; accepted are {}", argv[1], names);
 }
 
+const CLI::App& InnermostOf(const CLI::App& app) {
+  const CLI::App* at = &app;
+  while (!at->get_subcommands().empty()) at = at->get_subcommands().front();
+  return *at;
+}
+
+// Nothing: all arguments are the command's. CLI11 names them all, from the last to the first, and only where nothing that is
+// required is missing, as it is where its option is misspelt.
+std::string FaultOfArguments(const CLI::App& app) {
+  const std::vector<std::string> unknown = app.remaining(true);
+  if (unknown.empty()) return {};
+  const std::string name = unknown.front().substr(0, unknown.front().find('='));
+  if (!name.starts_with('-')) return fmt::format("unexpected argument '{}'", unknown.front());
+  std::vector<std::string> options;
+  for (const CLI::Option* option : InnermostOf(app).get_options())
+    for (const std::string& accepted : option->get_lnames()) options.push_back("--" + accepted);
+  const std::vector<std::string_view> accepted(options.begin(), options.end());
+  return fmt::format("unknown option '{}'{}", name,
+                     name.starts_with("--") ? NearestHint(name, accepted) : "");
+}
+
 // One line, for the help of which command: CLI11's words may take several.
 std::string TextOf(const CLI::App& app, const CLI::ParseError& error) {
-  std::string message = error.what();
+  std::string message = FaultOfArguments(app);
+  if (message.empty()) message = error.what();
   for (char& c : message)
     if (c == '\n') c = ' ';
   while (message.ends_with(' ')) message.pop_back();

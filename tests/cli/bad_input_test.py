@@ -104,6 +104,14 @@ class BadInput(harness.CliTest):
         self.refused("sing", "ring(4)", says=["sing"])
         self.refused(says=["subcommand"])
 
+    def test_arguments_that_no_command_has(self):
+        self.refused("synth", "ring(4)", "-c", "all-gather", "--algorihm", "ring",
+                     says="unknown option '--algorihm'; nearest: --algorithm; see 'tutti synth --help'")
+        self.refused("synth", "ring(4)", "-c", "all-gather", "-a", "ring", "--sise=1KiB",
+                     says="unknown option '--sise'; nearest: --size")
+        self.refused("service", "bench", "-b", "8", "-e", "9", says="unknown option '-b'; see 'tutti service bench --help'")
+        self.refused("topo", "show", "ring(4)", "ring(5)", "ring(6)", says="unexpected argument 'ring(5)'")
+
     def test_policies_chunks_and_degrees(self):
         ring = ["synth", "ring(4)", "-a"]
         self.refused(*ring, "ten", "--policy", "nearest",

@@ -90,7 +90,7 @@ class CliTest(unittest.TestCase):
         self.assertEqual(done.stdout, "")
         self.assertTrue(done.stderr.startswith("tutti: error: "), done.stderr)
         self.assertNotRegex(done.stderr, re.compile(r"terminate|what\(\)|internal error|\.cc:\d+"))
-        for words in says:
+        for words in [says] if isinstance(says, str) else says:
             self.assertIn(words, done.stderr)
         return done.stderr
 
