@@ -33,7 +33,7 @@ void Check(bool holds) {
 }
 
 // Of waiting for what has to come: what was sent within a host is there at once, but where it is busy.
-constexpr int kRoundsAtOnce = 20, kRounds = kRoundsAtOnce + 2000;
+constexpr int kRoundsAtOnce = 20, kRounds = kRoundsAtOnce + 20000;
 
 // Listens, and takes what was sent from where it asked the sender to go on.
 class Receiver {
