@@ -5,12 +5,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
-#include <cstring>
 #include <memory>
 #include <span>
 #include <vector>
@@ -25,10 +22,6 @@ namespace {
 using namespace tutti;
 using namespace tutti::fuzz;
 
-void Check(bool holds) {
-  if (!holds) std::abort();
-}
-
 // What the bytes that were sent mean.
 class ExpectedMessages {
  public:
@@ -39,15 +32,11 @@ class ExpectedMessages {
         continue;
       }
       if (header_.size() < tcp::kHeaderBytes) {
-        header_.push_back(bytes.front());
-        bytes = bytes.subspan(1);
+        MoveUntil(tcp::kHeaderBytes, bytes, header_);
         if (header_.size() == tcp::kHeaderBytes) JudgeHeader();
         continue;
       }
-      const size_t more = std::min(bytes.size(), BytesOf(next()) - contents_.back().size());
-      contents_.back().insert(contents_.back().end(), bytes.begin(),
-                              bytes.begin() + static_cast<int64_t>(more));
-      bytes = bytes.subspan(more);
+      MoveUntil(BytesOf(next()), bytes, contents_.back());
     }
   }
   // On another connection, of which the receiver says what it has.
@@ -134,11 +123,7 @@ class Sender {
   uint64_t next() const { return expected_.next(); }
 
   void Take(int64_t budget) {
-    std::array<epoll_event, 4> events;
-    const int count = epoll_wait(epoll_, events.data(), static_cast<int>(events.size()), 0);
-    for (int i = 0; i < count; ++i)
-      *static_cast<uint32_t*>(events[static_cast<size_t>(i)].data.ptr) |=
-          events[static_cast<size_t>(i)].events;
+    TakeEvents(epoll_, 0);
     receiver_->Advance();
     if (target_ == nullptr) {
       target_ = std::make_unique<MessageBuffer>(taken_);
@@ -175,8 +160,6 @@ class Sender {
   }
 
  private:
-  static constexpr double kForEver_s = 1e9;
-
   // Acknowledgements, and a refusal if what was sent was wrong.
   void Hear() {
     if (fd_ < 0) return;

@@ -9,13 +9,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <deque>
+#include <initializer_list>
 #include <memory>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -27,10 +25,6 @@ namespace {
 
 using namespace tutti;
 using namespace tutti::fuzz;
-
-void Check(bool holds) {
-  if (!holds) std::abort();
-}
 
 // Of waiting for what has to come: what was sent within a host is there at once, but where it is busy.
 constexpr int kRoundsAtOnce = 20, kRounds = kRoundsAtOnce + 20000;
@@ -68,14 +62,11 @@ class Receiver {
     fd_ = -1;
     stage_ = Stage::kAway;
   }
-  void Say(std::span<const std::byte> bytes) const {
-    if (fd_ >= 0) send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-  }
   void SayWords(std::initializer_list<uint64_t> words) const {
     std::vector<std::byte> bytes(8 * words.size());
     size_t at = 0;
     for (const uint64_t word : words) tcp::PutWord(word, bytes.data() + 8 * at++);
-    Say(bytes);
+    if (fd_ >= 0) send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
   }
   // What was asked for is expected from now on.
   void ExpectFrom(uint64_t message, size_t byte) {
@@ -113,13 +104,13 @@ class Receiver {
     static const auto kExpectedHello = tcp::Encode(kHello);
     while (!bytes.empty()) {
       if (hello_.size() < tcp::kHelloBytes) {
-        Append(bytes, hello_, tcp::kHelloBytes);
+        MoveUntil(tcp::kHelloBytes, bytes, hello_);
         Check(std::equal(hello_.begin(), hello_.end(), kExpectedHello.begin()));
         continue;
       }
       Check(stage_ == Stage::kOpen);  // nothing before it is welcome
       if (header_.size() < tcp::kHeaderBytes) {
-        Append(bytes, header_, tcp::kHeaderBytes);
+        MoveUntil(tcp::kHeaderBytes, bytes, header_);
         if (header_.size() == tcp::kHeaderBytes) JudgeHeader();
         continue;
       }
@@ -131,12 +122,6 @@ class Receiver {
       byte_ += more;
       EndWhereItIsWhole();
     }
-  }
-  // The first of `bytes`, until it has so many.
-  static void Append(std::span<const std::byte>& bytes, std::vector<std::byte>& to, size_t until) {
-    const size_t more = std::min(bytes.size(), until - to.size());
-    to.insert(to.end(), bytes.begin(), bytes.begin() + static_cast<int64_t>(more));
-    bytes = bytes.subspan(more);
   }
   void JudgeHeader() {
     Check(tcp::WordAt(header_.data()) == kSignature);
@@ -181,7 +166,6 @@ class Exchange {
   Exchange& operator=(const Exchange&) = delete;
 
   Receiver& receiver() { return receiver_; }
-  uint64_t posted() const { return posted_; }
   uint64_t released() const { return sender_->released(); }
   // No answer was wrong.
   bool is_healthy() const { return sender_->health().has_value(); }
@@ -207,11 +191,7 @@ class Exchange {
   }
   void Advance(int wait_ms = 0) {
     const uint64_t released_before = released();
-    std::array<epoll_event, 8> events;
-    const int count = epoll_wait(epoll_, events.data(), static_cast<int>(events.size()), wait_ms);
-    for (int i = 0; i < count; ++i)
-      *static_cast<uint32_t*>(events[static_cast<size_t>(i)].data.ptr) |=
-          events[static_cast<size_t>(i)].events;
+    TakeEvents(epoll_, wait_ms);
     sender_->Advance();
     Check(released() >= released_before && released() <= posted_);
   }
@@ -277,8 +257,6 @@ class Exchange {
   }
 
  private:
-  static constexpr double kForEver_s = 1e9;
-
   TcpOptions options_;
   int epoll_ = epoll_create1(EPOLL_CLOEXEC);
   std::deque<std::unique_ptr<MessageBuffer>> buffers_;  // of the last that were posted

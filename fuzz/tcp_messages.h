@@ -1,12 +1,16 @@
-// Messages of an input that pass a TCP connection: what each holds, and a buffer that one is sent from or taken into.
+// Messages of an input that pass a TCP connection: what each holds, a buffer that one is sent from or taken into, and what the
+// fuzzers of both ends do alike.
 #pragma once
+
+#include <sys/epoll.h>
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
+#include <cstdlib>
 #include <deque>
+#include <span>
 #include <vector>
 
 #include "runtime/piece.h"
@@ -18,8 +22,26 @@ inline constexpr int64_t kElementBytes = 4;
 inline constexpr tcp::Hello kHello{
     .communicator = 7, .epoch = 1, .cookie = {11, 13}, .sender = 3, .receiver = 5, .channel = 2};
 inline constexpr uint64_t kSignature = 0x5155'4341'4c4c;
+inline constexpr double kForEver_s = 1e9;
 
-// Of each message, in turn: none, less than a receiver reads straight into its place, more.
+inline void Check(bool holds) {
+  if (!holds) std::abort();
+}
+// Tells the ends what their sockets are ready for.
+inline void TakeEvents(int epoll, int wait_ms) {
+  std::array<epoll_event, 8> events;
+  const int count = epoll_wait(epoll, events.data(), static_cast<int>(events.size()), wait_ms);
+  for (const epoll_event& event : std::span(events).first(static_cast<size_t>(std::max(0, count))))
+    *static_cast<uint32_t*>(event.data.ptr) |= event.events;
+}
+// The first of `bytes`, until `to` has so many.
+inline void MoveUntil(size_t until, std::span<const std::byte>& bytes, std::vector<std::byte>& to) {
+  const size_t more = std::min(bytes.size(), until - to.size());
+  to.insert(to.end(), bytes.begin(), bytes.begin() + static_cast<int64_t>(more));
+  bytes = bytes.subspan(more);
+}
+
+// Of each message, in turn: none, fewer bytes than a receiver reads straight into their place, or more.
 inline int64_t ElementsOf(uint64_t message) {
   constexpr std::array<int64_t, 5> kElements = {3, 1024, 0, 50, 2000};
   return kElements[message % kElements.size()];

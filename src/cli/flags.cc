@@ -41,21 +41,21 @@ std::string FaultOfCommandName(CLI::App& app, int argc, char** argv) {
   return fmt::format("unknown command '{}'; accepted are {}", argv[1], names);
 }
 
-const CLI::App& InnermostOf(const CLI::App& app) {
-  const CLI::App* at = &app;
+CLI::App* InnermostOf(CLI::App& app) {
+  CLI::App* at = &app;
   while (!at->get_subcommands().empty()) at = at->get_subcommands().front();
-  return *at;
+  return at;
 }
 
 // Nothing: all arguments are the command's. CLI11 names them all, from the last to the first, and only where nothing that is
 // required is missing, as it is where its option is misspelt.
-std::string FaultOfArguments(const CLI::App& app) {
+std::string FaultOfArguments(CLI::App& app) {
   const std::vector<std::string> unknown = app.remaining(true);
   if (unknown.empty()) return {};
   const std::string name = unknown.front().substr(0, unknown.front().find('='));
   if (!name.starts_with('-')) return fmt::format("unexpected argument '{}'", unknown.front());
   std::vector<std::string> options;
-  for (const CLI::Option* option : InnermostOf(app).get_options())
+  for (const CLI::Option* option : InnermostOf(app)->get_options())
     for (const std::string& accepted : option->get_lnames()) options.push_back("--" + accepted);
   const std::vector<std::string_view> accepted(options.begin(), options.end());
   return fmt::format("unknown option '{}'{}", name,
@@ -63,7 +63,7 @@ std::string FaultOfArguments(const CLI::App& app) {
 }
 
 // One line, for the help of which command: CLI11's words may take several.
-std::string TextOf(const CLI::App& app, const CLI::ParseError& error) {
+std::string TextOf(CLI::App& app, const CLI::ParseError& error) {
   std::string message = FaultOfArguments(app);
   if (message.empty()) message = error.what();
   for (char& c : message)
@@ -230,10 +230,6 @@ Result<std::string> CommandLine::Parse(int argc, char** argv) {
   return std::string();
 }
 
-Command CommandLine::Innermost() {
-  CLI::App* at = app_.get();
-  while (!at->get_subcommands().empty()) at = at->get_subcommands().front();
-  return {at, &action_};
-}
+Command CommandLine::Innermost() { return {InnermostOf(*app_), &action_}; }
 
 }  // namespace tutti::cli
