@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <thread>
 #include <tuple>
 #include <utility>
 
@@ -112,6 +114,11 @@ Result<DaemonOptions> Read(const Json& json) {
 
 }  // namespace
 
+int32_t DefaultRuntimes(int32_t cores) {
+  constexpr int32_t kCoresEach = 4, kMost = 4;
+  return std::clamp(cores / kCoresEach, 1, kMost);
+}
+
 std::string DefaultFolder() {
   const char* of_user = std::getenv("XDG_RUNTIME_DIR");
   return of_user != nullptr && *of_user != '\0' ? std::string(of_user) + "/tutti" : "/run/tutti";
@@ -136,6 +143,8 @@ Result<Daemon> Daemon::Start(const DaemonOptions& options) {
   DaemonOptions filled = options;
   if (filled.socket.empty()) filled.socket = DefaultFolder() + "/tuttid.sock";
   if (filled.admin.empty()) filled.admin = DefaultFolder() + "/admin.sock";
+  if (filled.runtimes == 0)
+    filled.runtimes = DefaultRuntimes(static_cast<int32_t>(std::thread::hardware_concurrency()));
   Result<std::unique_ptr<Core>> core = Core::Start(filled);
   if (!core) return tl::unexpected(core.error());
   return Daemon(std::move(*core));

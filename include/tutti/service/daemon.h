@@ -76,13 +76,16 @@ struct DaemonOptions {
   std::function<void()> tick = {};
   // Told what operators may want to read, a line each; in the daemon's thread, of TLS in another.
   std::function<void(const std::string&)> log = {};
-  // Threads that move data between ranks of this host: where there are several they share large messages.
-  int32_t runtimes = 1;  // to kMostRuntimes
+  // Threads that move data between ranks of this host, to kMostRuntimes: where there are several they share large messages.
+  // 0: DefaultRuntimes() of this machine's cores.
+  int32_t runtimes = 0;
   bool anybody = true;   // users that no tenant names are tenants of their own, "user-1000"
 };
 
 // A configuration file (docs/formats/service.md). kInvalidArgument names the field.
 Result<DaemonOptions> ReadDaemonOptions(const std::string& path);
+// A quarter of the cores, one at least and four at most.
+int32_t DefaultRuntimes(int32_t cores);
 // $XDG_RUNTIME_DIR/tutti or /run/tutti: where sockets are by default.
 std::string DefaultFolder();
 

@@ -323,6 +323,14 @@ TEST(DaemonTest, ReportsAndQuotas) {
   EXPECT_EQ(daemon.Ask("status")["communicators"], 0);
 }
 
+TEST(DaemonOptionsTest, RuntimesAreAQuarterOfTheCoresUpToFour) {
+  const std::vector<std::pair<int32_t, int32_t>> runtimes_of_cores = {
+      {0, 1}, {1, 1},  {2, 1},  {7, 1},
+      {8, 2}, {15, 3}, {16, 4}, {256, 4}};  // 0: the system does not say
+  for (const auto& [cores, runtimes] : runtimes_of_cores)
+    EXPECT_EQ(DefaultRuntimes(cores), runtimes) << cores;
+}
+
 TEST(DaemonOptionsTest, SayWhatIsWrong) {
   const std::string path =
       (std::filesystem::temp_directory_path() / ("tuttid-" + std::to_string(getpid()) + ".json"))
