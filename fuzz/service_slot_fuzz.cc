@@ -21,6 +21,7 @@ namespace {
 
 using tutti::CollectiveKind;
 using tutti::DataType;
+using tutti::ReduceOp;
 using tutti::fuzz::Bytes;
 using tutti::ipc::Kind;
 using tutti::ipc::Memory;
@@ -29,6 +30,12 @@ using tutti::ipc::Packet;
 using tutti::ipc::Slot;
 using tutti::test_support::RawTenant;
 using tutti::test_support::ServedDaemon;
+
+// Of an enumeration from its first value to `last`.
+template <class Enum>
+uint8_t Draw(Bytes& bytes, Enum last) {
+  return static_cast<uint8_t>(bytes.Take<uint8_t>() % (static_cast<int>(last) + 1));
+}
 
 // The only rank of a communicator, and what its memory has to hold.
 class Rank {
@@ -65,12 +72,11 @@ class Rank {
   // Of one rank every collective is a copy, whatever it adds up.
   void IssueCollective(Bytes& bytes) {
     Slot slot = Next(Opcode::kCollective);
-    slot.kind = bytes.Take<uint8_t>() % (static_cast<uint8_t>(CollectiveKind::kAllToAll) + 1);
-    slot.type = bytes.Take<uint8_t>() % (static_cast<uint8_t>(tutti::kLastDataType) + 1);
+    slot.kind = Draw(bytes, CollectiveKind::kAllToAll);
+    slot.type = Draw(bytes, tutti::kLastDataType);
     // Not averages of numbers with a fraction: to divide by one turns a signalling NaN into a quiet one.
     const bool may_be_average = slot.type >= static_cast<uint8_t>(DataType::kInt32);
-    slot.op = bytes.Take<uint8_t>() %
-              (static_cast<uint8_t>(tutti::ReduceOp::kAvg) + (may_be_average ? 1 : 0));
+    slot.op = Draw(bytes, may_be_average ? ReduceOp::kAvg : ReduceOp::kMax);
     const auto size = static_cast<uint64_t>(tutti::SizeOf(static_cast<DataType>(slot.type)));
     const uint64_t elements = kBytes / size;
     const uint64_t from = bytes.Take<uint16_t>() % elements, to = bytes.Take<uint16_t>() % elements;
