@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tutti/base/copy.h"
 #include "tutti/base/result.h"
 #include "tutti/coll/collective.h"
 #include "tutti/communicator.h"
@@ -61,7 +62,7 @@ inline std::byte* Advanced(void* base, int64_t bytes) {
 
 // In place a rank's own block may be there already.
 inline void CopyBlock(void* to, const void* from, int64_t bytes) {
-  if (bytes > 0 && to != from) std::memmove(to, from, static_cast<size_t>(bytes));
+  MoveMemory(to, from, static_cast<size_t>(bytes));
 }
 
 // Only read: the message is one that is sent.

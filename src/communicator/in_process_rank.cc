@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "board.h"
+#include "board_stream.h"
 #include "bootstrap.h"
 #include "collective_call.h"
 #include "lanes.h"
@@ -105,9 +106,15 @@ class InProcessRank final : public Communicator::Rank {
   Status RunNow(const CollectiveCall& call);
   Result<const PlannedSchedule*> Choose(const CollectiveCall& call);
   bool HasFixedOrder(CollectiveKind kind) const { return options_.fixed_order && Reduces(kind); }
+  bool MayUseBoard(const CollectiveCall& call) const {
+    return lanes_->common_area() != nullptr && !book_->Holds(call.kind, call.root) &&
+           !HasFixedOrder(call.kind);
+  }
   bool UsesBoard(const CollectiveCall& call) const {
-    return lanes_->common_area() != nullptr && BoardOperation::Fits(call, num_ranks_) &&
-           !book_->Holds(call.kind, call.root) && !HasFixedOrder(call.kind);
+    return BoardOperation::Fits(call, num_ranks_) && MayUseBoard(call);
+  }
+  bool StreamsOverBoard(const CollectiveCall& call) const {
+    return BoardStream::Fits(call, num_ranks_) && MayUseBoard(call);
   }
   // A round; who fails in it hears from the others why.
   Result<std::vector<std::string>> ShareWhenJoining(const std::string& mine,
@@ -121,6 +128,7 @@ class InProcessRank final : public Communicator::Rank {
   Result<LocalRanks> MeetLocally(const std::vector<uint64_t>& hosts, const Deadline& deadline);
   Status RunPlan(const PlannedSchedule& planned, const CollectiveCall& call);
   Status RunOnBoard(const CollectiveCall& call);
+  Status StreamOverBoard(const CollectiveCall& call);
   Status Finish(const std::optional<Failure>& failure, const CollectiveCall& call) {
     return failure ? FailBecause(*failure, ToText(call)) : Status();
   }
@@ -390,6 +398,7 @@ Status InProcessRank::RunHere(const CollectiveCall& call) {
 
 Status InProcessRank::RunNow(const CollectiveCall& call) {
   if (UsesBoard(call)) return RunOnBoard(call);
+  if (StreamsOverBoard(call)) return StreamOverBoard(call);
   const Result<const PlannedSchedule*> planned = Choose(call);
   if (!planned) return tl::unexpected(planned.error());
   return *planned != nullptr ? RunPlan(**planned, call) : RunDirectly(call);
@@ -428,6 +437,12 @@ Status InProcessRank::RunPlan(const PlannedSchedule& planned, const CollectiveCa
 
 Status InProcessRank::RunOnBoard(const CollectiveCall& call) {
   BoardOperation operation(call, *lanes_, ++board_sequence_, board_done_, rank_, num_ranks_);
+  return Finish(Drive(operation), call);
+}
+
+Status InProcessRank::StreamOverBoard(const CollectiveCall& call) {
+  BoardStream operation(call, *lanes_, board_sequence_ + 1, board_done_, rank_, num_ranks_);
+  board_sequence_ += BoardStream::Rows(call, num_ranks_);
   return Finish(Drive(operation), call);
 }
 
@@ -502,7 +517,7 @@ Result<std::unique_ptr<Communicator::Rank>> InProcessRank::JoinAgain(const Regro
 
 Result<std::string> InProcessRank::ScheduleFor(const CollectiveCall& call) {
   if (num_ranks_ == 1) return "copy";
-  if (UsesBoard(call)) return "shared board";
+  if (UsesBoard(call) || StreamsOverBoard(call)) return "shared board";
   const Result<const PlannedSchedule*> planned = Choose(call);
   if (!planned) return tl::unexpected(planned.error());
   return *planned == nullptr ? "direct messages" : (*planned)->name;

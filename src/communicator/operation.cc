@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cstring>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "once_made.h"
 #include "slot_map.h"
+#include "tutti/base/copy.h"
 #include "tutti/base/hash.h"
 
 namespace tutti {
@@ -31,6 +33,26 @@ Load LoadOf(const Program& program, int32_t rank) {
 }
 
 }  // namespace
+
+bool Forwards(const Program& program, int32_t rank) {
+  // Slots by where they begin: two that overlap begin alike.
+  std::set<std::pair<Buffer, int64_t>> received;
+  const RankProgram& mine = program.ranks[static_cast<size_t>(rank)];
+  const auto segments = [&mine](const Step& step) {
+    return std::span(mine.segments)
+        .subspan(static_cast<size_t>(step.first_segment),
+                 static_cast<size_t>(step.last_segment - step.first_segment));
+  };
+  for (const Step& step : mine.steps)
+    if (step.op == OpCode::kRecv)
+      for (const Segment& segment : segments(step))
+        received.emplace(segment.dst.buffer, segment.dst.offset);
+  for (const StreamProgram& stream : mine.streams)
+    for (const int32_t step : stream.sends)
+      for (const Segment& segment : segments(mine.steps[static_cast<size_t>(step)]))
+        if (received.contains({segment.src.buffer, segment.src.offset})) return true;
+  return false;
+}
 
 bool Load::FansOut() const {
   // Below, what the receivers would pay for each read weighs more.
@@ -73,6 +95,9 @@ PlanOperation::PlanOperation(std::shared_ptr<const PlanProgram> program, int32_t
   const auto connection = [&made](int32_t index) -> const ConnectionProgram& {
     return made.connections[static_cast<size_t>(index)];
   };
+  const int64_t received = LoadOf(made, rank).received;
+  const bool past_cache = received * static_cast<int64_t>(made.ranks.size()) >= kMoreThanCached &&
+                          !Forwards(made, rank);
   std::vector<StreamEnds> ends;
   for (const StreamProgram& stream : mine.streams) {
     StreamEnds& of_stream = ends.emplace_back();
@@ -91,7 +116,8 @@ PlanOperation::PlanOperation(std::shared_ptr<const PlanProgram> program, int32_t
       Interpreter::Call{.type = program_->call.type,
                         .op = program_->call.op,
                         .reduces = program_->reduces,
-                        .num_ranks = static_cast<int32_t>(made.ranks.size())},
+                        .num_ranks = static_cast<int32_t>(made.ranks.size()),
+                        .past_cache = past_cache},
       std::move(ends), executed_.data());
 }
 
@@ -138,10 +164,15 @@ ExchangeOperation::Way& ExchangeOperation::WayOf(const Message& message) {
 }
 
 void ExchangeOperation::MoveOwn() {
-  for (size_t i = 0; i < own_sends_.size(); ++i)
-    if (own_sends_[i].bytes > 0)  // else both may be null
-      std::memmove(own_receives_[i].data, own_sends_[i].data,
-                   static_cast<size_t>(own_sends_[i].bytes));
+  for (size_t i = 0; i < own_sends_.size(); ++i) {
+    const auto bytes = static_cast<size_t>(own_sends_[i].bytes);
+    void* to = own_receives_[i].data;
+    if (past_cache_ && !Overlap(to, own_sends_[i].data, bytes))
+      CopyPastCache(to, own_sends_[i].data, bytes);
+    else
+      MoveMemory(to, own_sends_[i].data, bytes);
+  }
+  if (past_cache_) EndCopiesPastCache();
 }
 
 bool ExchangeOperation::Post() {
@@ -167,7 +198,8 @@ bool ExchangeOperation::Take(int64_t& budget) {
       const Part& part = way->parts[way->next];
       lanes_.SetSignature(part.signature);
       const Progress progress = way->end.TryTake(
-          {{.segments = {&part.segment, 1}, .binding = &part.binding}, nullptr}, budget);
+          {{.segments = {&part.segment, 1}, .binding = &part.binding}, nullptr, past_cache_},
+          budget);
       if (progress != Progress::kNothing) moved = true;
       if (progress != Progress::kDone) return false;
       ++way->next;
@@ -189,8 +221,15 @@ Load ExchangeOperation::TotalLoad() const {
   return load;
 }
 
+bool ExchangeOperation::IsMoreThanCached() const {
+  std::set<int32_t> peers;
+  for (const auto& [peer, way] : ways_) peers.insert(peer.first);
+  return TotalLoad().received * static_cast<int64_t>(peers.size() + 1) >= kMoreThanCached;
+}
+
 Interpreter::Outcome ExchangeOperation::Poll(int64_t budget) {
   if (!std::exchange(began_, true)) {
+    past_cache_ = IsMoreThanCached();
     MoveOwn();
     lanes_.LetReceiversCopy(TotalLoad().FansOut());
   }

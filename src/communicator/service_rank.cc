@@ -14,6 +14,7 @@
 
 #include "rank.h"
 #include "service_client.h"
+#include "tutti/base/copy.h"
 #include "tutti/base/deadline.h"
 
 namespace tutti {
@@ -141,7 +142,7 @@ Result<ServiceRank::Place> ServiceRank::PlaceOf(const void* data, int64_t bytes,
   }
   const Result<std::byte*> staged = stage.OfSize(bytes);
   if (!staged) return tl::unexpected(staged.error());
-  if (is_read) std::memcpy(*staged, data, static_cast<size_t>(bytes));
+  if (is_read) CopyMemory(*staged, data, static_cast<size_t>(bytes));
   return *client_->Find(*staged, bytes);
 }
 
@@ -226,7 +227,7 @@ Status ServiceRank::RunNow(const CollectiveCall& call) {
   if (Status done = Wait(ToText(call)); !done) return done;
   if (writes > 0 && !client_->Find(call.output, writes)) {
     const Result<std::byte*> staged = output_.OfSize(writes);
-    std::memcpy(call.output, *staged, static_cast<size_t>(writes));
+    CopyMemory(call.output, *staged, static_cast<size_t>(writes));
   }
   return {};
 }
@@ -261,7 +262,7 @@ Status ServiceRank::ExchangeHere(std::span<const Message> messages, const std::s
     if (!places[i]) {
       std::byte*& next = staged[message.is_send ? 0 : 1];
       if (message.is_send)
-        std::memcpy(next, message.data, static_cast<size_t>(message.bytes));
+        CopyMemory(next, message.data, static_cast<size_t>(message.bytes));
       else
         to_copy_back.emplace_back(&message, next);
       places[i] = client_->Find(next, message.bytes);
@@ -285,7 +286,7 @@ Status ServiceRank::ExchangeHere(std::span<const Message> messages, const std::s
   client_->Submit(slots);
   if (Status done = Wait(text); !done) return done;
   for (const auto& [message, from] : to_copy_back)
-    std::memcpy(message->data, from, static_cast<size_t>(message->bytes));
+    CopyMemory(message->data, from, static_cast<size_t>(message->bytes));
   return {};
 }
 

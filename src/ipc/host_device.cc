@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "tutti/base/copy.h"
 #include "tutti/ipc/device.h"
 
 namespace tutti::ipc {
@@ -122,12 +123,12 @@ class HostDevice final : public Device {
 
   Status CopyIn(DeviceMemory& to, int64_t offset, const void* from, int64_t bytes) override {
     if (Status checked = CheckRange(to, offset, bytes); !checked) return checked;
-    std::memcpy(to.data() + offset, from, static_cast<size_t>(bytes));
+    CopyMemory(to.data() + offset, from, static_cast<size_t>(bytes));
     return {};
   }
   Status CopyOut(const DeviceMemory& from, int64_t offset, void* to, int64_t bytes) override {
     if (Status checked = CheckRange(from, offset, bytes); !checked) return checked;
-    std::memcpy(to, from.data() + offset, static_cast<size_t>(bytes));
+    CopyMemory(to, from.data() + offset, static_cast<size_t>(bytes));
     return {};
   }
   Status Reduce(DeviceMemory& to, int64_t to_offset, const DeviceMemory& from, int64_t from_offset,

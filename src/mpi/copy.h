@@ -5,7 +5,7 @@
 //            simulated time, both from the platform: properties "tutti_copy_bandwidth" (bytes/s)
 //            and "tutti_copy_seconds" of the host. A host without them copies for free. Copies are
 //            added up and charged together by SettleCopies(): one event per batch, not one per
-//            block. Elsewhere CopyBytes is memcpy and SettleCopies() is nothing. Tables that ranks
+//            block. Elsewhere CopyBytes is CopyMemory and SettleCopies() is nothing. Tables that ranks
 //            read and write in shared memory count as so many bytes (CountTable).
 // Use        Call SettleCopies() after each batch of copies, before what depends on it: the next
 //            message, a reading of the clock, the return to the caller.
@@ -14,7 +14,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
+
+#include "tutti/base/copy.h"
 
 namespace tutti::mpi {
 
@@ -32,15 +33,14 @@ inline void SettleCopies() {}
 #endif
 
 inline void CopyBytes(std::byte* to, const std::byte* from, int64_t bytes) {
-  if (bytes == 0) return;
-  std::memcpy(to, from, static_cast<size_t>(bytes));
+  CopyMemory(to, from, static_cast<size_t>(bytes));
   CountCopy(bytes);
 }
 
 // The ranges may overlap.
 inline void MoveBytes(std::byte* to, const std::byte* from, int64_t bytes) {
   if (bytes == 0 || to == from) return;
-  std::memmove(to, from, static_cast<size_t>(bytes));
+  MoveMemory(to, from, static_cast<size_t>(bytes));
   CountCopy(bytes);
 }
 

@@ -103,7 +103,7 @@ Interpreter::Tried Interpreter::Execute(size_t stream, const Step& step, int64_t
   if (step.op == OpCode::kSend) return TrySend(stream, step);
   StreamState& state = states_[stream];
   const Target target{PieceOf(program_, rank_, binding_, step, state.tile),
-                      step.op == OpCode::kRecvReduce ? reduce_ : nullptr};
+                      step.op == OpCode::kRecvReduce ? reduce_ : nullptr, call_.past_cache};
   if (step.op == OpCode::kCopy) {
     if (!state.moving) state.cursor = {};
     return Move(target.piece, target, state.cursor, budget) ? Tried::kDone : Tried::kPart;

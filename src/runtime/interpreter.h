@@ -50,6 +50,7 @@ class Interpreter {
     bool reduces = false;
     int32_t num_ranks = 1;
     int32_t passes_ahead = 4;  // of a stream before the last one of its rank
+    bool past_cache = false;   // copies: what they write is not read soon
   };
   enum class Outcome : uint8_t { kMoved, kStuck, kOver };
 

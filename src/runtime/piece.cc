@@ -1,7 +1,8 @@
 #include "piece.h"
 
 #include <algorithm>
-#include <cstring>
+
+#include "tutti/base/copy.h"
 
 namespace tutti {
 namespace {
@@ -22,15 +23,18 @@ bool MoveFrom(const Target& target, Cursor& cursor, int64_t& budget, FromOf from
       std::byte* to = segment.dst.In(*piece.binding) + first * size;
       if (target.reduce != nullptr)
         target.reduce(to, segment.src.In(*piece.binding) + first * size, from, count);
+      else if (to != from && target.past_cache)
+        CopyPastCache(to, from, static_cast<size_t>(count * size));
       else if (to != from)
-        std::memcpy(to, from, static_cast<size_t>(count * size));
+        CopyMemory(to, from, static_cast<size_t>(count * size));
       cursor.elements += count;
       cursor.bytes += count * size;
       budget -= count * size;
     }
-    if (count < left) return false;
+    if (count < left) break;
   }
-  return true;
+  if (target.past_cache) EndCopiesPastCache();
+  return cursor.segment == piece.segments.size();
 }
 
 }  // namespace
@@ -83,7 +87,7 @@ void Pack(const Piece& source, std::byte* to) {
     const ElementRange range = source.RangeOf(segment);
     const auto bytes = static_cast<size_t>((range.last - range.first) * source.element_bytes);
     if (bytes == 0) continue;  // of an empty message `to` may be null
-    std::memcpy(to, segment.src.In(*source.binding) + range.first * source.element_bytes, bytes);
+    CopyMemory(to, segment.src.In(*source.binding) + range.first * source.element_bytes, bytes);
     to += bytes;
   }
 }

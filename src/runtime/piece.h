@@ -34,6 +34,7 @@ struct Piece {
 struct Target {
   Piece piece;
   ReduceKernel reduce = nullptr;
+  bool past_cache = false;  // stored so, where it is copied: nobody here reads it soon
 };
 
 Piece PieceOf(const Program& program, int32_t rank, const Binding& binding, const Step& step,

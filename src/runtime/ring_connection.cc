@@ -4,10 +4,6 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -15,6 +11,7 @@
 
 #include "tcp_frames.h"
 #include "tutti/base/clock.h"
+#include "tutti/base/copy.h"
 
 namespace tutti {
 namespace {
@@ -48,31 +45,6 @@ const std::byte* InOnePiece(const Piece& piece) {
     end = base + range.last * piece.element_bytes;
   }
   return begin;
-}
-
-// Past the cache; others see it in order only after EndStreams().
-void StreamCopy(std::byte* to, const std::byte* from, size_t bytes) {
-#ifdef __SSE2__
-  constexpr size_t kInALine = kLine / sizeof(__m128i);
-  const size_t misaligned = reinterpret_cast<uintptr_t>(to) % kLine;
-  const size_t head = misaligned == 0 ? 0 : std::min(bytes, kLine - misaligned);
-  std::memcpy(to, from, head);
-  size_t at = head;
-  for (; at + kLine <= bytes; at += kLine) {
-    const auto* read = reinterpret_cast<const __m128i*>(from + at);
-    auto* line = reinterpret_cast<__m128i*>(to + at);
-    for (size_t i = 0; i < kInALine; ++i) _mm_stream_si128(line + i, _mm_loadu_si128(read + i));
-  }
-  std::memcpy(to + at, from + at, bytes - at);
-#else
-  std::memcpy(to, from, bytes);
-#endif
-}
-
-void EndStreams() {
-#ifdef __SSE2__
-  _mm_sfence();
-#endif
 }
 
 tl::unexpected<Error> PeerFailed(const std::string& name, const std::string& what) {
@@ -126,7 +98,7 @@ size_t RingSender::CopyOut(std::byte* to, size_t most) {
   const int64_t budget = static_cast<int64_t>(most) / size * size;
   if (posted.saved) {
     const int64_t bytes = std::min(budget, body_bytes_ - cursor_.bytes);
-    std::memcpy(to, posted.copy.data() + cursor_.bytes, static_cast<size_t>(bytes));
+    CopyMemory(to, posted.copy.data() + cursor_.bytes, static_cast<size_t>(bytes));
     cursor_.bytes += bytes;
     return static_cast<size_t>(bytes);
   }
@@ -141,16 +113,16 @@ size_t RingSender::CopyOut(std::byte* to, size_t most) {
       const std::byte* from = segment.src.In(*source.binding) + first * size;
       const auto bytes = static_cast<size_t>(count * size);
       if (streams_)
-        StreamCopy(to + copied, from, bytes);
+        CopyPastCache(to + copied, from, bytes);
       else
-        std::memcpy(to + copied, from, bytes);
+        CopyMemory(to + copied, from, bytes);
       cursor_.elements += count;
       cursor_.bytes += count * size;
       copied += count * size;
     }
     if (count < left) break;
   }
-  if (streams_) EndStreams();
+  if (streams_) EndCopiesPastCache();
   return static_cast<size_t>(copied);
 }
 

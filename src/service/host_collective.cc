@@ -6,6 +6,7 @@
 
 #include "board.h"
 #include "kernels.h"
+#include "tutti/base/copy.h"
 
 namespace tutti::service {
 
@@ -52,7 +53,7 @@ void HostCollective::Reduce() {
   const int64_t count = call.count * (of_blocks ? num_ranks_ : 1);
   if (count == 0) return;
   sum_.resize(static_cast<size_t>(count * SizeOf(call.type)));
-  std::memcpy(sum_.data(), call.input, sum_.size());
+  CopyMemory(sum_.data(), call.input, sum_.size());
   const ReduceKernel reduce = FindReduceKernel(call.type, call.op);
   for (int32_t rank = 1; rank < num_ranks_; ++rank)
     reduce(sum_.data(), sum_.data(), CallOf(rank).input, count);

@@ -7,11 +7,13 @@
 #include <numeric>
 #include <vector>
 
+#include "tutti/base/copy.h"
+
 namespace tutti::mpi::preload {
 namespace {
 
 void CopyBytes(std::byte* to, const std::byte* from, int64_t bytes) {
-  if (bytes > 0 && to != from) std::memcpy(to, from, static_cast<size_t>(bytes));
+  if (to != from) CopyMemory(to, from, static_cast<size_t>(bytes));
 }
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }

@@ -249,7 +249,7 @@ TEST(CommunicatorTest, TheLibraryChoosesByPredictedTime) {
              EXPECT_EQ(name(CollectiveKind::kAllReduce, 4), "few_steps.sched");
              EXPECT_EQ(name(CollectiveKind::kAllReduce, 1 << 28), "fast_links.sched");
              EXPECT_EQ(name(CollectiveKind::kAllGather, 4), "shared board");
-             EXPECT_EQ(name(CollectiveKind::kAllGather, 5000), "bfb on complete(4)");
+             EXPECT_EQ(name(CollectiveKind::kReduceScatter, 5000), "bfb on complete(4)");
              EXPECT_EQ(name(CollectiveKind::kAllToAll, 5000), "direct messages");
              CheckAll(ranks, 100);
              CheckAll(ranks, 30'000);

@@ -68,6 +68,25 @@ bool RankLetsReceiversCopy(CollectiveKind kind, int32_t num_ranks, int32_t rank,
   return lanes.let().front();
 }
 
+TEST(ForwardsTest, WhatIsReceivedAndSentOnUnreduced) {
+  const auto forwards = [](const char* network, const char* algorithm, CollectiveKind kind,
+                           int32_t rank) {
+    const Topology topology = ParseTopology(network).value();
+    const Schedule schedule =
+        RunSynthesizer(*FindSynthesizer(algorithm).value(), topology,
+                       Collective::Make(kind, topology.num_ranks()).value(), {})
+            .value();
+    const Plan plan = Lower(topology, schedule).value();
+    return Forwards(PlanProgram::Make(plan, {.count = 1 << 20}).value()->program, rank);
+  };
+  EXPECT_FALSE(forwards("complete(4)", "bfb", CollectiveKind::kAllGather, 1));
+  EXPECT_FALSE(forwards("complete(4)", "bfb", CollectiveKind::kAllReduce, 1));
+  EXPECT_TRUE(forwards("ring(4)", "ring", CollectiveKind::kAllGather, 1));
+  EXPECT_TRUE(forwards("ring(4)", "ring", CollectiveKind::kAllReduce, 1));
+  EXPECT_FALSE(forwards("ring(4)", "bfb", CollectiveKind::kBroadcast, 0));
+  EXPECT_TRUE(forwards("ring(4)", "bfb", CollectiveKind::kBroadcast, 1));
+}
+
 // On a complete network each rank sends to every other at once.
 TEST(PlanOperationTest, OnlyARootOfManyLetsReceiversCopy) {
   constexpr int64_t kCount = kMiB / 4;  // float
