@@ -2,9 +2,13 @@
 
 #include <fmt/format.h>
 #include <link.h>
+#ifdef __x86_64__
+#include <x86intrin.h>
+#endif
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -32,6 +36,18 @@ unsigned long long LibrariesLoaded() {
       },
       &count);
   return count;
+}
+
+// Whether this thread has been asked within the last microseconds: to load a driver and to have memory of a device takes milliseconds.
+bool LookedJustNow() {
+#ifdef __x86_64__
+  constexpr uint64_t kTicks = uint64_t{1} << 15;  // of the processor's clock: some ten microseconds
+  static thread_local uint64_t last = 0;
+  const uint64_t now = __rdtsc(), since = now - last;
+  if (since < kTicks) return true;
+  last = now;
+#endif
+  return false;
 }
 
 }  // namespace
@@ -104,6 +120,7 @@ CudaPointers* CudaPointers::OfThisProcess() {
   static std::atomic<CudaPointers*> found = nullptr;
   static std::atomic<unsigned long long> looked_at = 0;
   if (CudaPointers* known = found.load()) return known;
+  if (LookedJustNow()) return nullptr;
   const unsigned long long loaded = LibrariesLoaded();
   // Another thread may have looked, and found it, in between.
   if (looked_at.load() == loaded) return found;
