@@ -73,11 +73,7 @@ bool BoardOperation::Reads() const {
 
 bool BoardOperation::RowIsFree() {
   const uint64_t rows = is_inline_ ? BoardSlot::kRows : BoardSlot::kBlockRows;
-  if (sequence_ <= all_done_ + rows) return true;
-  uint64_t least = sequence_;
-  for (int32_t rank = 0; rank < num_ranks_; ++rank)
-    least = std::min(least, area_.bell(rank).board_done.load());
-  all_done_ = least;
+  if (sequence_ > all_done_ + rows) all_done_ = area_.DoneByAll();
   return sequence_ <= all_done_ + rows;
 }
 

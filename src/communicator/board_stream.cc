@@ -12,8 +12,8 @@ namespace {
 
 bool IsBroadcast(const CollectiveCall& call) { return call.kind == CollectiveKind::kBroadcast; }
 
-int64_t SegmentBytes(const CollectiveCall& call, int32_t num_ranks) {
-  return IsBroadcast(call) ? BoardSlot::kBlockBytes * num_ranks : BoardSlot::kBlockBytes;
+int64_t SegmentBytes(const CollectiveCall& call) {
+  return IsBroadcast(call) ? BoardSlot::kWideBytes : BoardSlot::kBlockBytes;
 }
 
 // What all ranks have to call alike but for the count; of no operation that fits into a slot.
@@ -37,8 +37,8 @@ bool BoardStream::Fits(const CollectiveCall& call, int32_t num_ranks) {
          (call.kind == CollectiveKind::kBroadcast || call.kind == CollectiveKind::kAllGather);
 }
 
-uint64_t BoardStream::Rows(const CollectiveCall& call, int32_t num_ranks) {
-  const int64_t segment = SegmentBytes(call, num_ranks);
+uint64_t BoardStream::Rows(const CollectiveCall& call) {
+  const int64_t segment = SegmentBytes(call);
   return static_cast<uint64_t>((call.block_bytes() + segment - 1) / segment);
 }
 
@@ -50,20 +50,16 @@ BoardStream::BoardStream(const CollectiveCall& call, Lanes& lanes, uint64_t firs
       has_root_(IsBroadcast(call)),
       rank_(rank),
       num_ranks_(num_ranks),
-      segment_bytes_(SegmentBytes(call, num_ranks)),
+      segment_bytes_(SegmentBytes(call)),
       bytes_(call.block_bytes()),
       first_(first),
-      segments_(Rows(call, num_ranks)),
+      segments_(Rows(call)),
       packed_call_(PackedStream(call)),
       past_cache_(ResultBytes(call, num_ranks) >= kMoreThanCached),
       all_done_(all_done) {}
 
 bool BoardStream::RowIsFree(uint64_t row) {
-  if (row <= all_done_ + BoardSlot::kBlockRows) return true;
-  uint64_t least = row;
-  for (int32_t rank = 0; rank < num_ranks_; ++rank)
-    least = std::min(least, area_.bell(rank).board_done.load());
-  all_done_ = least;
+  if (row > all_done_ + BoardSlot::kBlockRows) all_done_ = area_.DoneByAll();
   return row <= all_done_ + BoardSlot::kBlockRows;
 }
 
@@ -82,7 +78,7 @@ int64_t BoardStream::WriteNext() {
   if (written_ == segments_ || !RowIsFree(row)) return 0;
   const int64_t at = static_cast<int64_t>(written_) * segment_bytes_, bytes = BytesOf(written_);
   const std::byte* from = Advanced(call_.input, at);
-  CopyMemory(area_.block(row, has_root_ ? 0 : rank_), from, static_cast<size_t>(bytes));
+  CopyMemory(BlockOf(row, rank_), from, static_cast<size_t>(bytes));
   // Its own, while it is in the cache; in place it may be there already.
   std::byte* own = Advanced(call_.output, (has_root_ ? 0 : bytes_ * rank_) + at);
   if (own != from) Store(own, from, bytes);
@@ -120,8 +116,7 @@ int64_t BoardStream::ReadNext() {
     const int32_t from = has_root_ ? call_.root : (rank_ + 1 + seen_) % num_ranks_;
     const BoardSlot& slot = area_.slot(row, from);
     if (slot.sequence.load() != row || !CheckCallOf(slot, from)) return moved;
-    Store(Advanced(call_.output, (has_root_ ? 0 : bytes_ * from) + at),
-          area_.block(row, has_root_ ? 0 : from), bytes);
+    Store(Advanced(call_.output, (has_root_ ? 0 : bytes_ * from) + at), BlockOf(row, from), bytes);
     moved += bytes;
   }
   // A row is over for this rank when it has written its own part as well.

@@ -1,10 +1,9 @@
 // Large broadcasts and all-gathers of ranks that all are on one host, segment by segment over the board of the LocalArea: what a rank gives is
 // written once, whoever reads it, where messages are written for each rank that gets them.
 //
-// Model       Segment k has a row of blocks to itself, as an operation of the board has: in an all-gather each rank's block of the row holds its
-//             next bytes, in a broadcast the whole row is the root's. Writers run ahead as far as there are rows; what lies in them stays in the
-//             caches.
-// Complexity  N ranks get S bytes each rank gives: one write and N - 1 reads of them, and a copy of the rank's own.
+// Model       Segment k has a row of the board to itself, as an operation of the board has: each rank that gives writes its next bytes to its block
+//             of the row, a root to its wide one. Writers run ahead as far as there are rows; what lies in them stays in the caches.
+// Complexity  What a rank gives is written once, read by each of the N - 1 others, and copied to its own result.
 // Errors      kPeerFailed: another rank runs another call.
 #pragma once
 
@@ -22,7 +21,7 @@ class BoardStream final : public Operation {
  public:
   static bool Fits(const CollectiveCall& call, int32_t num_ranks);
   // Rows that the call takes.
-  static uint64_t Rows(const CollectiveCall& call, int32_t num_ranks);
+  static uint64_t Rows(const CollectiveCall& call);
 
   // lanes.common_area() is not null. `first`: the row of its first segment, one more than that of the last operation of the board;
   // `all_done`: all ranks have ended the rows up to this one, as last seen.
@@ -36,6 +35,9 @@ class BoardStream final : public Operation {
   bool Reads() const { return !has_root_ || rank_ != call_.root; }
   bool RowIsFree(uint64_t row);
   int64_t BytesOf(uint64_t segment) const;
+  std::byte* BlockOf(uint64_t row, int32_t rank) const {
+    return has_root_ ? area_.wide_block(row, rank) : area_.block(row, rank);
+  }
   // To a result.
   void Store(std::byte* to, const std::byte* from, int64_t bytes) const;
   // The next segment; bytes moved, 0: there is none, or it has to wait.

@@ -442,7 +442,7 @@ Status InProcessRank::RunOnBoard(const CollectiveCall& call) {
 
 Status InProcessRank::StreamOverBoard(const CollectiveCall& call) {
   BoardStream operation(call, *lanes_, board_sequence_ + 1, board_done_, rank_, num_ranks_);
-  board_sequence_ += BoardStream::Rows(call, num_ranks_);
+  board_sequence_ += BoardStream::Rows(call);
   return Finish(Drive(operation), call);
 }
 

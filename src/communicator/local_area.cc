@@ -8,6 +8,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
@@ -134,7 +135,8 @@ LocalArea::LocalArea(int32_t num_ranks, int file) : num_ranks_(num_ranks), file_
   const auto block_rows = static_cast<int64_t>(BoardSlot::kBlockRows);
   slots_at_ = kAreaPage + RoundUp(ranks * static_cast<int64_t>(sizeof(BellState)));
   blocks_at_ = slots_at_ + RoundUp(rows * ranks * static_cast<int64_t>(sizeof(BoardSlot)));
-  rings_at_ = blocks_at_ + RoundUp(block_rows * ranks * BoardSlot::kBlockBytes);
+  wide_blocks_at_ = blocks_at_ + RoundUp(block_rows * ranks * BoardSlot::kBlockBytes);
+  rings_at_ = wide_blocks_at_ + RoundUp(block_rows * ranks * BoardSlot::kWideBytes);
   ring_bytes_at_ = rings_at_ + RoundUp(rings * static_cast<int64_t>(sizeof(RingState)));
   bytes_ = ring_bytes_at_ + rings * static_cast<int64_t>(kRingBytes);
 }
@@ -195,6 +197,13 @@ BellState& LocalArea::bell(int32_t rank) const {
   return reinterpret_cast<BellState*>(data_ + kAreaPage)[rank];
 }
 
+uint64_t LocalArea::DoneByAll() const {
+  uint64_t least = bell(0).board_done.load();
+  for (int32_t rank = 1; rank < num_ranks_; ++rank)
+    least = std::min(least, bell(rank).board_done.load());
+  return least;
+}
+
 BoardSlot& LocalArea::slot(uint64_t sequence, int32_t rank) const {
   const auto row = static_cast<int64_t>(sequence % BoardSlot::kRows);
   return reinterpret_cast<BoardSlot*>(data_ + slots_at_)[row * num_ranks_ + rank];
@@ -203,6 +212,11 @@ BoardSlot& LocalArea::slot(uint64_t sequence, int32_t rank) const {
 std::byte* LocalArea::block(uint64_t sequence, int32_t rank) const {
   const auto row = static_cast<int64_t>(sequence % BoardSlot::kBlockRows);
   return data_ + blocks_at_ + (row * num_ranks_ + rank) * BoardSlot::kBlockBytes;
+}
+
+std::byte* LocalArea::wide_block(uint64_t sequence, int32_t rank) const {
+  const auto row = static_cast<int64_t>(sequence % BoardSlot::kBlockRows);
+  return data_ + wide_blocks_at_ + (row * num_ranks_ + rank) * BoardSlot::kWideBytes;
 }
 
 RingState& LocalArea::ring(int32_t from, int32_t to, Ring which) const {

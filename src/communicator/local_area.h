@@ -6,8 +6,8 @@
 //             are touched: rings that no schedule uses cost nothing. Ranks that are threads of one process
 //             have one mapping, which race detectors need to see that they mean the same words.
 // Board       Two kinds of rows that take turns: kRows of a line a rank, which says that its contribution is there and holds it where
-//             it is small, and kBlockRows of a block a rank for larger ones. A rank writes for operation k when all have ended
-//             operation k - kRows, or k - kBlockRows where it needs a block.
+//             it is small, and kBlockRows of a block a rank for larger ones (and a wide one for those who give much to all). A rank writes for operation k
+//             when all have ended operation k - kRows, or k - kBlockRows where it needs a block; and only ever to its own.
 // Errors      Make, Open: kIo; ranks then talk over TCP.
 #pragma once
 
@@ -75,7 +75,8 @@ class LocalBell final : public Waker {
 // Of two cache lines: up to 48 bytes cross between two cores with the word that says so.
 struct alignas(128) BoardSlot {
   static constexpr uint64_t kRows = 64, kBlockRows = 8;
-  static constexpr int64_t kInlineBytes = 112, kBlockBytes = int64_t{16} << 10;
+  static constexpr int64_t kInlineBytes = 112, kBlockBytes = int64_t{16} << 10,
+                           kWideBytes = int64_t{64} << 10;
   std::atomic<uint64_t> sequence{0};  // of the operation whose data it holds
   uint64_t call = 0;                  // what is called
   std::array<std::byte, kInlineBytes> data{};
@@ -105,8 +106,12 @@ class LocalArea {
 
   // Ranks are those of the host, from 0.
   BellState& bell(int32_t rank) const;
+  // All have ended the operations of the board up to this one.
+  uint64_t DoneByAll() const;
   BoardSlot& slot(uint64_t sequence, int32_t rank) const;
   std::byte* block(uint64_t sequence, int32_t rank) const;
+  // In place of its block, where a rank gives much to all.
+  std::byte* wide_block(uint64_t sequence, int32_t rank) const;
   RingState& ring(int32_t from, int32_t to, Ring which) const;
   std::byte* RingBytes(int32_t from, int32_t to, Ring which) const;
 
@@ -124,7 +129,8 @@ class LocalArea {
   Place place_;
   std::shared_ptr<Mapping> mapping_;
   std::byte* data_ = nullptr;  // of the mapping
-  int64_t bytes_ = 0, slots_at_ = 0, blocks_at_ = 0, rings_at_ = 0, ring_bytes_at_ = 0;
+  int64_t bytes_ = 0, slots_at_ = 0, blocks_at_ = 0, wide_blocks_at_ = 0, rings_at_ = 0,
+          ring_bytes_at_ = 0;
 };
 
 // Which ranks run on this host and in this process's view of it: equal words mean yes.
