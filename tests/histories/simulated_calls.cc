@@ -6,11 +6,12 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdarg>
+#include <cstdint>
 #include <cstring>
-#include <random>
 #include <string>
 
 #include "simulated_kernel.h"
@@ -191,14 +192,25 @@ int __wrap_getifaddrs(ifaddrs** found) {
   return -1;
 }
 
+ssize_t __real_getrandom(void* to, size_t size, unsigned flags);
+ssize_t __wrap_getrandom(void* to, size_t size, unsigned flags) {
+  SimulatedKernel* kernel = SimulatedKernel::current();
+  if (kernel == nullptr) return __real_getrandom(to, size, flags);
+  for (size_t at = 0; at < size; at += sizeof(uint64_t)) {
+    const uint64_t high = static_cast<uint32_t>(kernel->DrawWord());
+    const uint64_t word = high << 32 | static_cast<uint32_t>(kernel->DrawWord());
+    std::memcpy(static_cast<char*>(to) + at, &word, std::min(sizeof(word), size - at));
+  }
+  return static_cast<ssize_t>(size);
+}
+
 }  // extern "C"
 
-// What the clocks say and std::random_device draws, by the names that the linker knows them by.
+// What the clocks say, by the names that the linker knows them by.
 std::chrono::steady_clock::time_point SystemsSteadyNow() __asm__(
     "__real__ZNSt6chrono3_V212steady_clock3nowEv");
 std::chrono::system_clock::time_point SystemsNow() __asm__(
     "__real__ZNSt6chrono3_V212system_clock3nowEv");
-unsigned SystemsDraw(std::random_device* device) __asm__("__real__ZNSt13random_device9_M_getvalEv");
 
 std::chrono::steady_clock::time_point SimulatedSteadyNow() __asm__(
     "__wrap__ZNSt6chrono3_V212steady_clock3nowEv");
@@ -214,12 +226,5 @@ std::chrono::system_clock::time_point SimulatedNow() {
   const SimulatedKernel* kernel = SimulatedKernel::current();
   if (kernel == nullptr) return SystemsNow();
   return std::chrono::system_clock::time_point(std::chrono::nanoseconds(kernel->now_ns()));
-}
-
-unsigned SimulatedDraw(std::random_device* device) __asm__(
-    "__wrap__ZNSt13random_device9_M_getvalEv");
-unsigned SimulatedDraw(std::random_device* device) {
-  SimulatedKernel* kernel = SimulatedKernel::current();
-  return kernel != nullptr ? static_cast<unsigned>(kernel->DrawWord()) : SystemsDraw(device);
 }
 // NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
