@@ -79,7 +79,7 @@ struct DaemonOptions {
   // Threads that move data between ranks of this host, to kMostRuntimes: where there are several they share large messages.
   // 0: DefaultRuntimes() of this machine's cores.
   int32_t runtimes = 0;
-  bool anybody = true;   // users that no tenant names are tenants of their own, "user-1000"
+  bool anybody = true;  // users that no tenant names are tenants of their own, "user-1000"
 };
 
 // A configuration file (docs/formats/service.md). kInvalidArgument names the field.
