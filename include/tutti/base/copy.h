@@ -57,6 +57,7 @@ inline void MoveMemory(void* to, const void* from, size_t bytes) {
 // Past the cache: for what nobody near reads soon, so that lines are not fetched only to be overwritten, and what others use stays
 // in the cache. They do not overlap. Others see it in order only after EndCopiesPastCache().
 inline void CopyPastCache(void* to, const void* from, size_t bytes) {
+  if (bytes == 0) return;
 #ifdef __SSE2__
   constexpr size_t kLine = 64, kInALine = kLine / sizeof(__m128i);
   auto* out = static_cast<std::byte*>(to);

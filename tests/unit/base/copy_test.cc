@@ -72,6 +72,7 @@ TEST(CopyTest, WhatOverlapsIsMoved) {
 TEST(CopyTest, NothingHasNoAddress) {
   CopyMemory(nullptr, nullptr, 0);
   MoveMemory(nullptr, nullptr, 0);
+  CopyPastCache(nullptr, nullptr, 0);
   std::byte one{7}, other{9};
   CopyMemory(&one, &other, 0);
   EXPECT_EQ(one, std::byte{7});
