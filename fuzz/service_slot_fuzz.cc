@@ -3,12 +3,14 @@
 // one is answered all the while.
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include "bytes.h"
 #include "support/served_daemon.h"

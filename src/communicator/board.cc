@@ -9,6 +9,8 @@
 namespace tutti {
 namespace {
 
+constexpr int kBitsOfCount = 16;
+
 // The root gives, the others take.
 bool FromRoot(CollectiveKind kind) {
   return kind == CollectiveKind::kBroadcast || kind == CollectiveKind::kScatter;
@@ -26,14 +28,19 @@ int64_t GivenBytes(const CollectiveCall& call, int32_t num_ranks) {
 
 // What all ranks have to call alike: of calls that fit, no two look the same.
 uint64_t Packed(const CollectiveCall& call) {
-  static_assert(BoardSlot::kBlockBytes < 1 << 16 && LocalArea::kMaxRanks < 1 << 16);
-  return uint64_t{static_cast<uint8_t>(call.kind)} << 56 |
-         uint64_t{static_cast<uint8_t>(call.type)} << 48 |
-         uint64_t{static_cast<uint8_t>(call.op)} << 40 | static_cast<uint64_t>(call.root) << 16 |
-         static_cast<uint64_t>(call.count);
+  static_assert(BoardSlot::kBlockBytes < 1 << kBitsOfCount);
+  return PackedWithoutCount(call) | static_cast<uint64_t>(call.count);
 }
 
 }  // namespace
+
+uint64_t PackedWithoutCount(const CollectiveCall& call) {
+  static_assert(LocalArea::kMaxRanks < 1 << 16);
+  return uint64_t{static_cast<uint8_t>(call.kind)} << 56 |
+         uint64_t{static_cast<uint8_t>(call.type)} << 48 |
+         uint64_t{static_cast<uint8_t>(call.op)} << 40 |
+         static_cast<uint64_t>(call.root) << kBitsOfCount;
+}
 
 bool BoardOperation::Fits(const CollectiveCall& call, int32_t num_ranks) {
   // Beyond this much reduced by every rank alone it is worth sharing the work.

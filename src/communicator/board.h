@@ -19,6 +19,9 @@
 
 namespace tutti {
 
+// What all ranks have to call alike but for the count, whose place is empty, as is the highest bit.
+uint64_t PackedWithoutCount(const CollectiveCall& call);
+
 class BoardOperation final : public Operation {
  public:
   // What each rank writes has room in a slot.

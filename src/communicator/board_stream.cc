@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "board.h"
 #include "tutti/base/copy.h"
 
 namespace tutti {
@@ -16,12 +17,8 @@ int64_t SegmentBytes(const CollectiveCall& call) {
   return IsBroadcast(call) ? BoardSlot::kWideBytes : BoardSlot::kBlockBytes;
 }
 
-// What all ranks have to call alike but for the count; of no operation that fits into a slot.
-uint64_t PackedStream(const CollectiveCall& call) {
-  constexpr uint64_t kOfStreams = uint64_t{1} << 63;
-  return kOfStreams | uint64_t{static_cast<uint8_t>(call.kind)} << 56 |
-         uint64_t{static_cast<uint8_t>(call.type)} << 48 | static_cast<uint64_t>(call.root) << 16;
-}
+// Of no operation that fits into a slot.
+constexpr uint64_t kOfStreams = uint64_t{1} << 63;
 
 // What all ranks together get.
 int64_t ResultBytes(const CollectiveCall& call, int32_t num_ranks) {
@@ -54,7 +51,7 @@ BoardStream::BoardStream(const CollectiveCall& call, Lanes& lanes, uint64_t firs
       bytes_(call.block_bytes()),
       first_(first),
       segments_(Rows(call)),
-      packed_call_(PackedStream(call)),
+      packed_call_(kOfStreams | PackedWithoutCount(call)),
       past_cache_(ResultBytes(call, num_ranks) >= kMoreThanCached),
       all_done_(all_done) {}
 

@@ -1,7 +1,6 @@
 #include "operation.h"
 
 #include <algorithm>
-#include <cstring>
 #include <set>
 #include <span>
 #include <utility>
@@ -22,7 +21,7 @@ Load LoadOf(const Program& program, int32_t rank) {
     const ConnectionProgram& connection = program.connections[static_cast<size_t>(index)];
     return connection.messages * connection.largest_message * program.tiles;
   };
-  Load load;
+  Load load{.ranks = static_cast<int32_t>(program.ranks.size())};
   for (const StreamProgram& stream : program.ranks[static_cast<size_t>(rank)].streams) {
     const int64_t sent = bytes(stream.outgoing);
     load.sent += sent;
@@ -86,18 +85,14 @@ Result<std::shared_ptr<const PlanProgram>> PlanProgram::MakeOnce(const Plan& pla
 
 PlanOperation::PlanOperation(std::shared_ptr<const PlanProgram> program, int32_t rank,
                              LaneSource& lanes)
-    : program_(std::move(program)),
-      lanes_(lanes),
-      fans_out_(LoadOf(program_->program, rank).FansOut()),
-      rank_(rank) {
+    : program_(std::move(program)), lanes_(lanes), rank_(rank) {
   const Program& made = program_->program;
   const RankProgram& mine = made.ranks[static_cast<size_t>(rank)];
   const auto connection = [&made](int32_t index) -> const ConnectionProgram& {
     return made.connections[static_cast<size_t>(index)];
   };
-  const int64_t received = LoadOf(made, rank).received;
-  const bool past_cache = received * static_cast<int64_t>(made.ranks.size()) >= kMoreThanCached &&
-                          !Forwards(made, rank);
+  const Load load = LoadOf(made, rank);
+  fans_out_ = load.FansOut();
   std::vector<StreamEnds> ends;
   for (const StreamProgram& stream : mine.streams) {
     StreamEnds& of_stream = ends.emplace_back();
@@ -117,7 +112,7 @@ PlanOperation::PlanOperation(std::shared_ptr<const PlanProgram> program, int32_t
                         .op = program_->call.op,
                         .reduces = program_->reduces,
                         .num_ranks = static_cast<int32_t>(made.ranks.size()),
-                        .past_cache = past_cache},
+                        .past_cache = load.IsMoreThanCached() && !Forwards(made, rank)},
       std::move(ends), executed_.data());
 }
 
@@ -217,21 +212,17 @@ Load ExchangeOperation::TotalLoad() const {
     const bool is_sent = peer.second;
     (is_sent ? load.sent : load.received) += bytes;
     if (is_sent) load.most_to_one = std::max(load.most_to_one, bytes);
+    if (!is_sent || !ways_.contains({peer.first, false})) ++load.ranks;
   }
   return load;
 }
 
-bool ExchangeOperation::IsMoreThanCached() const {
-  std::set<int32_t> peers;
-  for (const auto& [peer, way] : ways_) peers.insert(peer.first);
-  return TotalLoad().received * static_cast<int64_t>(peers.size() + 1) >= kMoreThanCached;
-}
-
 Interpreter::Outcome ExchangeOperation::Poll(int64_t budget) {
   if (!std::exchange(began_, true)) {
-    past_cache_ = IsMoreThanCached();
+    const Load load = TotalLoad();
+    past_cache_ = load.IsMoreThanCached();
     MoveOwn();
-    lanes_.LetReceiversCopy(TotalLoad().FansOut());
+    lanes_.LetReceiversCopy(load.FansOut());
   }
   const bool posted = Post(), took = Take(budget);
   std::erase_if(leaving_, [](Way* way) { return way->end.is_quiet(); });

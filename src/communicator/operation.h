@@ -45,17 +45,20 @@ struct PlanCall {
   friend auto operator<=>(const PlanCall&, const PlanCall&) = default;
 };
 
+// Results of so many bytes, of all ranks of a host together, push each other out of the cache that its cores share. Past it (base/copy.h) they
+// took 0.6 to 0.9 of the time on two cores that share 32 MiB, and half as many bytes 1.1 to 2 times as long.
+inline constexpr int64_t kMoreThanCached = int64_t{16} << 20;
+
 // What an operation moves through a rank, in bytes.
 struct Load {
   int64_t sent = 0, received = 0;
   int64_t most_to_one = 0;  // of what is sent, on one connection
+  int32_t ranks = 1;        // that take part: it, and those it exchanges with
   // It sends so much more than it receives, and than each receiver gets, that it would have to copy while they wait.
   bool FansOut() const;
+  // If all ranks receive as much.
+  bool IsMoreThanCached() const { return received * ranks >= kMoreThanCached; }
 };
-
-// Results of so many bytes, of all ranks of a host together, push each other out of the cache that its cores share. Past it (base/copy.h) they
-// took 0.6 to 0.9 of the time on two cores that share 32 MiB, and half as many bytes 1.1 to 2 times as long.
-inline constexpr int64_t kMoreThanCached = int64_t{16} << 20;
 
 // Whether the rank sends what it received and did not reduce.
 bool Forwards(const Program& program, int32_t rank);
@@ -94,7 +97,7 @@ class PlanOperation final : public Operation {
  private:
   std::shared_ptr<const PlanProgram> program_;
   LaneSource& lanes_;
-  bool fans_out_;
+  bool fans_out_ = false;
   int32_t rank_;
   Binding binding_;
   std::deque<LaneEnd> ends_;
@@ -133,8 +136,6 @@ class ExchangeOperation final : public Operation {
   Way& WayOf(const Message& message);
   void MoveOwn();
   Load TotalLoad() const;
-  // With what its peers get, if they get as much.
-  bool IsMoreThanCached() const;
   // Post and take what can be; true: something moved. Ways where all is done leave the list.
   bool Post();
   bool Take(int64_t& budget);

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
-
 #include "board.h"
 #include "kernels.h"
 #include "tutti/base/copy.h"

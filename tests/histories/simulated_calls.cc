@@ -196,6 +196,7 @@ ssize_t __real_getrandom(void* to, size_t size, unsigned flags);
 ssize_t __wrap_getrandom(void* to, size_t size, unsigned flags) {
   SimulatedKernel* kernel = SimulatedKernel::current();
   if (kernel == nullptr) return __real_getrandom(to, size, flags);
+  // In halves, the higher first: what seeds gave when std::random_device drew, they give still.
   for (size_t at = 0; at < size; at += sizeof(uint64_t)) {
     const uint64_t high = static_cast<uint32_t>(kernel->DrawWord());
     const uint64_t word = high << 32 | static_cast<uint32_t>(kernel->DrawWord());

@@ -1,7 +1,6 @@
 #include "engine/node_collectives.h"
 
 #include <algorithm>
-#include <cstring>
 #include <functional>
 #include <limits>
 #include <numeric>

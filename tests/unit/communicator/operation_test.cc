@@ -30,6 +30,12 @@ TEST(LoadTest, FansOutWhereOneSendsMuchToMany) {
   EXPECT_FALSE(fans_out(0, 0, 0));
 }
 
+TEST(LoadTest, IsMoreThanCachedWhereAllRanksTogetherReceiveSixteenMebibytes) {
+  EXPECT_TRUE((Load{.received = 8 * kMiB, .ranks = 2}.IsMoreThanCached()));
+  EXPECT_FALSE((Load{.received = 8 * kMiB - 1, .ranks = 2}.IsMoreThanCached()));
+  EXPECT_FALSE((Load{.sent = 64 * kMiB, .ranks = 8}.IsMoreThanCached()));
+}
+
 // Messages go nowhere.
 class NoLanes final : public LaneSource {
  public:
